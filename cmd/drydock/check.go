@@ -29,7 +29,7 @@ import (
 const readNodesWithin = 30 * time.Second
 
 func newCheckCommand() *cobra.Command {
-	var kubeconfig, management string
+	var kubeconfig, management, provider, node string
 	var skipFiles bool
 	cmd := &cobra.Command{
 		Use:   "check FILE|-",
@@ -40,9 +40,18 @@ func newCheckCommand() *cobra.Command {
 			"chart installed, use --skip-files. With - it reads the configuration from standard input. With\n" +
 			"--kubeconfig it also reads the cluster's Nodes. It says for each step on how many Nodes each provider carries it out,\n" +
 			"and names the Nodes without exactly one provider, those that another system also repairs, and those with a role that may be\n" +
-			"of the control plane under a name that Drydock does not know.",
+			"of the control plane under a name that Drydock does not know.\n" +
+			"With --provider and --node it asks this provider about the machine of this Node: whether it can be reached, accepts the\n" +
+			"credentials and knows the machine. It prints what the first call would send, and sends nothing that changes anything.\n" +
+			"The exit code is 1 if the provider would refuse a step. Requests to the API server have the rights of the kubeconfig.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case provider != "" && kubeconfig == "":
+				return cli.Usagef("--provider and --node need --kubeconfig, the cluster that has the Node")
+			case provider != "" && skipFiles:
+				return cli.Usagef("--provider needs the files that the configuration names: remove --skip-files, or run check where these files are")
+			}
 			o := config.Options{SkipFiles: skipFiles}
 			name, load := args[0], func() (*config.Config, []config.Fault, error) { return config.Load(args[0], o) }
 			if name == "-" {
@@ -79,7 +88,16 @@ func newCheckCommand() *cobra.Command {
 			if kubeconfig == "" {
 				return nil
 			}
-			plan, against, err := saidOfCluster(cmd.Context(), cmd.ErrOrStderr(), cfg, kubeconfig, management)
+			said, sound := func() ([]string, []string, error) {
+				return saidOfCluster(cmd.Context(), cmd.ErrOrStderr(), cfg, kubeconfig, management)
+			}, true
+			if provider != "" {
+				said = func() (lines, against []string, err error) {
+					lines, sound, err = saidOfMachine(cmd.Context(), cmd.ErrOrStderr(), cfg, kubeconfig, provider, node)
+					return lines, nil, err
+				}
+			}
+			plan, against, err := said()
 			if err != nil {
 				return err
 			}
@@ -91,11 +109,17 @@ func newCheckCommand() *cobra.Command {
 					return fmt.Errorf("printing what the cluster says, %w", err)
 				}
 			}
+			if !sound {
+				return cli.ErrReported
+			}
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes are checked; without it, no Node is checked")
 	cmd.Flags().BoolVar(&skipFiles, "skip-files", false, "do not look at the files that the configuration names: tokens, keys and certificates")
+	cmd.Flags().StringVar(&provider, "provider", "", "provider that is asked about the machine of --node, by its key below providers, for example http")
+	cmd.Flags().StringVar(&node, "node", "", "Node whose machine --provider is asked about")
+	cmd.MarkFlagsRequiredTogether("provider", "node")
 	cmd.Flags().StringVar(&management, "management-kubeconfig", "", "kubeconfig file of the management cluster that providers.clusterAPI.kubeconfig is for; without it that file is read")
 	return cmd
 }
@@ -115,17 +139,9 @@ func startable(cfg *config.Config) error {
 // which step on the cluster's Nodes. against is what in the cluster conflicts with the
 // configuration, one sentence each.
 func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
-	c, err := restConfigOf(kubeconfig)
+	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
 		return nil, nil, err
-	}
-	c.Timeout = readNodesWithin
-	// Warnings of the API server may have text from other users; the client's default is a log line
-	// that quotes the text.
-	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: stderr}, rest.WarningWriterOptions{Deduplicate: true})
-	client, err := kubernetes.NewForConfig(c)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}
 	objects, err := dynamic.NewForConfig(c)
 	if err != nil {
@@ -142,6 +158,23 @@ func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 		coverage.Uncovered(cfg.Core, nodes), coverage.Contested(cfg.Core, nodes, append(others, elsewhere...)),
 		coverage.UnknownRoles(nodes), medik8s.Unshared(ctx, client, cfg.Core.Leases), unread, unreadElsewhere, unasked,
 	), nil
+}
+
+// clusterOf returns a client for the cluster of the kubeconfig.
+func clusterOf(stderr io.Writer, kubeconfig string) (*rest.Config, kubernetes.Interface, error) {
+	c, err := restConfigOf(kubeconfig)
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Timeout = readNodesWithin
+	// Warnings of the API server may have text from other users; the client's default is a log line
+	// that quotes the text.
+	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: stderr}, rest.WarningWriterOptions{Deduplicate: true})
+	client, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
+	}
+	return c, client, nil
 }
 
 // nodesOf lists all Nodes of the cluster.

@@ -127,6 +127,9 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	req.Header.Del("Accept-Encoding") // the transport sets it, so that the limit applies to the plain answer
 	req.Header.Set("Authorization", "bearer "+g.key)
 	transport, req := g.gated(req)
+	if g.gate != nil {
+		kit.PreviewRequest(g.ctx, req)
+	}
 	got := kit.Exchange(transport, req, answers) // not a Client, because a Client follows redirects
 	return answer{status: got.Status, page: bytes.HasPrefix(bytes.TrimSpace(got.Body), []byte("<")), retryAfter: got.Again}, got.Body, got.Err
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 
 	"golang.org/x/crypto/ssh"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // maxOutput bounds the output of a command: 40 journal lines of the greatest possible length do not
@@ -84,6 +86,7 @@ func (a *answer) execute(ctx context.Context, conn *connection, text string, may
 		a.follow(requests)
 	}()
 	if may != nil {
+		kit.Preview(ctx, "ssh "+conn.address+" "+text)
 		if err := may(); err != nil {
 			return withheld{err}
 		}

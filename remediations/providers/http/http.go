@@ -95,6 +95,9 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 		req.Header.Set("Idempotency-Key", id)
 	}
 	webhooks.Sign(req.Header, id, time.Now(), body, key)
+	if gate != nil {
+		kit.PreviewRequest(ctx, req)
+	}
 	return kit.Exchange(c.way, req, answers)
 }
 

@@ -120,6 +120,9 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	if r.ContentType != "" {
 		out.Header.Set("Content-Type", r.ContentType)
 	}
+	if r.Gate != nil {
+		kit.PreviewRequest(ctx, out)
+	}
 	got := kit.Exchange(way, out, bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth})
 	if got.Err != nil {
 		return Answer{Err: got.Err}

@@ -104,6 +104,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		out.Header.Set("If-Match", w.match)
 	}
 	out.Header.Set("User-Agent", "drydock")
+	if isReset {
+		kit.PreviewRequest(ctx, out)
+	}
 	got := answer{sent: req.Method + " " + req.URL.Path}
 	resp, body, err := w.exchange(out)
 	if err != nil {

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/internal/cli"
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
+	"drydock.dev/drydock/remediations/signs"
+)
+
+// errPreview keeps what was only shown from being sent.
+var errPreview = errors.New("drydock check sends nothing")
+
+// previewed are the steps whose first call is shown. Each provider asks mayStill right before the
+// one request that changes something, which its conformance test proves.
+var previewed = []string{"reboot", "replace", "external", "external-replace"}
+
+// saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines is what
+// it says, also of what it would send. sound reports that it would carry out each step.
+func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, name, node string) (lines []string, sound bool, err error) {
+	c, client, err := clusterOf(stderr, kubeconfig)
+	if err != nil {
+		return nil, false, err
+	}
+	nodes, err := nodesOf(ctx, client)
+	if err != nil {
+		return nil, false, err
+	}
+	at := slices.IndexFunc(nodes, func(n *corev1.Node) bool { return n.Name == node })
+	if at < 0 {
+		return nil, false, cli.Usagef("the cluster has no Node %q; `kubectl get nodes` lists them", node)
+	}
+	p := &program{cfg: cfg, providers: providers, rest: c, reg: prometheus.NewRegistry(), log: logr.Discard()}
+	p.nodes = func(context.Context) ([]*corev1.Node, error) { return nodes, nil }
+	if err := p.makeClients(); err != nil {
+		return nil, false, err
+	}
+	all, timeout, err := p.newActuators(func(string, string, remediations.CallOutcome, error) {})
+	if err != nil {
+		return nil, false, err
+	}
+	steps := all[name]
+	if len(steps) == 0 {
+		return nil, false, cli.Usagef("the configuration has no provider %q that acts on nodes; it has %s", name, cmp.Or(strings.Join(configuredProviders(all), ", "), "none"))
+	}
+	sound = true
+	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		says, ok := askedFor(ctx, cfg, steps[step], nodes[at], name, step, timeout)
+		for _, line := range says {
+			lines = append(lines, fmt.Sprintf("providers.%s, %s of Node %s: %s", name, step, node, line))
+		}
+		sound = sound && ok
+	}
+	return lines, sound, nil
+}
+
+func configuredProviders(all map[string]map[string]engine.Actuator) (names []string) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if len(all[name]) > 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// askedFor asks about one step.
+func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *corev1.Node, provider, step string, timeout time.Duration) (says []string, ok bool) {
+	bounded := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, timeout) }
+	if serves, _ := cfg.Core.ProviderOf(step, n); serves != provider {
+		says = append(says, "warning: a repair would not use this provider; without --provider, check says which one serves which Node")
+	}
+	m := engine.Machine{
+		Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID,
+		Attempt: "check-1-1", Policy: "check", Deadline: time.Now(),
+	}
+	for _, policy := range cfg.Core.Policies {
+		if i := slices.IndexFunc(policy.Plan, func(s remediations.Step) bool { return s.Name == step }); i >= 0 {
+			s := policy.Plan[i]
+			m.Policy, m.Deadline, m.Unit, m.DaemonSet, m.Template = policy.Name, m.Deadline.Add(s.Wait), s.Unit, s.DaemonSet, s.Template
+			break
+		}
+	}
+	ok = true
+	if surveyor, asks := a.(engine.Surveyor); !asks {
+		says = append(says, "it cannot be asked beforehand")
+	} else {
+		ctx, cancel := bounded()
+		defer cancel()
+		question := m
+		question.Attempt, question.Policy, question.Deadline = "", "", time.Time{}
+		answer := surveyor.Survey(ctx, question)
+		if answer.Trouble != "" {
+			return append(says, "it would refuse: "+answer.Trouble), false
+		}
+		says, m.Before = append(says, "it answers, knows this machine and has no objection"), answer.Before
+	}
+	if w, testifies := a.(engine.Witness); testifies {
+		ctx, cancel := bounded()
+		defer cancel()
+		if saw := w.Testify(ctx, m, signs.Sign{}).Saw; saw != "" {
+			says = append(says, "it says of the machine: "+saw)
+		}
+	}
+	if !slices.Contains(previewed, step) {
+		return says, ok
+	}
+	ctx, cancel := bounded()
+	defer cancel()
+	var would []string
+	_, err := a.Act(kit.Previewing(ctx, func(what string) { would = append(would, what) }), m, func() error { return errPreview })
+	switch {
+	case len(would) > 0:
+		says = append(says, "the first call would send (nothing was sent): "+text.Line(would[len(would)-1], maxPreview))
+	case err != nil && !errors.Is(err, errPreview):
+		says, ok = append(says, "its first call would fail before it is sent: "+text.Line(err.Error(), maxPreview)), false
+	}
+	return says, ok
+}
+
+// maxPreview bounds what is shown of one call.
+const maxPreview = 4 << 10
