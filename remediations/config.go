@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/common/model"
 	corev1 "k8s.io/api/core/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 
@@ -234,8 +235,11 @@ func (c *Config) OfAnother(alert map[string]string) bool {
 	return c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue
 }
 
-// Matches reports whether the policy selects alerts with these labels.
-func (p *Policy) Matches(alert map[string]string) bool { return matches(p.Match, alert) }
+// Matches reports whether the policy selects alerts with these labels. No policy selects the alert
+// that Drydock posts at the end of a repair.
+func (p *Policy) Matches(alert map[string]string) bool {
+	return alert[model.AlertNameLabel] != EndedAlert && matches(p.Match, alert)
+}
 
 // IsSelfTest reports whether an alert with these labels is this cluster's self-test. The self-test
 // is not about a node.

@@ -105,6 +105,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.endingAnnotations() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keeping() },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.keepingConditions(), nil },
+	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.notifying(), nil },
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 

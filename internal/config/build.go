@@ -1,7 +1,9 @@
 package config
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -69,6 +71,7 @@ func (b *builder) build(raw *rawConfig) {
 		b.Namespace(root.To("ledger", "namespace"), raw.Ledger.Namespace),
 		b.ObjectName(root.To("ledger", "name"), raw.Ledger.Name),
 	}
+	b.buildNotify(raw)
 	b.buildAlertmanager(raw)
 	b.buildLimits(raw)
 	b.buildHoldWhen(raw)
@@ -98,6 +101,16 @@ func (b *builder) buildLeaderElection(raw *rawConfig) {
 	if le := b.config.LeaderElection; le.Lease == le.Cluster {
 		b.Fault(at.To("cluster"), "this is also the Lease that the replicas use to elect their leader; write another name or namespace")
 	}
+}
+
+func (b *builder) buildNotify(raw *rawConfig) {
+	at, n := pointer{"notify"}, raw.Notify
+	for _, name := range slices.Sorted(maps.Keys(n.Labels)) {
+		if slices.Contains(remediations.EndedLabels, name) || name == raw.Cluster.Label {
+			b.Fault(at.To("labels", name), "Drydock sets this label itself; write another name")
+		}
+	}
+	b.config.Notify = Notify{Alertmanager: n.Alertmanager, Labels: n.Labels}
 }
 
 func (b *builder) buildAlertmanager(raw *rawConfig) {

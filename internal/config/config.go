@@ -25,6 +25,7 @@ type Config struct {
 	Webhook        *Webhook
 	LeaderElection LeaderElection
 	Ledger         ObjectName
+	Notify         Notify
 	Alertmanager   Alertmanager
 	// Providers are the configured providers with a section of their own, by their keys.
 	Providers map[string]section.Provider
@@ -103,6 +104,13 @@ type LeaderElection struct {
 
 // ObjectName names a namespaced object.
 type ObjectName struct{ Namespace, Name string }
+
+// Notify configures how people are told that a repair has ended.
+type Notify struct {
+	// Alertmanager posts an alert for each end. Labels are added to it.
+	Alertmanager bool
+	Labels       map[string]string
+}
 
 // Alertmanager configures the requests to the Alertmanagers for firing alerts.
 type Alertmanager struct {

@@ -41,6 +41,10 @@ type rawConfig struct {
 	}
 	Ledger struct{ Namespace, Name string }
 
+	Notify struct {
+		Alertmanager bool
+		Labels       map[string]string
+	}
 	Alertmanager struct {
 		URLs                       []string
 		HTTPConfig                 map[string]any

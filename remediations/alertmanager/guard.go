@@ -6,6 +6,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/replicas"
@@ -16,7 +17,7 @@ import (
 // body: it may be a login page.
 func (c *Client) judge(req *http.Request, resp *http.Response) error {
 	judge := judgeContent
-	if req.Method == http.MethodDelete {
+	if req.Method == http.MethodDelete || req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/alerts") {
 		judge = judgeEmpty
 	}
 	if err := judge(resp); err != nil {
@@ -37,8 +38,8 @@ func judgeContent(resp *http.Response) error {
 	return nil
 }
 
-// judgeEmpty is for a DELETE: Alertmanager answers it with 200 or 404 and nothing else. A page in
-// the answer comes from a proxy, which knows nothing of silences.
+// judgeEmpty is for a DELETE, and for a POST of alerts: Alertmanager answers with a status and
+// nothing else. A page in the answer comes from a proxy, which knows nothing of silences and alerts.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 		return &replicas.StatusError{Code: resp.StatusCode}

@@ -68,6 +68,7 @@ func TestRoute(t *testing.T) {
 		"capitals are no Node's":                   {alert("node", "N1"), "", MisrouteNoTarget},
 		"a port behind it: this policy names none": {alert("remediation", "disk", "instance", "n1:9100"), "", MisrouteNoTarget},
 		"a name that nobody bears":                 {alert("node", "n2"), "", MisrouteUnknownNode},
+		"the end of a repair, which is no fault":   {alert("alertname", "DrydockRepairEnded"), "", MisrouteNoPolicy},
 		"another target label":                     {alert("remediation", "disk", "instance", "n1"), "by-instance", MisrouteNone},
 	} {
 		t.Run(name, func(t *testing.T) {

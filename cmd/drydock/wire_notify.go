@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/alertmanager"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+const (
+	// notifyEvery is how often the leader looks for ends of repairs.
+	notifyEvery = 10 * time.Second
+	// endedFires is how long the alert about an end fires.
+	endedFires = 10 * time.Minute
+)
+
+// notifying makes the leader post an alert for each end of a repair.
+func (j *joined) notifying() []manager.Runnable {
+	if !j.cfg.Notify.Alertmanager {
+		return nil
+	}
+	n := kube.Notifier{
+		Client: j.clients, Told: types.NamespacedName{Namespace: j.cfg.Ledger.Namespace, Name: j.cfg.Ledger.Name + "-told"},
+		Nodes: j.fleet.Nodes, Clock: clock.RealClock{},
+		Post: func(ctx context.Context, ends []kube.Ended) error {
+			return j.alerts.Post(ctx, j.endedAlerts(ends, time.Now()))
+		},
+	}
+	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "people are not told of ends of repairs")}
+}
+
+// endedAlerts returns the alerts about the ends. Their labels depend on the end alone, so that an end
+// that is told again is the same alert.
+func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmanager.NewAlert) {
+	for _, e := range ends {
+		labels := map[string]string{"severity": "info"}
+		maps.Copy(labels, p.cfg.Notify.Labels)
+		if c := p.cfg.Core; c.ClusterLabel != "" {
+			labels[c.ClusterLabel] = c.ClusterValue
+		}
+		maps.Copy(labels, map[string]string{
+			model.AlertNameLabel: remediations.EndedAlert, "remediation": "none",
+			"node": e.Node, "policy": e.Policy, "outcome": string(e.Outcome), "repair": e.ID,
+		})
+		steps, took := strings.Join(e.Steps.Texts(), ", "), text.Duration(e.Took().Round(time.Second))
+		out = append(out, alertmanager.NewAlert{Labels: labels, StartsAt: e.Ended, EndsAt: now.Add(endedFires), Annotations: map[string]string{
+			"summary":     fmt.Sprintf("Repair %s of node %s ended: %s", e.ID, e.Node, e.Outcome),
+			"description": fmt.Sprintf("Policy %s took %s in %s. For more: kubectl drydock history %s", e.Policy, steps, took, e.Node),
+			"steps":       steps, "duration": took,
+		}})
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package kube_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	testclock "k8s.io/utils/clock/testing"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/kube"
+)
+
+// crier keeps what people were told.
+type crier struct {
+	heard []string
+	fails error
+}
+
+func (c *crier) post(_ context.Context, ends []kube.Ended) error {
+	if c.fails != nil {
+		return c.fails
+	}
+	for _, e := range ends {
+		c.heard = append(c.heard, e.Node+" "+e.ID+" "+string(e.Outcome))
+	}
+	return nil
+}
+
+// TestEachEndIsToldOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while nobody led, is told for 24 hours. What
+// ended before the first leader began, was only observed or took no step is not told.
+func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
+	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	clock := testclock.NewFakePassiveClock(noon)
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
+	ends := func(id string, outcome remediations.Outcome, at time.Time, steps ...remediations.Attempt) {
+		e := remediations.Entry{ID: id, Policy: "p", Outcome: outcome, Began: at.Add(-time.Minute), Ended: at, Steps: steps}
+		node.Annotations[remediations.HistoryKey] = remediations.EncodeHistory(remediations.DecodeHistory(node.Annotations[remediations.HistoryKey]), e)
+	}
+	reboot := remediations.Attempt{Name: "reboot", Number: 1}
+	client, people := fake.NewClientset(), &crier{}
+	leader := func() kube.Notifier {
+		return kube.Notifier{
+			Client: client, Told: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger-told"}, Clock: clock, Post: people.post,
+			Nodes: func(context.Context) ([]*corev1.Node, error) { return []*corev1.Node{node}, nil },
+		}
+	}
+	first := leader()
+	ends("before", remediations.OutcomeRecovered, noon.Add(-time.Hour), reboot)
+	require.NoError(t, first.Notify(t.Context()))
+	clock.SetTime(noon.Add(time.Minute))
+	ends("none", remediations.OutcomeSelfRecovered, clock.Now())
+	ends("aaaaaa", remediations.OutcomeExhausted, clock.Now(), reboot)
+	require.NoError(t, first.Notify(t.Context()))
+	require.NoError(t, first.Notify(t.Context()))
+	require.Equal(t, []string{"n1 aaaaaa Exhausted"}, people.heard)
+
+	clock.SetTime(noon.Add(time.Hour))
+	ends("bbbbbb", remediations.OutcomeRecovered, clock.Now(), reboot)
+	people.fails = errors.New("no Alertmanager answers")
+	require.ErrorContains(t, first.Notify(t.Context()), "no Alertmanager answers")
+	people.fails = nil
+	clock.SetTime(noon.Add(23 * time.Hour))
+	second := leader()
+	require.NoError(t, second.Notify(t.Context()))
+	require.NoError(t, first.Notify(t.Context()))
+	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered"}, people.heard)
+
+	// A day later the first is forgotten and too old to be told again.
+	clock.SetTime(noon.Add(48 * time.Hour))
+	ends("cccccc", remediations.OutcomeRecovered, clock.Now(), reboot)
+	require.NoError(t, second.Notify(t.Context()))
+	require.NoError(t, second.Notify(t.Context()))
+	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered", "n1 cccccc Recovered"}, people.heard)
+	cm, err := client.CoreV1().ConfigMaps("drydock").Get(t.Context(), "drydock-ledger-told", metav1.GetOptions{})
+	require.NoError(t, err)
+	require.NotContains(t, cm.Data["told.json"], "aaaaaa")
+
+	cm.Data["told.json"] = "?"
+	_, err = client.CoreV1().ConfigMaps("drydock").Update(t.Context(), cm, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	require.ErrorContains(t, second.Notify(t.Context()), "ConfigMap drydock/drydock-ledger-told cannot be read, so no end of a repair is told; delete it to begin again")
+}
