@@ -25,6 +25,7 @@ import (
 // example is a configuration of Alertmanager that the folder's files make.
 type example struct {
 	name, text string
+	handled    string            // the text with the route for handled alerts, which is a comment in the file
 	drydock    string            // what Alertmanager calls Drydock's receiver
 	add        map[string]string // labels that alerts have there besides
 }
@@ -33,7 +34,7 @@ func examples(t *testing.T) []example {
 	t.Helper()
 	plain, err := os.ReadFile("alertmanager.yaml")
 	require.NoError(t, err)
-	out := []example{{name: "alertmanager.yaml", text: string(plain), drydock: "drydock"}}
+	out := []example{{name: "alertmanager.yaml", text: string(plain), handled: commented.ReplaceAllString(string(plain), "$1$2"), drydock: "drydock"}}
 	data, err := os.ReadFile("kube-prometheus-stack-values.yaml")
 	require.NoError(t, err)
 	var values struct {
@@ -43,6 +44,9 @@ func examples(t *testing.T) []example {
 		}
 	}
 	require.NoError(t, yaml.Unmarshal(data, &values))
+	enforcing := values
+	enforcing.Alertmanager.Config = nil
+	require.NoError(t, yaml.Unmarshal(commented.ReplaceAll(data, []byte("$1$2")), &enforcing))
 	require.Equal(t, map[string]map[string]string{"alertmanagerConfigMatcherStrategy": {"type": "None"}}, values.Alertmanager.Spec)
 	own := readAlertmanagerConfig(t, "alertmanagerconfig.yaml")
 	require.True(t, own.Spec.Route.Continue, "the operator sees to it, but people read it")
@@ -59,6 +63,9 @@ func examples(t *testing.T) []example {
 		text, err := yaml.Marshal(e.from.merged(values.Alertmanager.Config, e.byNamespace))
 		require.NoError(t, err)
 		e.text, e.drydock = string(text), "drydock/drydock/drydock"
+		text, err = yaml.Marshal(e.from.merged(enforcing.Alertmanager.Config, e.byNamespace))
+		require.NoError(t, err)
+		e.handled = string(text)
 		out = append(out, e.example)
 	}
 	return out
@@ -176,7 +183,7 @@ func elsewhere(e example, set model.LabelSet) bool {
 }
 
 // TestEveryAlertReachesItsReceivers: those with a policy Drydock and the pager, those of people the pager alone, and
-// the self-test Drydock alone. Those about repairs reach a chat as well; a repair in progress reaches the chat alone.
+// the self-test Drydock alone. Those about repairs reach a chat as well; a repair in progress, or one that did not last, reaches the chat alone.
 func TestEveryAlertReachesItsReceivers(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -204,9 +211,9 @@ func TestEveryAlertReachesItsReceivers(t *testing.T) {
 					want = []string{"pager"}
 				}
 				switch s.Labels["alertname"] {
-				case "DrydockRepairInProgress":
+				case "DrydockRepairInProgress", "DrydockRepairRelapsed":
 					want = []string{"repairs-chat"}
-				case "DrydockRepairExhausted", "DrydockRepairHeldTooLong", "DrydockRepairRelapsed":
+				case "DrydockRepairExhausted", "DrydockRepairHeldTooLong":
 					want = []string{"pager", "repairs-chat"}
 				}
 				require.Equal(t, want, s.receivers(), "%v", s.Labels)

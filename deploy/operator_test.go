@@ -64,6 +64,11 @@ func readAlertmanagerConfig(t *testing.T, file string) alertmanagerConfig {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
+	return decodeAlertmanagerConfig(t, file, data)
+}
+
+func decodeAlertmanagerConfig(t *testing.T, file string, data []byte) alertmanagerConfig {
+	t.Helper()
 	docs := yaml.NewDecoder(bytes.NewReader(data))
 	for {
 		var doc yaml.Node
@@ -123,10 +128,13 @@ func (r *route) convert(prefix string) map[string]any {
 	for _, child := range r.Routes {
 		routes = append(routes, child.convert(prefix))
 	}
-	return map[string]any{
-		"receiver": prefix + r.Receiver, "matchers": texts(r.Matchers), "continue": r.Continue, "group_by": r.GroupBy,
-		"group_wait": r.GroupWait, "group_interval": r.GroupInterval, "repeat_interval": r.RepeatInterval, "routes": routes,
+	out := map[string]any{"receiver": prefix + r.Receiver, "matchers": texts(r.Matchers), "continue": r.Continue, "group_by": r.GroupBy, "routes": routes}
+	for key, value := range map[string]string{"group_wait": r.GroupWait, "group_interval": r.GroupInterval, "repeat_interval": r.RepeatInterval} {
+		if value != "" { // otherwise the parent's counts
+			out[key] = value
+		}
 	}
+	return out
 }
 
 func (m matcher) String() string { return fmt.Sprintf("%s%s%q", m.Name, m.MatchType, m.Value) }

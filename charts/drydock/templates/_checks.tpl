@@ -173,6 +173,16 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- $c := index . 1 -}}
 {{- $tls := default dict $c.receiver.tls -}}
 {{- $client := $root.Values.alertmanagerConfig.tlsConfig -}}
+{{- $people := $root.Values.alertmanagerConfig.people -}}
+{{- if and (or $people.handled $people.chat) (not $people.pager) -}}
+{{- fail "alertmanagerConfig.people needs the receiver pager: set alertmanagerConfig.people.pager, or nobody would hear of what Drydock gives up" -}}
+{{- end -}}
+{{- if and $people.handled (not (include "drydock.enforces" $root)) -}}
+{{- fail "alertmanagerConfig.people.handled keeps alerts from the pager, and no policy enforces: set mode: enforce for the policies that handle these alerts, or remove alertmanagerConfig.people.handled" -}}
+{{- end -}}
+{{- if and $people.pager (not (include "drydock.alertmanagerConfig" $root)) -}}
+{{- fail "alertmanagerConfig.people has an effect only with the AlertmanagerConfig of the chart: set monitoring.operator and alertmanagerConfig.enabled, or remove alertmanagerConfig.people" -}}
+{{- end -}}
 {{- if and $root.Values.monitoring.operator $root.Values.alertmanagerConfig.enabled -}}
 {{- if not (include "drydock.alertmanagerConfig" $root) -}}
 {{- fail "alertmanagerConfig.enabled needs a token: remove config.receiver.tokenFile, config.receiver.insecure and config.receiver.tls.clientCAFile, or set alertmanagerConfig.enabled to false and write the route yourself" -}}
