@@ -66,8 +66,7 @@ func (y *yard) posted(node string) (end func()) {
 
 // page is what a person's program exports. All of a lab's Prometheus scrape it, from the start.
 type page struct {
-	address string
-	text    atomic.Pointer[string]
+	text atomic.Pointer[string]
 }
 
 // The two are scraped under different jobs: a tenant's own, and the one that the shipped rules trust.
@@ -76,16 +75,15 @@ var tenant, trusted = &page{}, &page{}
 // scraped starts the pages and gives the jobs that scrape them, with honor_labels left as it is by default.
 func scraped() []map[string]any {
 	var jobs []map[string]any
-	for name, p := range map[string]*page{"tenant": tenant, "kube-state-metrics": trusted} {
+	for name, p := range map[string]http.Handler{"tenant": tenant, "kube-state-metrics": trusted, "drydock": controller} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			panic(err)
 		}
-		p.address = listener.Addr().String()
 		go func() { _ = http.Serve(listener, p) }() // ends with the test binary
 		jobs = append(jobs, map[string]any{
 			"job_name":        "page-" + name,
-			"static_configs":  []any{map[string]any{"targets": []string{p.address}}},
+			"static_configs":  []any{map[string]any{"targets": []string{listener.Addr().String()}}},
 			"relabel_configs": []any{map[string]any{"target_label": "job", "replacement": name}},
 		})
 	}
