@@ -61,6 +61,9 @@ func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 	}
 	sound = true
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
+		if !slices.ContainsFunc(cfg.Core.Providers, func(p remediations.Provider) bool { return p.Name == name && slices.Contains(p.Steps, step) }) {
+			continue // not configured
+		}
 		says, ok := askedFor(ctx, cfg, steps[step], nodes[at], name, step, timeout)
 		for _, line := range says {
 			lines = append(lines, fmt.Sprintf("providers.%s, %s of Node %s: %s", name, step, node, line))

@@ -31,17 +31,17 @@ func (j *joined) notifying() []manager.Runnable {
 		return nil
 	}
 	n := kube.Notifier{
-		Client: j.clients, Told: types.NamespacedName{Namespace: j.cfg.Ledger.Namespace, Name: j.cfg.Ledger.Name + "-told"},
+		Client: j.clients, Told: types.NamespacedName{Namespace: j.cfg.Ledger.Namespace, Name: j.cfg.Ledger.Name + "-reported"},
 		Nodes: j.fleet.Nodes, Clock: clock.RealClock{},
 		Post: func(ctx context.Context, ends []kube.Ended) error {
 			return j.alerts.Post(ctx, j.endedAlerts(ends, time.Now()))
 		},
 	}
-	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "people are not told of ends of repairs")}
+	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "ends of repairs are not reported to Alertmanager")}
 }
 
 // endedAlerts returns the alerts about the ends. Their labels depend on the end alone, so that an end
-// that is told again is the same alert.
+// that is reported again is the same alert.
 func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmanager.NewAlert) {
 	for _, e := range ends {
 		labels := map[string]string{"severity": "info"}

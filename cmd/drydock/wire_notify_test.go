@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestTheAlertOfAnEndIsTheSameWheneverItIsTold, has the labels that the user chose, and is over ten minutes after it is told.
-func TestTheAlertOfAnEndIsTheSameWheneverItIsTold(t *testing.T) {
+// TestTheAlertOfAnEndIsTheSameWhenItIsReportedAgain: it has the labels that the user chose, and ends ten minutes after the report.
+func TestTheAlertOfAnEndIsTheSameWhenItIsReportedAgain(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	p := &program{cfg: &config.Config{
 		Notify: config.Notify{Alertmanager: true, Labels: map[string]string{"team": "platform", "severity": "warning"}},

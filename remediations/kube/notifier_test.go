@@ -47,7 +47,7 @@ func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
 	client, people := fake.NewClientset(), &crier{}
 	leader := func() kube.Notifier {
 		return kube.Notifier{
-			Client: client, Told: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger-told"}, Clock: clock, Post: people.post,
+			Client: client, Told: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger-reported"}, Clock: clock, Post: people.post,
 			Nodes: func(context.Context) ([]*corev1.Node, error) { return []*corev1.Node{node}, nil },
 		}
 	}
@@ -78,12 +78,12 @@ func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
 	require.NoError(t, second.Notify(t.Context()))
 	require.NoError(t, second.Notify(t.Context()))
 	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered", "n1 cccccc Recovered"}, people.heard)
-	cm, err := client.CoreV1().ConfigMaps("drydock").Get(t.Context(), "drydock-ledger-told", metav1.GetOptions{})
+	cm, err := client.CoreV1().ConfigMaps("drydock").Get(t.Context(), "drydock-ledger-reported", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NotContains(t, cm.Data["told.json"], "aaaaaa")
 
 	cm.Data["told.json"] = "?"
 	_, err = client.CoreV1().ConfigMaps("drydock").Update(t.Context(), cm, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.ErrorContains(t, second.Notify(t.Context()), "ConfigMap drydock/drydock-ledger-told cannot be read, so no end of a repair is told; delete it to begin again")
+	require.ErrorContains(t, second.Notify(t.Context()), "ConfigMap drydock/drydock-ledger-reported cannot be read, so no end of a repair is told; delete it to begin again")
 }

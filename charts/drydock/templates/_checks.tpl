@@ -175,7 +175,7 @@ SeiNodeSidecarReadinessLost: {min: 1, max: 10}
 {{- $client := $root.Values.alertmanagerConfig.tlsConfig -}}
 {{- $people := $root.Values.alertmanagerConfig.people -}}
 {{- if and (or $people.handled $people.chat) (not $people.pager) -}}
-{{- fail "alertmanagerConfig.people needs the receiver pager: set alertmanagerConfig.people.pager, or nobody would hear of what Drydock gives up" -}}
+{{- fail "alertmanagerConfig.people needs the receiver pager: set alertmanagerConfig.people.pager, or no person would be notified when Drydock gives up" -}}
 {{- end -}}
 {{- if and $people.handled (not (include "drydock.enforces" $root)) -}}
 {{- fail "alertmanagerConfig.people.handled keeps alerts from the pager, and no policy enforces: set mode: enforce for the policies that handle these alerts, or remove alertmanagerConfig.people.handled" -}}
