@@ -65,7 +65,7 @@ func TestCheckAsksOneProviderAboutOneMachine(t *testing.T) {
 			"providers.http, reboot of Node n1: it answers, knows this machine and has no objection\n",
 			"the first call would send (nothing was sent): POST URL/reboot {\"version\":\"1\",\"action\":\"reboot\",\"node\":\"n1\",\"uid\":\"uid-1\",\"providerID\":\"rack://1\"",
 		}},
-		"it knows no such machine": {404, `{"error":"no such machine"}`, cli.ExitFailed, []string{"reboot of Node n1: it would refuse: ", "no such machine"}},
+		"it knows no such machine": {404, `{"error":"no such machine"}`, cli.ExitFailed, []string{"reboot of Node n1: it would refuse: ", "HTTP 404: it refuses"}},
 		"it takes no credentials":  {401, `{"error":"who are you"}`, cli.ExitFailed, []string{"it would refuse: ", "check signingKeyFile and httpConfig"}},
 	} {
 		t.Run(name, func(t *testing.T) {
