@@ -167,7 +167,7 @@ func TestTheCertificateIsServedBeforeTheKubeletMountsIt(t *testing.T) {
 	})
 }
 
-// TestWithoutItsSecretTheServerWaits: the log names what is missing, nothing ends, and it serves once it is there.
+// TestWithoutItsSecretTheServerWaits: the log names it, nothing ends, and it serves then.
 func TestWithoutItsSecretTheServerWaits(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(nil)

@@ -119,7 +119,7 @@ func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	free("after,", ledNode, leadsNode, memberNode)
 }
 
-// TestObserveModeOnlyWarnsOfALeader: a change by hand gets a warning about the repair, and is allowed.
+// TestObserveModeOnlyWarnsOfALeader: a change by hand gets a warning, and is allowed.
 func TestObserveModeOnlyWarnsOfALeader(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "observe")

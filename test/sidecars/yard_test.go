@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 // account is whose token Drydock shows to the sidecars' proxies, as the chart makes it.
 const account = "system:serviceaccount:drydock:drydock-sidecars"
 
-// providers are the sidecars' part of the chart's and Drydock's configuration; further keys are laid over it.
+// providers are the sidecars' part of the configuration; further keys are laid over it.
 func providers(over map[string]any) map[string]any {
 	sei := map[string]any{"name": "sei", "auth": map[string]any{"serviceAccount": map[string]any{"name": "drydock-sidecars"}}}
 	maps.Copy(sei, over)

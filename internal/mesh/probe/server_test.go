@@ -288,7 +288,7 @@ func TestConnectionsOfAllAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestAConnectionHasABoundedNumberOfQuestions: it ends however long a client with a key wants to continue.
+// TestAConnectionHasABoundedNumberOfQuestions: it ends, also if a client with a key continues.
 func TestAConnectionHasABoundedNumberOfQuestions(t *testing.T) {
 	_, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // it ends for the number of questions alone
 	c := dial(t, TCP, to)
