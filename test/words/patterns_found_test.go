@@ -80,3 +80,17 @@ func TestTextsAreReadOfEachKind(t *testing.T) {
 	}
 	require.Equal(t, "test a node is held", spaced("TestANodeIsHeld"))
 }
+
+func TestWideCommentsAreFound(t *testing.T) {
+	line := func(columns int) string { return "//" + strings.Repeat("a", columns-len("//")) }
+	for body, found := range map[string]int{
+		line(mostColumns):                                     0,
+		line(mostColumns + 1):                                 1,
+		"\t" + line(mostColumns):                              1,
+		"var a = 1 " + line(mostColumns):                      0,
+		"//go:generate " + strings.Repeat("a", 2*mostColumns): 0,
+	} {
+		lines := []string{body}
+		require.Len(t, wide("a.go", lines, 1, 1), found, body)
+	}
+}

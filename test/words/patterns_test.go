@@ -33,7 +33,7 @@ var patterns = []pattern{
 	{"whoever", "ever", re(`\bwho(m)?ever\b`), "a person who, any program that", nil},
 	{"is no X", " no ", re(`\b(is|are) no [a-z]`), "is not a", re(`\bthere (is|are) no |\b(is|are) no (longer|more)\b`)},
 	{"is over", " over", re(`\b(is|are|was|were) over\b`), "has ended", nil},
-	{"glass", "glass", re(`\bglass\b`), "break-glass", re(`\bbreak-glass\b`)},
+	{"glass", "glass", re(`\bglass\b`), "break-glass", re(`\bbreak[- ]glass\b`)},
 	{"is asked for", "asked for", re(`\b(is|are) asked for\b`), "is requested, is configured", nil},
 	{"is said", " said", re(`\b(is|are|was) said\b`), "the active voice", nil},
 	{"says neither", "says neither", re(`\bsays neither\b`), "does not say whether", nil},

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 )
@@ -22,7 +23,7 @@ import (
 type text struct {
 	file string
 	line int
-	kind string // comment, string, test name, page, rule, chart, schema
+	kind string // comment, wide comment, string, test name, page, rule, chart, schema
 	says string
 }
 
@@ -89,6 +90,7 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	require.NoError(t, err)
 	for _, group := range file.Comments {
 		out = append(out, text{name, set.Position(group.Pos()).Line, "comment", strings.ReplaceAll(group.Text(), "\n\n", ".\n")})
+		out = append(out, wide(name, strings.Split(string(body), "\n"), set.Position(group.Pos()).Line, set.Position(group.End()).Line)...)
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -109,6 +111,22 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	})
 	return out
 }
+
+// A comment that stands alone has at most so many columns; a tab is one. The linter holds the width of code.
+const mostColumns = 100
+
+// wide returns the lines from first to last that are a comment alone and too wide.
+func wide(name string, lines []string, first, last int) (out []text) {
+	for n := first; n <= last; n++ {
+		says := strings.TrimSpace(lines[n-1])
+		if strings.HasPrefix(says, "//") && !directive.MatchString(says) && utf8.RuneCountInString(lines[n-1]) > mostColumns {
+			out = append(out, text{name, n, "wide comment", says})
+		}
+	}
+	return out
+}
+
+var directive = regexp.MustCompile(`^//(go:|nolint|lint:)`)
 
 // spaced writes TestANodeIsHeld as "test a node is held".
 func spaced(name string) string {

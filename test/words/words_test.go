@@ -13,12 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDrydockSpeaksPlainly counts, by folder and kind of text, what of the closed list still stands there. The numbers in left.txt only
-// go down: a new odd word fails, and so does a number that is higher than what is there. UPDATE=1 lowers them, and never raises one.
+// TestDrydockSpeaksPlainly counts, by folder and kind of text, what of the closed list still stands there, and comments
+// that are too wide. The numbers in left.txt only go down: a new odd word fails, and so does a number that is higher than what is there.
+// UPDATE=1 lowers them, and never raises one.
 func TestDrydockSpeaksPlainly(t *testing.T) {
 	found, used := map[string][]string{}, map[exception]bool{}
 	excepted := exceptions(t)
 	for _, said := range all(t) {
+		if said.kind == "wide comment" {
+			found[said.room()] = append(found[said.room()], said.odd("a wide comment", fmt.Sprintf("at most %d columns", mostColumns)))
+			continue
+		}
 		plain := said.says
 		for _, e := range excepted {
 			if strings.Contains(plain, e.fragment) {
