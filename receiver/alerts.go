@@ -4,7 +4,22 @@ import (
 	"fmt"
 	"hash/maphash"
 	"maps"
+	"time"
+
+	"drydock.dev/drydock/remediations"
 )
+
+// alert is one alert of a post, within the bounds of limits.go. The Recorder decides whether it is
+// usable.
+type alert struct {
+	// Labels identify the alert. There are 1 to 64, none of them empty, because an empty label
+	// equals a missing one. The fingerprint must be computed from them.
+	Labels map[string]string
+	// Status is "firing" or "resolved", of this alert and not of its group.
+	Status string
+	// StartsAt is when the alert began to fire. Zero: the post does not say.
+	StartsAt time.Time
+}
 
 // take splits the alerts into usable and unusable ones. Of alerts with the same labels it keeps the
 // last, in the place of the first. identity is a hash, equal for different labels only by chance.
@@ -34,7 +49,7 @@ next:
 
 // usable returns the labels that identify the alert, or why the alert cannot be used.
 func usable(w wireAlert) (map[string]string, string) {
-	if w.Status != statusFiring && w.Status != statusResolved {
+	if w.Status != remediations.StatusFiring && w.Status != remediations.StatusResolved {
 		return nil, fmt.Sprintf("its status is %.20q", w.Status)
 	}
 	if year := w.StartsAt.UTC().Year(); year < 1 || year > 9999 {

@@ -10,13 +10,15 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // BenchmarkPost compares the handler with a bare gin handler that only decodes the same body. The
 // difference is the cost of bounding, authenticating and handing over. The Recorder costs nothing
 // here.
 func BenchmarkPost(b *testing.B) {
-	accept := RecorderFunc(func(context.Context, alert) (result, error) { return resultAccepted, nil })
+	accept := RecorderFunc(func(context.Context, alert) (intake.Result, error) { return intake.Accepted, nil })
 	s := newServer(b, Options{TokenFile: write(b, "token", secret), Recorder: accept})
 	gin.SetMode(gin.ReleaseMode)
 	bare := gin.New()

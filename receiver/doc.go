@@ -19,7 +19,7 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - 200 means taken: each usable alert is on its Node, or in kube.Queue's bounded queue, which is
+//   - 200 means taken: each usable alert is on its Node, or in intake.Queue's bounded queue, which is
 //     written next (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
 //     Alertmanager stays the durable source: the leader's poll brings the queued alerts of a process
 //     that died (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).

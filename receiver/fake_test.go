@@ -15,40 +15,41 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/intake"
 )
 
 const secret = "s3cret-token"
 
 // book is a Recorder that keeps what it wrote. verdict may be nil.
 type book struct {
-	verdict func(alert) (result, error)
+	verdict func(alert) (intake.Result, error)
 
 	mu      sync.Mutex
 	written []alert
 }
 
 // RecorderFunc is a Recorder of one function.
-type RecorderFunc func(ctx context.Context, alert alert) (result, error)
+type RecorderFunc func(ctx context.Context, alert alert) (intake.Result, error)
 
 // Record calls f.
-func (f RecorderFunc) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
-	result, err := f(ctx, alert{Labels: labels, Status: status, StartsAt: startsAt})
-	return string(result), err
+func (f RecorderFunc) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (intake.Result, error) {
+	return f(ctx, alert{Labels: labels, Status: status, StartsAt: startsAt})
 }
 
-func (b *book) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+func (b *book) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (intake.Result, error) {
 	return RecorderFunc(b.record).Record(ctx, labels, status, startsAt)
 }
 
-func (b *book) record(_ context.Context, a alert) (result, error) {
-	result := resultAccepted
+func (b *book) record(_ context.Context, a alert) (intake.Result, error) {
+	result := intake.Accepted
 	if b.verdict != nil {
 		var err error
 		if result, err = b.verdict(a); err != nil {
 			return "", err
 		}
 	}
-	if result.taken() {
+	if result.Taken() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.written = append(b.written, a)

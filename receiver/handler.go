@@ -14,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/httpserver"
 	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // refusal is an answer other than 200: its code, and a sentence for people.
@@ -207,7 +208,7 @@ func (s *Server) oversized(format string, args ...any) *refusal {
 
 // note counts and logs the alerts that no Recorder receives.
 func (s *Server) note(p post) {
-	s.metrics.alerts.WithLabelValues(string(resultNoTarget)).Add(float64(len(p.unusable)))
+	s.metrics.alerts.WithLabelValues(string(intake.NoTarget)).Add(float64(len(p.unusable)))
 	if len(p.unusable) > 0 {
 		s.log.Info("ignoring alerts that cannot be used", "alerts", len(p.unusable), "why", p.unusable[0], "group", short(p.groupKey))
 	}

@@ -12,22 +12,24 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // byName is a Recorder's verdict, chosen by the node's name.
-func byName(a alert) (result, error) {
+func byName(a alert) (intake.Result, error) {
 	switch node := a.Labels["node"]; node {
 	case "broken":
 		return "", errors.New("the API server is away")
 	case "odd":
 		return "perhaps", nil
 	case "":
-		return resultNoTarget, nil
+		return intake.NoTarget, nil
 	default:
-		if result(node).known() {
-			return result(node), nil
+		if intake.Result(node).Known() {
+			return intake.Result(node), nil
 		}
-		return resultAccepted, nil
+		return intake.Accepted, nil
 	}
 }
 
@@ -147,15 +149,15 @@ func TestTooManyAlertsAreTooLarge(t *testing.T) {
 func TestMetricsStartAtZeroAndCount(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	s := newServer(t, Options{Recorder: &book{verdict: byName}, Registerer: registry})
-	require.Equal(t, len(results()), testutil.CollectAndCount(s.metrics.alerts))
+	require.Equal(t, len(intake.Results()), testutil.CollectAndCount(s.metrics.alerts))
 	require.Equal(t, len(codes()), testutil.CollectAndCount(s.metrics.posts))
 
 	do(s, request("POST", "/v1/alerts", postOf(fire("n1"), fire("broken"), fire("unknown_node"), alertJSON("thinking", "n2"))))
 	expected := `# HELP drydock_alerts_received_total Alerts received by webhook, by what became of them. An accepted one is on its Node, or queued for it. One that could not be taken is not counted: its post is answered 503 and comes again.
 # TYPE drydock_alerts_received_total counter
 `
-	for _, r := range results() {
-		n := map[result]int{resultAccepted: 1, resultUnknownNode: 1, resultNoTarget: 1}[r]
+	for _, r := range intake.Results() {
+		n := map[intake.Result]int{intake.Accepted: 1, intake.UnknownNode: 1, intake.NoTarget: 1}[r]
 		expected += fmt.Sprintf("drydock_alerts_received_total{result=%q} %d\n", r, n)
 	}
 	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(expected), "drydock_alerts_received_total"))

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync/atomic"
+
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // outcome is the result for one alert that was handed to the Recorder.
 type outcome struct {
-	result   result
+	result   intake.Result
 	err      error
 	panicked bool
 }
@@ -78,7 +80,7 @@ func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally
 
 func (t *tally) add(o outcome) {
 	switch {
-	case o.err == nil && o.result.taken():
+	case o.err == nil && o.result.Taken():
 		t.accepted++
 	case o.err == nil:
 		t.ignored++
@@ -103,9 +105,8 @@ func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 			o = outcome{err: err, panicked: true}
 		}
 	}()
-	became, err := s.options.Recorder.Record(ctx, alert.Labels, alert.Status, alert.StartsAt)
-	result := result(became)
-	if err == nil && !result.known() {
+	result, err := s.options.Recorder.Record(ctx, alert.Labels, alert.Status, alert.StartsAt)
+	if err == nil && !result.Known() {
 		// An unknown result must not be answered with 200.
 		err = fmt.Errorf("recording an alert: the recorder gave the unknown result %q", result)
 	}

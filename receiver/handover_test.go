@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/internal/lab/atonce"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 func group(n int) string {
@@ -26,11 +27,11 @@ func group(n int) string {
 }
 
 func TestOneThatCannotBeWrittenLosesNoOther(t *testing.T) {
-	b := &book{verdict: func(a alert) (result, error) {
+	b := &book{verdict: func(a alert) (intake.Result, error) {
 		if a.Labels["node"] == "n7" {
 			return "", errors.New("conflict")
 		}
-		return resultAccepted, nil
+		return intake.Accepted, nil
 	}}
 	w := do(newServer(t, Options{Recorder: b}), request("POST", "/v1/alerts", group(100)))
 	require.Equal(t, 503, w.Code)
@@ -43,13 +44,13 @@ func TestWritesAtOnceAreBounded(t *testing.T) {
 	var writes atonce.Count
 	full := make(chan struct{})
 	var once sync.Once
-	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, alert) (result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, alert) (intake.Result, error) {
 		defer writes.Leave()
 		if writes.Enter() == writesAtOnce {
 			once.Do(func() { close(full) })
 		}
 		<-full // no call continues until sixteen have arrived
-		return resultAccepted, nil
+		return intake.Accepted, nil
 	})})
 	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", group(100))).Code)
 	require.Equal(t, writesAtOnce, writes.Most())
@@ -59,12 +60,12 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	returned := make(chan struct{})
-	s := newServer(t, Options{Recorder: RecorderFunc(func(_ context.Context, a alert) (result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(_ context.Context, a alert) (intake.Result, error) {
 		if a.Labels["node"] == "n1" {
 			<-release
 			close(returned)
 		}
-		return resultAccepted, nil
+		return intake.Accepted, nil
 	})})
 	s.timeouts.handOver = 3 * time.Second
 	w := do(s, request("POST", "/v1/alerts", group(3)))
@@ -81,13 +82,13 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 // complete.
 func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 	begun, given, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (intake.Result, error) {
 		close(begun)
 		<-given
 		over <- ctx.Err()
 		_, bounded := ctx.Deadline()
 		require.True(t, bounded)
-		return resultAccepted, nil
+		return intake.Accepted, nil
 	})})
 	ctx, leave := context.WithCancel(t.Context())
 	answered := make(chan *httptest.ResponseRecorder)
@@ -103,9 +104,9 @@ func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 func TestPostsAtOnceAreBounded(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, alert) (result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(context.Context, alert) (intake.Result, error) {
 		<-release
-		return resultAccepted, nil
+		return intake.Accepted, nil
 	})})
 	s.timeouts.place = 3 * time.Second
 	var posts sync.WaitGroup
@@ -140,11 +141,11 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 		}
 	}, funcr.Options{})
 	cases := map[string]Options{
-		"of the recorder": {Recorder: RecorderFunc(func(_ context.Context, a alert) (result, error) {
+		"of the recorder": {Recorder: RecorderFunc(func(_ context.Context, a alert) (intake.Result, error) {
 			if a.Labels["node"] == "n1" {
 				panic("out of cheese")
 			}
-			return resultAccepted, nil
+			return intake.Accepted, nil
 		})},
 		"of a hook": {MaxBodyBytes: 10, Oversized: func(string) { panic("out of cheese") }},
 	}

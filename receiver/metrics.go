@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // serverMetrics are drydock_alerts_received_total{result} and
@@ -35,7 +37,7 @@ func newServerMetrics(registerer prometheus.Registerer) (serverMetrics, error) {
 			Help: "Requests to the receiver, by the status code of the answer.",
 		}, []string{"code"}),
 	}
-	for _, r := range results() {
+	for _, r := range intake.Results() {
 		m.alerts.WithLabelValues(string(r))
 	}
 	for _, c := range codes() {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"drydock.dev/drydock/internal/httpserver"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // Options configure where to listen, which clients to trust and who receives the alerts.
@@ -32,7 +33,7 @@ type Options struct {
 	// MaxBodyBytes is the longest body. Default 4 MiB.
 	MaxBodyBytes int64
 	// Recorder takes the alerts. Required.
-	Recorder Recorder
+	Recorder intake.Recorder
 	// Refused is called for each post answered 401. It must not block. Nil: not called.
 	Refused func()
 	// Oversized is called for each post answered 413, with the sentence of the answer, which names

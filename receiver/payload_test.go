@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
 )
 
 func decodeOne(t *testing.T, alert string) post {
@@ -147,7 +149,7 @@ func FuzzPayload(f *testing.F) {
 		require.LessOrEqual(t, len(p.alerts)+len(p.unusable), maxAlerts)
 		seen := map[string]bool{}
 		for _, a := range p.alerts {
-			require.Contains(t, []string{statusFiring, statusResolved}, a.Status)
+			require.Contains(t, []string{remediations.StatusFiring, remediations.StatusResolved}, a.Status)
 			require.NotEmpty(t, a.Labels)
 			require.LessOrEqual(t, len(a.Labels), maxLabels)
 			_, err := a.StartsAt.MarshalJSON()

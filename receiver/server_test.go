@@ -16,6 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"drydock.dev/drydock/remediations/intake"
 )
 
 var (
@@ -100,10 +102,10 @@ func TestServerListensUntilItsContextEnds(t *testing.T) {
 
 func TestPostsUnderWayFinishAtShutdown(t *testing.T) {
 	recording, release := make(chan struct{}), make(chan struct{})
-	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (result, error) {
+	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (intake.Result, error) {
 		close(recording)
 		<-release
-		return resultAccepted, ctx.Err()
+		return intake.Accepted, ctx.Err()
 	})})
 	s.timeouts.shutdown = time.Minute // a busy machine may take long to see that new connections are refused
 	ctx, stop := context.WithCancel(t.Context())

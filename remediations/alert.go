@@ -132,7 +132,9 @@ func (a Alert) SeenSince(old Alert) Alert {
 	if a.Fingerprint != old.Fingerprint {
 		return a
 	}
-	a.Cancelled = old.Cancelled
+	if old.Cancelled != nil {
+		a.Cancelled = old.Cancelled
+	}
 	if old.ReceivedAt.Before(a.ReceivedAt) { // otherwise a clock that was ahead wrote the old time
 		a.ReceivedAt = old.ReceivedAt
 	}

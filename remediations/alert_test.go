@@ -115,6 +115,15 @@ func TestAPostChangesNeitherTheArrivalNorTheCancel(t *testing.T) {
 	}
 }
 
+// TestACancelThatTheCacheDoesNotShowStays: a poll remembers the alert as it was adopted before, and
+// a cache that is behind shows an older state.
+func TestACancelThatTheCacheDoesNotShowStays(t *testing.T) {
+	earlier, later := &CancelledRepair{ID: "r1", At: scene.Noon}, &CancelledRepair{ID: "r2", At: scene.Noon}
+	adopted := Alert{Fingerprint: scene.FP, ReceivedAt: scene.Noon, Cancelled: earlier}
+	require.Equal(t, earlier, adopted.SeenSince(Alert{Fingerprint: scene.FP, ReceivedAt: scene.Noon}).Cancelled)
+	require.Equal(t, later, adopted.SeenSince(Alert{Fingerprint: scene.FP, ReceivedAt: scene.Noon, Cancelled: later}).Cancelled, "control")
+}
+
 func TestFingerprintIsThatOfAlertmanager(t *testing.T) {
 	// FNV-1a over the sorted names and values, each followed by 0xff.
 	h := fnv.New64a()

@@ -20,6 +20,7 @@ import (
 	"drydock.dev/drydock/receiver"
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/providers/hosts"
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
@@ -57,7 +58,7 @@ type program struct {
 
 	// door passes alerts to Nodes, and tell sends Events. Without a cache of Nodes, door is shut
 	// and tell is nil.
-	door kube.Door
+	door intake.Door
 	tell atomic.Pointer[engine.Recorder]
 	// ready returns what the running manager lacks. Nil: no manager runs.
 	ready atomic.Pointer[func() error]
@@ -137,9 +138,9 @@ func (p *program) isReady(*http.Request) error {
 
 // linking is the manager's part that lets alerts be written and Events be sent, once the cache of
 // Nodes is filled.
-func (p *program) linking(inbox kube.Inbox, tell engine.Recorder) manager.Runnable {
+func (p *program) linking(in intake.Intake, tell engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
-		p.door.Open(inbox)
+		p.door.Open(in)
 		p.tell.Store(&tell)
 		if p.rescue == nil {
 			return p.recv.Start(ctx)

@@ -25,6 +25,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/providers/daemonsets"
 	"drydock.dev/drydock/remediations/signs"
@@ -48,7 +49,7 @@ type kind struct {
 	of remediations.Kind
 	// join gives the engine the port that observes and repairs its targets. It returns which node
 	// an alert about a target belongs to. Nil: the kind is not configured.
-	join func(j *joined, o *engine.Options) (kube.Carrier, error)
+	join func(j *joined, o *engine.Options) (intake.Carrier, error)
 }
 
 // kinds are the kinds with records on Nodes. config.Config.Core.Kinds defines how alerts name their
@@ -94,7 +95,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 		return j.servers(ctx)
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
-		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newInbox(), j.tell)}, nil
+		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newIntake(), j.tell)}, nil
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
 		return []manager.Runnable{j.charge, j.writePath}, nil
@@ -131,7 +132,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	p.nodes = fleet.Nodes
 	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
-	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, room: kube.NewRoom(), carriers: map[remediations.Kind]kube.Carrier{}, asked: &asked{serving: time.Now()}}
+	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, room: intake.NewRoom(), carriers: map[remediations.Kind]intake.Carrier{}, asked: &asked{serving: time.Now()}}
 	options := engine.Options{}
 	for _, k := range kinds {
 		carrier, err := k.join(j, &options)
@@ -146,7 +147,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 		return nil, err
 	}
 	j.writePath = kube.NewWritePath(p.clients, fleet.Nodes, p.cfg.Core, below, clock.RealClock{}, p.log.WithName("engine"))
-	if j.queue, err = kube.NewQueue(j.charge.Guarding(j.writePath.Watching(kube.WriteAnnotations(p.clients))), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
+	if j.queue, err = intake.NewQueue(j.charge.Guarding(j.writePath.Watching(kube.WriteAnnotations(p.clients))), clock.RealClock{}, reg, p.log.WithName("receiver")); err != nil {
 		return nil, err
 	}
 	if j.engine, err = j.newEngine(options); err != nil {
@@ -184,9 +185,9 @@ type joined struct {
 	tell    engine.Recorder
 	reg     prometheus.Registerer
 	// carriers return which node an alert about a target belongs to.
-	carriers map[remediations.Kind]kube.Carrier
+	carriers map[remediations.Kind]intake.Carrier
 	// queue has the accepted alerts that are not on their Nodes yet.
-	queue *kube.Queue
+	queue *intake.Queue
 	// asked counts the requests to the webhook.
 	asked *asked
 	// charge is this installation's claim on the cluster's Lease.
@@ -194,7 +195,7 @@ type joined struct {
 	// writePath watches whether the API server accepts Drydock's writes on Nodes.
 	writePath *kube.WritePath
 	// room counts the queued writes that the cache does not show yet.
-	room   *kube.Room
+	room   *intake.Room
 	engine *engine.Engine
 	// conditions sets the Nodes' conditions. Nil: Drydock sets none.
 	conditions *kube.Conditions
@@ -250,11 +251,9 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	if cfg.Alertmanager.SilenceRepairs {
 		o.Silencer = alertmanager.Repairs{Client: j.alerts}
 	}
-	o.Queued = func(n *corev1.Node, key string) bool {
-		_, waits := j.queue.Waiting(n, key)
-		return waits
+	o.Adopt = func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result) {
+		return j.newIntake().Adopt(n, a)
 	}
-	o.Adopt = kube.Inbox{Charge: j.charge.Lacks, Room: j.room, Waiting: j.queue.Waiting, Now: time.Now}.Adopting(j.queue.Offer)
 	o.NewTask, o.NewID, o.Below, o.Posts, o.Writes = newTask, newID, below, j.posts.known, j.writePath.Known
 	o.Charge = j.charge.Lacking
 	if cfg.Webhook != nil {

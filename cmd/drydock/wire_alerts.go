@@ -11,8 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alertmanager"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
-	"drydock.dev/drydock/remediations/rescue"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // newAlertmanager makes the client of the configured Alertmanagers.
@@ -35,10 +34,10 @@ func kept(c *remediations.Config) func(alert map[string]string) bool {
 	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
 
-// newInbox writes the accepted alerts on their Nodes.
-func (j *joined) newInbox() kube.Inbox {
-	return kube.Inbox{
-		Config: j.cfg.Core, Charge: j.charge.Lacks, Patch: j.queue.Put, Waiting: j.queue.Waiting, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
+// newIntake takes the alerts of posts and polls for their Nodes.
+func (j *joined) newIntake() intake.Intake {
+	return intake.Intake{
+		Config: j.cfg.Core, Charge: j.charge.Lacks, Writer: j.queue, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
 		Arrived: func() {
 			j.posts.arrivals.Arrived()
 			j.writePath.Doubt()
@@ -54,7 +53,7 @@ func (j *joined) newInbox() kube.Inbox {
 // newReceiver makes the receiver of Alertmanager's posts.
 func (p *program) newReceiver() (*receiver.Server, error) {
 	r := p.cfg.Receiver
-	var takes rescue.AlertRecorder = &p.door
+	var takes intake.Recorder = &p.door
 	if p.rescue != nil {
 		takes = p.rescue.First(takes)
 	}

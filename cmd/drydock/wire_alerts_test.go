@@ -84,7 +84,7 @@ func TestEventsAboutPostsSayWhatIsWrongWithThem(t *testing.T) {
 func TestTheEventAboutAFullNodeNamesTheBoundsThatApply(t *testing.T) {
 	told := make(eventsTold, 1)
 	j := &joined{program: &program{cfg: &config.Config{}, posts: &posts{}}, tell: told}
-	j.newInbox().Full("n1")
+	j.newIntake().Full("n1")
 	note := (<-told).Note
 
 	long := map[string]string{"severity": strings.Repeat("x", 200)}
@@ -159,7 +159,7 @@ func TestTheSelfTestsAlertBringsADryRun(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		require.EqualValues(t, 1, dryRuns.Load(), "the one at the start, and the control")
-		j.newInbox().Arrived()
+		j.newIntake().Arrived()
 		synctest.Wait()
 		require.EqualValues(t, 2, dryRuns.Load())
 		require.False(t, j.posts.known().Arrived.IsZero())

@@ -7,7 +7,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/providers/kilo"
 	kilosettings "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
@@ -15,7 +15,7 @@ import (
 var _ engine.Locations = (*kilo.Mesh)(nil)
 
 // joinMesh joins the mesh with leaders that Drydock can move.
-func joinMesh(j *joined, o *engine.Options) (kube.Carrier, error) {
+func joinMesh(j *joined, o *engine.Options) (intake.Carrier, error) {
 	k, ok := config.Of[*kilosettings.Kilo](j.cfg)
 	if !ok {
 		return nil, nil
@@ -28,5 +28,5 @@ func joinMesh(j *joined, o *engine.Options) (kube.Carrier, error) {
 		return nil, err
 	}
 	o.Locations, o.CallTimeout = mesh, max(o.CallTimeout, kilo.CallTimeout(k.Timeout))
-	return j.fleet.LocationCarrier(mesh.Leads), nil
+	return intake.OfLocations(j.fleet.RepairingLocations, mesh.Leads), nil
 }

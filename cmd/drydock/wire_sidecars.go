@@ -9,6 +9,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/providers/sidecar"
 	sidecarsettings "drydock.dev/drydock/remediations/providers/sidecar/settings"
@@ -21,7 +22,7 @@ type sidecars struct {
 }
 
 // joinSidecars joins the configured providers of sidecars.
-func joinSidecars(j *joined, o *engine.Options) (kube.Carrier, error) {
+func joinSidecars(j *joined, o *engine.Options) (intake.Carrier, error) {
 	all, ok := config.Of[sidecarsettings.Sidecars](j.cfg)
 	if !ok {
 		return nil, nil
@@ -39,7 +40,7 @@ func joinSidecars(j *joined, o *engine.Options) (kube.Carrier, error) {
 	}
 	out := sidecars{Pods: kube.Pods{Client: j.clients, Namespaces: all.Namespaces()}, Clients: clients}
 	o.Sidecars = out
-	return out.Carrier, nil
+	return intake.OfPods(out.Hosts), nil
 }
 
 // newTask returns the id for a sidecar's task.

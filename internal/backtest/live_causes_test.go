@@ -48,7 +48,7 @@ var knownCauses = map[string]known{
 			if with {
 				c, _, err := config.Read(strings.NewReader(calm), config.Options{SkipFiles: true})
 				require.NoError(l.t, err)
-				o.Config, l.config, l.inbox.Config = c.Core, c.Core, c.Core
+				o.Config, l.config, l.intake.Config = c.Core, c.Core, c.Core
 			}
 		},
 	},

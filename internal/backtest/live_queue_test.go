@@ -15,7 +15,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // TestAProcessThatDiesWithAFullQueueLosesNothingThatFires: its posts were answered 200 and nothing of them was written. Within
@@ -36,20 +36,16 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 			t.Error("the process that died wrote something")
 			return nil
 		}
-		queue, err := kube.NewQueue(nobody, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
+		queue, err := intake.NewQueue(nobody, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
 		require.NoError(t, err)
-		next, err := kube.NewQueue(func(ctx context.Context, node string, _ types.UID, annotations map[string]*string) error {
+		next, err := intake.NewQueue(func(ctx context.Context, node string, _ types.UID, annotations map[string]*string) error {
 			time.Sleep(l.takes)
 			return l.patch(ctx, l.node(node), annotations)
 		}, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
 		require.NoError(t, err)
-		l.engine.Adopt = kube.Inbox{Room: kube.NewRoom(), Now: time.Now}.Adopting(next.Offer)
-		l.engine.Queued = func(n *corev1.Node, key string) bool {
-			_, waits := next.Waiting(n, key)
-			return waits
-		}
-		successor := l.inbox
-		l.inbox.Patch, l.inbox.Waiting, l.inbox.Room = queue.Put, queue.Waiting, kube.NewRoom()
+		l.engine.Adopt = intake.Intake{Writer: next, Room: intake.NewRoom(), Now: time.Now}.Adopt
+		successor := l.intake
+		l.intake.Writer, l.intake.Room = queue, intake.NewRoom()
 
 		// One alert is on its Node already. Its end is the last that the process takes.
 		was := fmt.Sprintf("n%04d", queued)
@@ -59,12 +55,12 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 			l.alert(nodes[i].Name)
 		}
 		time.Sleep(2 * time.Second)
-		_, err = l.inbox.Record(t.Context(), labelsOf(was), remediations.StatusResolved, time.Now())
+		_, err = l.intake.Record(t.Context(), labelsOf(was), remediations.StatusResolved, time.Now())
 		require.NoError(t, err)
 		late, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err = l.inbox.Record(late, labelsOf(nodes[queued-1].Name), remediations.StatusFiring, time.Now())
-		require.ErrorIs(t, err, kube.ErrQueueFull, "it was full when the process died")
+		_, err = l.intake.Record(late, labelsOf(nodes[queued-1].Name), remediations.StatusFiring, time.Now())
+		require.ErrorIs(t, err, intake.ErrQueueFull, "it was full when the process died")
 		onNodes := func() (firing int) {
 			for _, n := range nodes {
 				for _, a := range remediations.AlertsOn(l.node(n.Name).Annotations) {
@@ -77,7 +73,7 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 		}
 		require.Equal(t, 1, onNodes(), "control: nothing but what was there before")
 
-		l.inbox = successor // the process is dead; some alerts end before another one leads
+		l.intake = successor // the process is dead; some alerts end before another one leads
 		for i := range ended {
 			l.alertEnds(nodes[i].Name)
 		}

@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -33,7 +33,7 @@ import (
 type live struct {
 	t      testing.TB
 	engine *engine.Engine
-	inbox  kube.Inbox
+	intake intake.Intake
 	config *remediations.Config
 
 	mu       sync.Mutex
@@ -95,12 +95,10 @@ func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, chang
 		NewID:   func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
 		Decided: func(node string, d lifecycle.Decision) { l.holds.decided(time.Now(), node, d) },
 	}
-	o.Adopt = kube.Inbox{Now: time.Now}.Adopting(func(n *corev1.Node, annotations map[string]*string) (bool, error) {
-		return true, l.patch(context.Background(), n, annotations)
-	})
+	o.Adopt = intake.Intake{Writer: intake.Direct(l.patch), Now: time.Now}.Adopt
 	change(l, &o)
 	l.engine = engine.New(o)
-	l.inbox = kube.Inbox{Config: l.config, Now: time.Now, Ended: l.engine.News, Expected: l.engine.Expect, Patch: l.patch, Node: l.node}
+	l.intake = intake.Intake{Config: l.config, Now: time.Now, Ended: l.engine.News, Expected: l.engine.Expect, Writer: intake.Direct(l.patch), Node: l.node}
 	return l
 }
 
@@ -244,7 +242,7 @@ func (l *live) flush(fp string, of alerts.Alert, said string) {
 		of, status = a, remediations.StatusFiring
 	}
 	if status != said && !silenced && (fires || said != "") {
-		_, err := l.inbox.Record(context.Background(), of.Labels, status, of.StartsAt)
+		_, err := l.intake.Record(context.Background(), of.Labels, status, of.StartsAt)
 		require.NoError(l.t, err)
 		said = status
 	}

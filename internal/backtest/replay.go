@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/backtest/history"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -39,7 +39,7 @@ type Options struct {
 type Replay struct {
 	*world
 	engine *engine.Engine
-	inbox  kube.Inbox
+	intake intake.Intake
 	poll   time.Duration
 	// polled is the next regular poll of Alertmanager. due is when the engine wants its next pass.
 	polled, due time.Time
@@ -82,6 +82,15 @@ func New(o Options, from time.Time) *Replay {
 		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, touched: map[string]bool{}, about: map[string]*firing{}, story: newStory(&core),
 	}
 	r := &Replay{world: w, poll: o.PollInterval, polled: from.UTC(), due: from.UTC()}
+	r.intake = intake.Intake{
+		Config: &core, Writer: intake.Direct(w.patch), Now: w.Now,
+		Node: func(name string) *corev1.Node {
+			if n := w.node[name]; n != nil {
+				return n.now
+			}
+			return nil
+		},
+	}
 	ids := 0
 	draw := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // the same each time: the same past gives the same decisions
 	r.engine = engine.New(engine.Options{
@@ -93,24 +102,14 @@ func New(o Options, from time.Time) *Replay {
 			return strconv.FormatInt(36*36*36*36*36+int64(ids), 36)
 		},
 		NewTask: func() string { return "" }, Beside: w.beside, Below: draw.IntN,
-		Adopt: kube.Inbox{Now: w.Now}.Adopting(func(n *corev1.Node, annotations map[string]*string) (bool, error) {
-			return true, w.patch(context.Background(), n, annotations)
-		}),
+		Adopt: r.intake.Adopt,
 		Decided: func(node string, d lifecycle.Decision) {
 			if w.story.decided(w.now, node, d); w.decided != nil {
 				w.decided(node, d)
 			}
 		},
 	})
-	r.inbox = kube.Inbox{
-		Config: &core, Patch: w.patch, Now: w.Now, Ended: r.engine.News,
-		Node: func(name string) *corev1.Node {
-			if n := w.node[name]; n != nil {
-				return n.now
-			}
-			return nil
-		},
-	}
+	r.intake.Ended = r.engine.News
 	return r
 }
 
@@ -214,7 +213,7 @@ func (r *Replay) turn(ctx context.Context) {
 	r.wakeUp()
 	r.cure()
 	r.alerts.post(r.now, func(f *firing, status string) {
-		_, _ = r.inbox.Record(ctx, f.labels, status, f.startsAt) // an unusable alert is not an error, and Patch returns none
+		_, _ = r.intake.Record(ctx, f.labels, status, f.startsAt) // an unusable alert is not an error, and patch returns none
 	})
 	poll := !r.now.Before(r.polled)
 	if poll {

@@ -11,6 +11,7 @@ import (
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/routing"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -79,19 +80,16 @@ func (e *Engine) adopt(ctx context.Context) {
 				continue
 			}
 			alert := e.Config.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, e.Clock.Now())
-			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil {
-				if e.askedBeforeItsEnd(n, old, alert, ends) {
-					continue
-				}
-				alert = alert.SeenSince(old)
+			if old, err := remediations.DecodeAlert(alert.Key(), n.Annotations[alert.Key()]); err == nil && e.askedBeforeItsEnd(n, old, alert, ends) {
+				continue
 			}
 			alert, key, since := e.unshown.readopt(n, alert, e.Clock.Now())
-			waits := e.Queued != nil && e.Queued(n, remediations.AlertPrefix+fp) // the receiver in this process is about to write the alert
-			if !waits && !e.Adopt(n, alert) {
+			alert, result := e.Adopt(n, alert)
+			if !result.Taken() {
 				continue
 			}
 			unshown[key], nodes[key] = adopted{alert, since}, n
-			if !waits {
+			if result == intake.Accepted {
 				e.Log.Info("an alert was found by the poll", "node", n.Name, "alert", alert.Name, "fingerprint", fp, "policy", alert.Policy, "status", alert.Status)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // TestAnAlertThatIsQueuedIsNotAdopted: the receiver in the same process writes the alert. In a
@@ -26,15 +27,26 @@ func TestAnAlertThatIsQueuedIsNotAdopted(t *testing.T) {
 			keys[name] = remediations.AlertPrefix + fp
 		}
 		e.word = &alerts.Snapshot{AskedAt: time.Now(), Replicas: w.words}
-		e.Queued = func(n *corev1.Node, key string) bool { return n.Name == "node-0" && key == keys["node-0"] }
+		adopt := e.Adopt
+		e.Adopt = intake.Intake{Writer: waitingFor{w.annotate, "node-0", keys["node-0"]}, Now: time.Now}.Adopt
 		on := func(i int) []remediations.Alert { return remediations.AlertsOn(w.nodes[i].Annotations) }
 		e.adopt(ctx)
 		require.Empty(t, on(0))
 		require.Len(t, on(1), 1, "the control: nobody else is about to write it")
-		e.Queued = nil
+		e.Adopt = adopt
 		e.adopt(ctx)
 		require.Len(t, on(0), 1, "and it is adopted as soon as it waits no more")
 	})
+}
+
+// waitingFor is a writer at which the alert of that key waits for the node of that name.
+type waitingFor struct {
+	intake.Direct
+	node, key string
+}
+
+func (w waitingFor) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
+	return nil, n.Name == w.node && key == w.key
 }
 
 // TestAPollThatWasAskedBeforeTheEndAdoptsNothing: the end of an alert is posted while a slow

@@ -19,6 +19,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/signs"
@@ -117,10 +118,9 @@ func (w *still) Write(_ context.Context, n *corev1.Node, c NodeChange) (*corev1.
 	w.changed = append(w.changed, out)
 	return out, nil
 }
-func (w *still) adopt(n *corev1.Node, a remediations.Alert) bool {
-	value := a.Encode()
-	_, err := w.Write(context.Background(), n, NodeChange{Annotations: map[string]*string{a.Key(): &value}})
-	return err == nil
+func (w *still) annotate(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
+	_, err := w.Write(ctx, n, NodeChange{Annotations: annotations})
+	return err
 }
 func (w *still) OwnsCordon(context.Context, string) (bool, error)                    { return false, nil }
 func (w *still) OwnsAnnotations(context.Context, string, []string) ([]string, error) { return nil, nil }
@@ -159,7 +159,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	e := New(Options{
 		Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": w}}, Events: w,
 		Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: time.Hour, CallTimeout: time.Hour,
-		NewID: func() string { return "r0000" }, Adopt: w.adopt,
+		NewID: func() string { return "r0000" }, Adopt: intake.Intake{Writer: intake.Direct(w.annotate), Now: time.Now}.Adopt,
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)

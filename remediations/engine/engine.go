@@ -16,6 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 	"drydock.dev/drydock/remediations/coverage"
 	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/selftest"
@@ -60,12 +61,10 @@ type Options struct {
 	CallTimeout time.Duration
 	// NewID returns a new repair ID, NewTask a new UUID for a sidecar's task.
 	NewID, NewTask func() string
-	// Queued reports whether this replica's receiver still has to write the alert with this key.
-	// Nil: it never has.
-	Queued func(n *corev1.Node, key string) bool
-	// Adopt takes an alert that only a poll found for its Node, as the receiver takes alerts of a
-	// post. It returns false if there is no room now; a later poll tries again. It must not block.
-	Adopt func(n *corev1.Node, a remediations.Alert) bool
+	// Adopt takes an alert that only a poll found for its Node, as alerts of posts are taken, and
+	// returns it with what the Node remembers of it. Unchanged: an alert of a post waits to be
+	// written. If the result is not Taken, a later poll tries again. Adopt must not block.
+	Adopt func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result)
 	// Charge returns why this installation is not in charge of the cluster and so changes nothing.
 	// Empty: it is in charge. Nil: there is no other installation.
 	Charge func() string

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
@@ -157,31 +159,26 @@ func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.M
 	return p.Locations.PutBack(ctx, m)
 }
 
-// leads returns a function that finds the node for an alert about a location. This is first a Node
-// that has the alert and a repair of the location's leader under way; it may no longer be the
-// leader. Otherwise it is the leader according to the cache. Empty: there is none, or it is
-// unknown.
-func (e *Engine) leads(context.Context) func(fingerprint, location string) string {
+// leads returns a function that finds the node for an alert about a location. Empty: there is none,
+// or it is unknown.
+func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) string {
 	if e.Locations == nil {
 		return func(string, string) string { return "" }
 	}
-	var repaired []*corev1.Node // read at the first such alert: most polls meet none about a location
-	var leads func(location string) string
+	// Both are read at the first such alert: most polls meet none about a location.
+	leads := sync.OnceValue(e.Locations.LeadsAll)
+	repairing := sync.OnceValue(func() (nodes []*corev1.Node) {
+		for _, m := range e.roster.Concerned() {
+			if _, ok := m.Node.Annotations[remediations.LocationKey]; ok {
+				nodes = append(nodes, m.Node)
+			}
+		}
+		return nodes
+	})
+	carrier := intake.OfLocations(repairing, func(location string) string { return leads()(location) })
 	return func(fingerprint, location string) string {
-		if leads == nil {
-			leads = e.Locations.LeadsAll()
-			for _, m := range e.roster.Concerned() {
-				if r, err := remediations.DecodeRecord(m.Node.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.PhaseExhausted {
-					repaired = append(repaired, m.Node)
-				}
-			}
-		}
-		for _, n := range repaired {
-			if _, carries := n.Annotations[remediations.AlertPrefix+fingerprint]; carries {
-				return n.Name
-			}
-		}
-		return leads(location)
+		node, _ := carrier(ctx, remediations.AlertPrefix+fingerprint, location) // the cache gives no error
+		return node
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
@@ -63,25 +64,30 @@ func (i *instance) Write(ctx context.Context, n *corev1.Node, c NodeChange) (*co
 
 // adopt takes an alert that only the poll found, as the receiver beside the engine does. It writes
 // the alert at once or not at all.
-func (i *instance) adopt(ctx context.Context, n *corev1.Node, a remediations.Alert) bool {
+func (i *instance) adopt(ctx context.Context, n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result) {
 	i.w.mu.Lock()
 	i.w.checkName(n.Name)
 	live := i.w.nodes[n.Name]
 	i.w.mu.Unlock()
 	if live == nil || live.UID != n.UID {
-		return false
+		return a, intake.UnknownNode
+	}
+	if old, err := remediations.DecodeAlert(a.Key(), n.Annotations[a.Key()]); err == nil {
+		a = a.SeenSince(old)
 	}
 	drop, ok := i.w.admit(live.Annotations, a)
 	if !ok {
-		return false
+		return a, intake.NodeFull
 	}
 	value := a.Encode()
 	change := NodeChange{Annotations: map[string]*string{a.Key(): &value}}
 	for _, k := range drop {
 		change.Annotations[k] = nil
 	}
-	_, err := i.Write(ctx, live, change)
-	return err == nil
+	if _, err := i.Write(ctx, live, change); err != nil {
+		return a, ""
+	}
+	return a, intake.Accepted
 }
 
 func apply(to map[string]string, change map[string]*string) {

@@ -18,6 +18,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/alerts"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/signs"
 )
 
@@ -134,7 +135,9 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	i.engine = New(Options{
-		Adopt:      func(n *corev1.Node, a remediations.Alert) bool { return i.adopt(ctx, n, a) },
+		Adopt: func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result) {
+			return i.adopt(ctx, n, a)
+		},
 		Conditions: conditions, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: w.pollEvery,
 		Charge: func() string {

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
@@ -135,7 +136,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 		}
 		return out
 	})
-	asked := 0
+	hosts, asked := intake.OfPods(e.Sidecars.Hosts), 0
 	return func(fingerprint, pod string) string {
 		if node, ok := carriers()[fingerprint]; ok {
 			return node
@@ -145,7 +146,7 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 		}
 		ctx, cancel := context.WithTimeout(ctx, lastLook)
 		defer cancel()
-		node, err := e.Sidecars.Hosts(ctx, remediations.PodNamed(pod))
+		node, err := hosts(ctx, remediations.AlertPrefix+fingerprint, pod)
 		if err != nil {
 			e.Log.Error(err, "which node hosts a pod cannot be read; its alert waits for the next poll", "pod", pod)
 			asked = hostsAsked // if the API server does not answer, do not ask it for every pod

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 func (i *instance) blindBy(cause string) bool {
@@ -113,7 +114,12 @@ func TestANodeThatTakesNoAlertIsSaid(t *testing.T) {
 		require.False(t, i.blindBy(blindWrites), "the control")
 		w.do(func() {
 			adopt := i.engine.Adopt
-			i.engine.Adopt = func(n *corev1.Node, a remediations.Alert) bool { return n.Name == "n0" || adopt(n, a) }
+			i.engine.Adopt = func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result) {
+				if n.Name == "n0" {
+					return a, intake.Accepted
+				}
+				return adopt(n, a)
+			}
 			w.ail("n0", 1)
 		})
 		w.pass(2 * time.Minute)
@@ -141,7 +147,12 @@ func TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy(t *testing.T) {
 		require.False(t, i.blindBy(blindWrites), "a write may fail for a moment")
 		w.do(func() {
 			adopt := i.engine.Adopt
-			i.engine.Adopt = func(n *corev1.Node, a remediations.Alert) bool { return n.Name == "n0" || adopt(n, a) }
+			i.engine.Adopt = func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result) {
+				if n.Name == "n0" {
+					return a, intake.Accepted
+				}
+				return adopt(n, a)
+			}
 			w.ail("n0", 1)
 		})
 		w.pass(2 * time.Minute)

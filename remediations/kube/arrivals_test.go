@@ -20,6 +20,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/ledger"
 )
@@ -146,7 +147,7 @@ func TestALateArrivalTakesNothingBack(t *testing.T) {
 // TestTheSelfTestIsAboutNoNode: whatever labels the alert has, and whichever policy would take it.
 func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 	arrived := 0
-	in := inbox(t, lab.Shared(t).Client())
+	in := newIntake(t, lab.Shared(t).Client())
 	in.Arrived = func() { arrived++ }
 	m, err := labels.NewMatcher(labels.MatchEqual, "alertname", "DrydockSelfTest")
 	require.NoError(t, err)
@@ -154,7 +155,7 @@ func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 	in.Config.ClusterLabel, in.Config.ClusterValue = "cluster", "prod"
 	l := about("node-3")
 	l["alertname"] = "DrydockSelfTest"
-	for cluster, want := range map[string]string{"prod": "self_test", "other": "other_cluster"} {
+	for cluster, want := range map[string]intake.Result{"prod": intake.SelfTest, "other": intake.OtherCluster} {
 		l["cluster"] = cluster
 		version := node(t, "node-3").ResourceVersion
 		result, err := in.Record(t.Context(), l, remediations.StatusFiring, time.Now())
@@ -167,7 +168,7 @@ func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 	l["cluster"] = "prod"
 	result, err := in.Record(t.Context(), l, remediations.StatusFiring, time.Now())
 	require.NoError(t, err)
-	require.Equal(t, "self_test", result, "nobody is told, and it is still none of a node's")
+	require.Equal(t, intake.SelfTest, result, "nobody is told, and it is still none of a node's")
 }
 
 // TestALedgerThatIsSavedMeetsAnArrival on the real API server: the leader's save conflicts with the

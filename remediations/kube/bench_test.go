@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/config"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/routing"
 )
 
@@ -59,11 +60,11 @@ func BenchmarkUnchanged(b *testing.B) {
 	require.Equal(b, remediations.MisrouteNone, why)
 	a := c.NewAlert(route.Policy, labels, remediations.StatusFiring, began, began)
 	n.Annotations[a.Key()] = a.Encode()
-	inbox := Inbox{Config: c, Node: lookup, Now: time.Now}
+	in := intake.Intake{Config: c, Writer: intake.Direct(nil), Node: lookup, Now: time.Now}
 	b.ReportAllocs()
 	for b.Loop() {
-		result, err := inbox.Record(context.Background(), labels, remediations.StatusFiring, began)
+		result, err := in.Record(context.Background(), labels, remediations.StatusFiring, began)
 		require.NoError(b, err)
-		require.Equal(b, ResultUnchanged, result)
+		require.Equal(b, intake.Unchanged, result)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 const (
@@ -96,7 +97,7 @@ func (c *Charge) Lacks() (why string, another bool) {
 func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
 
 // Guarding returns a writer that calls write only while this installation is in charge.
-func (c *Charge) Guarding(write AnnotationWriter) AnnotationWriter {
+func (c *Charge) Guarding(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		if c.Lacking() != "" {
 			return engine.ErrNotInCharge

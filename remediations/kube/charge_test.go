@@ -22,6 +22,7 @@ import (
 	pointer "k8s.io/utils/ptr"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 )
 
@@ -199,8 +200,8 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 		defer stop()
 		other, _, otherStops := h.run("b/drydock")
 		defer otherStops()
-		record := func(c *kube.Charge) (string, error) {
-			in := inbox(t, fake.NewClientset(n))
+		record := func(c *kube.Charge) (intake.Result, error) {
+			in := newIntake(t, fake.NewClientset(n))
 			in.Node = func(string) *corev1.Node { return n }
 			in.Charge = c.Lacks
 			return in.Record(t.Context(), about("n1"), remediations.StatusFiring, time.Now())
@@ -216,10 +217,10 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		result, err := record(c)
 		require.NoError(t, err)
-		require.Equal(t, kube.ResultAccepted, result)
+		require.Equal(t, intake.Accepted, result)
 		result, err = record(other)
 		require.NoError(t, err)
-		require.Equal(t, kube.ResultNotInCharge, result)
+		require.Equal(t, intake.NotInCharge, result)
 
 		h.fail("get", errors.New("away"))
 		time.Sleep(time.Minute)
@@ -235,19 +236,20 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
 	client := fake.NewClientset(n)
-	in := inbox(t, client)
+	in := newIntake(t, client)
 	in.Node = func(string) *corev1.Node { return n }
 	lacking, another := "another Drydock is in charge of the cluster", true
 	in.Charge = func() (string, bool) { return lacking, another }
-	adopted := 0
-	adopt := in.Adopting(func(*corev1.Node, map[string]*string) (bool, error) { adopted++; return true, nil })
+	adopted, poll := 0, in
+	poll.Writer = intake.Direct(func(context.Context, *corev1.Node, map[string]*string) error { adopted++; return nil })
 	alert := in.Config.NewAlert(in.Config.Policies[0], about("n1"), remediations.StatusFiring, time.Now(), time.Now())
-	for _, want := range []string{kube.ResultNotInCharge, kube.ResultAccepted} {
+	for _, want := range []intake.Result{intake.NotInCharge, intake.Accepted} {
 		result, err := in.Record(t.Context(), about("n1"), remediations.StatusFiring, time.Now())
 		require.NoError(t, err)
 		require.Equal(t, want, result)
 		require.Equal(t, lacking == "", len(client.Actions()) > 0)
-		require.Equal(t, lacking == "", adopt(n, alert))
+		_, result = poll.Adopt(n, alert)
+		require.Equal(t, lacking == "", result.Taken())
 		lacking, another = "", false
 	}
 	require.Equal(t, 1, adopted)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
@@ -49,21 +48,4 @@ func TestAnEventIsAboutItsObject(t *testing.T) {
 	e.Event("n1", engine.Event{Note: strings.Repeat("ü", 2000) + "\nmore"})
 	require.LessOrEqual(t, len(s.note), 1024)
 	require.NotContains(t, s.note, "\n")
-}
-
-// TestADoorIsShutWhileThereIsNoInbox: the sender then posts again, and nothing is lost.
-func TestADoorIsShutWhileThereIsNoInbox(t *testing.T) {
-	var d kube.Door
-	record := func() (string, error) {
-		return d.Record(t.Context(), map[string]string{"alertname": "X", "node": "n1"}, remediations.StatusFiring, time.Now())
-	}
-	_, err := record()
-	require.ErrorContains(t, err, "no Node can be written")
-	d.Open(kube.Inbox{Config: &remediations.Config{}, Node: func(string) *corev1.Node { return nil }})
-	result, err := record()
-	require.NoError(t, err)
-	require.Equal(t, string(remediations.MisrouteNoPolicy), result, "the inbox has looked at it")
-	d.Close()
-	_, err = record()
-	require.Error(t, err)
 }

@@ -1,5 +1,5 @@
 // Package kube is Drydock's connection to the API server: the Nodes as a trimmed cache, the journal
-// that is written on them, the ledger, and the alerts from the receiver.
+// that is written on them, and the ledger.
 package kube
 
 import (
@@ -58,31 +58,6 @@ func (f Fleet) Cached(name string) *corev1.Node {
 	}
 	n, _ := o.(*corev1.Node)
 	return n
-}
-
-// LocationCarrier finds the Node that has the alert and a repair of the location's leader, even if
-// that node no longer leads. Else it returns the node that leads the location now.
-func (f Fleet) LocationCarrier(leads func(location string) (node string)) Carrier {
-	return func(_ context.Context, key, location string) (string, error) {
-		if node := f.repairing(key); node != "" {
-			return node, nil
-		}
-		return leads(location), nil
-	}
-}
-
-// repairing returns the Node that carries the alert of that key and a running repair of a
-// location's leader; empty: there is no such Node.
-func (f Fleet) repairing(key string) string {
-	for _, n := range f.of(locationRepairs) {
-		if _, carries := n.Annotations[key]; !carries {
-			continue
-		}
-		if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil && r.Phase != remediations.PhaseExhausted {
-			return n.Name
-		}
-	}
-	return ""
 }
 
 // Node reads one Node from the API server.

@@ -20,11 +20,6 @@ type Pods struct {
 	Namespaces []string
 }
 
-// Carrier finds the node that hosts the pod of that name, as remediations.PodNamed reads it.
-func (p Pods) Carrier(ctx context.Context, _, name string) (string, error) {
-	return p.Hosts(ctx, remediations.PodNamed(name))
-}
-
 // Hosts returns the node of the pod. It returns an empty name if the pod has no node yet, there is
 // no such pod, or its namespace is not read. A missing right in a namespace that is read is an
 // error: the alert is usable, and lost if it is not sent again.

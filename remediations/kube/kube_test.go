@@ -11,7 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/prometheus/alertmanager/pkg/labels"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -21,10 +23,12 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 	"drydock.dev/drydock/remediations/signs"
@@ -198,8 +202,8 @@ func TestLeasesAreReadOneByOneAndAllAtOnce(t *testing.T) {
 	require.Error(t, err, "a lease that could not be read is not one that does not exist")
 }
 
-// atOnce writes immediately, as Inbox.Patch.
-func atOnce(client kubernetes.Interface) func(context.Context, *corev1.Node, map[string]*string) error {
+// atOnce writes immediately.
+func atOnce(client kubernetes.Interface) intake.Direct {
 	return func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 		if _, stored := client.(*fake.Clientset); !stored {
 			return kube.WriteAnnotations(client)(ctx, n.Name, n.UID, annotations)
@@ -212,14 +216,14 @@ func atOnce(client kubernetes.Interface) func(context.Context, *corev1.Node, map
 	}
 }
 
-// inbox is an Inbox over the lab, with the Node as it is, not as a cache has it.
-func inbox(t *testing.T, client kubernetes.Interface) kube.Inbox {
+// newIntake is an intake over the lab, with the Node as it is, not as a cache has it.
+func newIntake(t *testing.T, client kubernetes.Interface) intake.Intake {
 	t.Helper()
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)
-	return kube.Inbox{
+	return intake.Intake{
 		Config: &remediations.Config{Kinds: []*remediations.TargetKind{&location.Kind, &sidecar.Kind}, Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
-		Patch:  atOnce(client), Now: time.Now,
+		Writer: atOnce(client), Now: time.Now,
 		Node: func(name string) *corev1.Node {
 			n, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), name, metav1.GetOptions{})
 			if err != nil {
@@ -235,44 +239,44 @@ func about(node string) map[string]string {
 }
 
 func TestAnAlertIsOnItsNodeWhenItIsAccepted(t *testing.T) {
-	in, began := inbox(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
-	record := func(l map[string]string, status string) string {
+	in, began := newIntake(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
+	record := func(l map[string]string, status string) intake.Result {
 		result, err := in.Record(t.Context(), l, status, began)
 		require.NoError(t, err)
 		return result
 	}
-	require.Equal(t, "unchanged", record(about("node-3"), "resolved"), "the end of something that nobody heard of")
+	require.Equal(t, intake.Unchanged, record(about("node-3"), "resolved"), "the end of something that nobody heard of")
 	require.Empty(t, remediations.AlertsOn(node(t, "node-3").Annotations))
-	require.Equal(t, "accepted", record(about("node-3"), "firing"))
+	require.Equal(t, intake.Accepted, record(about("node-3"), "firing"))
 	on := remediations.AlertsOn(node(t, "node-3").Annotations)
 	require.Len(t, on, 1)
 	require.Equal(t, "firing", on[0].Status)
 	require.Equal(t, map[string]string{"node": "node-3", "severity": "critical"}, on[0].Labels, "what a reader needs, not all")
 	version := node(t, "node-3").ResourceVersion
-	require.Equal(t, "unchanged", record(about("node-3"), "firing"))
+	require.Equal(t, intake.Unchanged, record(about("node-3"), "firing"))
 	require.Equal(t, version, node(t, "node-3").ResourceVersion, "no write at all")
-	require.Equal(t, "accepted", record(about("node-3"), "resolved"))
+	require.Equal(t, intake.Accepted, record(about("node-3"), "resolved"))
 	require.Equal(t, "resolved", remediations.AlertsOn(node(t, "node-3").Annotations)[0].Status)
 
-	for name, want := range map[string]string{
+	for name, want := range map[string]intake.Result{
 		"no-such-node": "unknown_node", "node-3; reboot": "no_target", "../node-3": "no_target", "": "no_target", strings.Repeat("n", 300): "no_target", "NODE-3": "no_target",
 	} {
 		require.Equal(t, want, record(about(name), "firing"), "%q", name)
 	}
 	other := about("node-3")
 	other["remediation"] = "something-else"
-	require.Equal(t, "no_policy", record(other, "firing"))
+	require.Equal(t, intake.NoPolicy, record(other, "firing"))
 }
 
-// podInbox accepts alerts about pods' sidecars as well.
-func podInbox(t *testing.T) kube.Inbox {
+// podIntake accepts alerts about pods' sidecars as well.
+func podIntake(t *testing.T) intake.Intake {
 	t.Helper()
-	return podInboxOf(t, lab.Shared(t).Client())
+	return podIntakeOf(t, lab.Shared(t).Client())
 }
 
-func podInboxOf(t *testing.T, client kubernetes.Interface) kube.Inbox {
+func podIntakeOf(t *testing.T, client kubernetes.Interface) intake.Intake {
 	t.Helper()
-	in := inbox(t, client)
+	in := newIntake(t, client)
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "sidecar-not-ready")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
@@ -280,7 +284,7 @@ func podInboxOf(t *testing.T, client kubernetes.Interface) kube.Inbox {
 		Plan: []remediations.Step{{Name: "mark-ready", Provider: "sei", Attempts: 3}},
 	})
 	in.Config.Provided, in.Config.SidecarProviders = map[string]bool{"mark-ready": true}, map[string]bool{"sei": true}
-	in.Carriers = map[remediations.Kind]kube.Carrier{remediations.KindSidecar: kube.Pods{Client: client}.Carrier}
+	in.Carriers = map[remediations.Kind]intake.Carrier{remediations.KindSidecar: intake.OfPods(kube.Pods{Client: client}.Hosts)}
 	return in
 }
 
@@ -308,49 +312,49 @@ func createPod(t *testing.T, name, node string) {
 
 // TestAPodsAlertIsOnTheNodeThatHostsIt, whatever node the alert's own labels name.
 func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
-	in, began := podInbox(t), time.Now().Add(-time.Minute)
+	in, began := podIntake(t), time.Now().Add(-time.Minute)
 	createPod(t, "inbox-0", "node-9")
 	createPod(t, "inbox-1", "")
 	createPod(t, "inbox-2", "no-such-node")
-	record := func(l map[string]string, status string) string {
+	record := func(l map[string]string, status string) intake.Result {
 		result, err := in.Record(t.Context(), l, status, began)
 		require.NoError(t, err)
 		return result
 	}
-	require.Equal(t, "unchanged", record(aboutPod("inbox-0"), "resolved"), "the end of something that nobody heard of")
-	require.Equal(t, "accepted", record(aboutPod("inbox-0"), "firing"))
+	require.Equal(t, intake.Unchanged, record(aboutPod("inbox-0"), "resolved"), "the end of something that nobody heard of")
+	require.Equal(t, intake.Accepted, record(aboutPod("inbox-0"), "firing"))
 	on := remediations.AlertsOn(node(t, "node-9").Annotations)
 	require.Len(t, on, 1)
 	require.Equal(t, "sidecar-not-ready", on[0].Policy)
 	require.Equal(t, map[string]string{"namespace": "default", "pod": "inbox-0", "severity": "warning"}, on[0].Labels)
 	require.Empty(t, remediations.AlertsOn(node(t, "node-1").Annotations), "a label is no place")
 	version := node(t, "node-9").ResourceVersion
-	require.Equal(t, "unchanged", record(aboutPod("inbox-0"), "firing"))
+	require.Equal(t, intake.Unchanged, record(aboutPod("inbox-0"), "firing"))
 	require.Equal(t, version, node(t, "node-9").ResourceVersion, "no write at all")
-	require.Equal(t, "accepted", record(aboutPod("inbox-0"), "resolved"))
+	require.Equal(t, intake.Accepted, record(aboutPod("inbox-0"), "resolved"))
 
-	require.Equal(t, "unknown_pod", record(aboutPod("no-such-pod"), "firing"))
-	require.Equal(t, "unknown_pod", record(aboutPod("inbox-1"), "firing"), "nobody hosts it yet")
-	require.Equal(t, "unknown_node", record(aboutPod("inbox-2"), "firing"))
+	require.Equal(t, intake.UnknownPod, record(aboutPod("no-such-pod"), "firing"))
+	require.Equal(t, intake.UnknownPod, record(aboutPod("inbox-1"), "firing"), "nobody hosts it yet")
+	require.Equal(t, intake.UnknownNode, record(aboutPod("inbox-2"), "firing"))
 	for _, name := range []string{"", "../inbox-0", "inbox-0; reboot", "INBOX-0", strings.Repeat("p", 300)} {
-		require.Equal(t, "no_target", record(aboutPod(name), "firing"), "%q", name)
+		require.Equal(t, intake.NoTarget, record(aboutPod(name), "firing"), "%q", name)
 	}
 	elsewhere := aboutPod("inbox-0")
 	elsewhere["namespace"] = "kube-system"
-	require.Equal(t, "unknown_pod", record(elsewhere, "firing"))
+	require.Equal(t, intake.UnknownPod, record(elsewhere, "firing"))
 	elsewhere["namespace"] = "a/b"
-	require.Equal(t, "no_target", record(elsewhere, "firing"))
+	require.Equal(t, intake.NoTarget, record(elsewhere, "firing"))
 
 	// If no provider of sidecars is configured, Drydock may not read pods: no policy takes the
 	// alert.
 	in.Carriers, in.Config.SidecarProviders = nil, nil
-	require.Equal(t, "no_policy", record(aboutPod("inbox-0"), "firing"))
+	require.Equal(t, intake.NoPolicy, record(aboutPod("inbox-0"), "firing"))
 }
 
 // TestAPodThatNobodyCanLookUpIsAnError: the caller gets the error, as after a failed write, and
 // sends the alert again.
 func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
-	in := podInbox(t)
+	in := podIntake(t)
 	gone := errors.New("the API server does not answer")
 	in.Carriers[remediations.KindSidecar] = func(context.Context, string, string) (string, error) { return "node-10", gone }
 	result, err := in.Record(t.Context(), aboutPod("inbox-9"), "firing", time.Now())
@@ -360,7 +364,7 @@ func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	in.Carriers[remediations.KindSidecar] = kube.Pods{Client: lab.Shared(t).Client()}.Carrier
+	in.Carriers[remediations.KindSidecar] = intake.OfPods(kube.Pods{Client: lab.Shared(t).Client()}.Hosts)
 	_, err = in.Record(ctx, aboutPod("inbox-9"), "firing", time.Now())
 	require.ErrorContains(t, err, "which node hosts pod default/inbox-9")
 }
@@ -368,7 +372,7 @@ func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
 // TestALocationsAlertIsOnTheNodeThatLeadsIt, or on the node that has a running repair of the
 // leader.
 func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
-	in, began := inbox(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
+	in, began := newIntake(t, lab.Shared(t).Client()), time.Now().Add(-time.Minute)
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "mesh-leader-degraded")
 	require.NoError(t, err)
 	in.Config.Policies = append(in.Config.Policies, &remediations.Policy{
@@ -378,19 +382,19 @@ func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 	in.Config.Provided = map[string]bool{"promote-leader": true}
 	leads := map[string]string{"fra1": "node-11", "lost": "no-such-node"}
 	cached := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
-	in.Carriers = map[remediations.Kind]kube.Carrier{
-		remediations.KindLocation: kube.Fleet{Indexer: cached}.LocationCarrier(func(location string) string { return leads[location] }),
+	in.Carriers = map[remediations.Kind]intake.Carrier{
+		remediations.KindLocation: intake.OfLocations(kube.Fleet{Indexer: cached}.RepairingLocations, func(location string) string { return leads[location] }),
 	}
 	about := func(location string) map[string]string {
 		return map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "mesh-leader-degraded", "location": location, "node": "node-1"}
 	}
-	record := func(location, status string) string {
+	record := func(location, status string) intake.Result {
 		result, err := in.Record(t.Context(), about(location), status, began)
 		require.NoError(t, err)
 		return result
 	}
-	require.Equal(t, "unchanged", record("fra1", "resolved"), "the end of something that nobody heard of")
-	require.Equal(t, "accepted", record("fra1", "firing"))
+	require.Equal(t, intake.Unchanged, record("fra1", "resolved"), "the end of something that nobody heard of")
+	require.Equal(t, intake.Accepted, record("fra1", "firing"))
 	on := remediations.AlertsOn(node(t, "node-11").Annotations)
 	require.Len(t, on, 1)
 	require.Equal(t, map[string]string{"location": "fra1"}, on[0].Labels)
@@ -399,14 +403,14 @@ func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 	repaired := node(t, "node-11")
 	repaired.Annotations[remediations.LocationKey] = locationRecord("Pending")
 	require.NoError(t, cached.Add(repaired))
-	require.Equal(t, "accepted", record("fra1", "resolved"), "the repair that moved it is told of its end")
+	require.Equal(t, intake.Accepted, record("fra1", "resolved"), "the repair that moved it is told of its end")
 	require.Equal(t, "resolved", remediations.AlertsOn(node(t, "node-11").Annotations)[0].Status)
 	require.NoError(t, cached.Delete(repaired))
-	require.Equal(t, "unknown_location", record("nowhere", "firing"))
-	require.Equal(t, "unknown_node", record("lost", "firing"))
-	require.Equal(t, "no_target", record("", "firing"))
+	require.Equal(t, intake.UnknownLocation, record("nowhere", "firing"))
+	require.Equal(t, intake.UnknownNode, record("lost", "firing"))
+	require.Equal(t, intake.NoTarget, record("", "firing"))
 	in.Carriers = nil
-	require.Equal(t, "unknown_location", record("fra1", "firing"), "no mesh is configured")
+	require.Equal(t, intake.UnknownLocation, record("fra1", "firing"), "no mesh is configured")
 }
 
 // locationRecord is the record of a repair of a location's leader.
@@ -431,17 +435,17 @@ func TestTheCarrierIsWhoseRepairIsUnderWay(t *testing.T) {
 	} {
 		indexer := cache.NewIndexer(cache.MetaNamespaceKeyFunc, cache.Indexers{})
 		require.NoError(t, indexer.Add(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: c.annotations}}))
-		node, err := kube.Fleet{Indexer: indexer}.LocationCarrier(func(string) string { return "" })(t.Context(), key, "fra1")
+		node, err := intake.OfLocations(kube.Fleet{Indexer: indexer}.RepairingLocations, func(string) string { return "" })(t.Context(), key, "fra1")
 		require.NoError(t, err)
 		require.Equal(t, c.want, node, name)
 	}
 }
 
 func TestANodeThatIsFullRefusesOneMoreAndSaysSo(t *testing.T) {
-	in := inbox(t, lab.Shared(t).Client())
+	in := newIntake(t, lab.Shared(t).Client())
 	var full []string
 	in.Full = func(n string) { full = append(full, n) }
-	record := func(i int, status string) string {
+	record := func(i int, status string) intake.Result {
 		l := about("node-4")
 		l["alertname"] = fmt.Sprint("A", i)
 		result, err := in.Record(t.Context(), l, status, time.Now())
@@ -449,12 +453,12 @@ func TestANodeThatIsFullRefusesOneMoreAndSaysSo(t *testing.T) {
 		return result
 	}
 	for i := range remediations.MaxAlertsPerNode {
-		require.Equal(t, "accepted", record(i, "firing"))
+		require.Equal(t, intake.Accepted, record(i, "firing"))
 	}
-	require.Equal(t, "node_full", record(100, "firing"))
+	require.Equal(t, intake.NodeFull, record(100, "firing"))
 	require.Equal(t, []string{"node-4"}, full)
-	require.Equal(t, "accepted", record(7, "resolved"))
-	require.Equal(t, "accepted", record(100, "firing"), "a resolved one made room")
+	require.Equal(t, intake.Accepted, record(7, "resolved"))
+	require.Equal(t, intake.Accepted, record(100, "firing"), "a resolved one made room")
 	require.Len(t, remediations.AlertsOn(node(t, "node-4").Annotations), remediations.MaxAlertsPerNode)
 }
 
@@ -473,8 +477,10 @@ func TestAWriteIsTriedAgainUntilTheAPIServerAnswers(t *testing.T) {
 	require.NoError(t, err)
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	in, queue := inbox(t, client), newQueue(t, kube.WriteAnnotations(client))
-	in.Patch, in.Waiting = queue.Put, queue.Waiting
+	queue, err := intake.NewQueue(kube.WriteAnnotations(client), clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
+	require.NoError(t, err)
+	in := newIntake(t, client)
+	in.Writer = queue
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- queue.Start(ctx) }()
@@ -488,7 +494,7 @@ func TestAWriteIsTriedAgainUntilTheAPIServerAnswers(t *testing.T) {
 	})
 	result, err := in.Record(t.Context(), about("node-5"), "firing", time.Now())
 	require.NoError(t, err)
-	require.Equal(t, "accepted", result)
+	require.Equal(t, intake.Accepted, result)
 	require.Eventually(t, func() bool { return len(remediations.AlertsOn(node(t, "node-5").Annotations)) == 1 }, 5*time.Minute, 20*time.Millisecond)
 	require.EqualValues(t, 3, failures.Load())
 	stop()

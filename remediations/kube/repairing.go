@@ -48,6 +48,9 @@ func mayFly(record string) bool {
 // or to the label.
 func (f Fleet) Repairing() []*corev1.Node { return f.of(inFlight) }
 
+// RepairingLocations returns the Nodes that have a record of a location's repair.
+func (f Fleet) RepairingLocations() []*corev1.Node { return f.of(locationRepairs) }
+
 func (f Fleet) of(value string) (nodes []*corev1.Node) {
 	objs, err := f.Indexer.ByIndex(repairIndex, value)
 	if err != nil { // without the index all Nodes are returned

@@ -23,6 +23,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 const (
@@ -92,10 +93,10 @@ func (w *WritePath) Doubt() {
 }
 
 // Watching returns a writer that calls write, and notes each Node that refuses a write.
-func (w *WritePath) Watching(write AnnotationWriter) AnnotationWriter {
+func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)
-		gone := errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrConflict)
+		gone := errors.Is(err, intake.ErrGone)
 		now := w.clock.Now()
 		w.mu.Lock()
 		defer w.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/kube"
 )
 
@@ -208,7 +208,7 @@ func TestAWriteThatIsRefusedIsRememberedWithItsNode(t *testing.T) {
 		}
 		require.Equal(t, began, w.Known().Refused["n0"].Since)
 		require.Contains(t, w.Known().Refused["n0"].Why, "Too long", "the last answer")
-		for _, over := range []error{nil, engine.ErrNotFound} {
+		for _, over := range []error{nil, intake.ErrGone} {
 			answer = byPolicy("n0")
 			require.Error(t, write(t.Context(), "n0", "", nil))
 			require.Len(t, w.Known().Refused, 1)

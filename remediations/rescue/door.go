@@ -7,35 +7,27 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// taken is the result of an alert that the rescue accepts: a value of
-// drydock_alerts_received_total.
-const taken = "accepted"
-
-// AlertRecorder makes an alert durable, or returns why it cannot be used.
-type AlertRecorder interface {
-	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (result string, err error)
-}
-
 // First gives the rescue the alerts about the API servers, which it can accept without any API
 // server. All other alerts go to next.
-func (r *Rescue) First(next AlertRecorder) AlertRecorder { return rescueFirst{r, next} }
+func (r *Rescue) First(next intake.Recorder) intake.Recorder { return rescueFirst{r, next} }
 
 type rescueFirst struct {
 	rescue *Rescue
-	next   AlertRecorder
+	next   intake.Recorder
 }
 
-// Record implements AlertRecorder. The rescue polls Alertmanager itself about each alert, so no
+// Record implements intake.Recorder. The rescue polls Alertmanager itself about each alert, so no
 // alert is lost with the rescue.
-func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (string, error) {
+func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (intake.Result, error) {
 	r := f.rescue
 	noNode := func(string) *corev1.Node { return nil }
 	if route, why := routing.Of(r.Config, labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer {
 		r.Receive(r.Config.NewAlert(route.Policy, labels, status, startsAt, r.Clock.Now()))
-		return taken, nil
+		return intake.Accepted, nil
 	}
 	return f.next.Record(ctx, labels, status, startsAt)
 }

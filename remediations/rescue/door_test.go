@@ -9,14 +9,15 @@ import (
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/intake"
 )
 
 // written are the alerts that were written on Nodes.
 type written []map[string]string
 
-func (w *written) Record(_ context.Context, labels map[string]string, _ string, _ time.Time) (string, error) {
+func (w *written) Record(_ context.Context, labels map[string]string, _ string, _ time.Time) (intake.Result, error) {
 	*w = append(*w, labels)
-	return "unchanged", nil
+	return intake.Unchanged, nil
 }
 
 // TestTheRescueTakesItsAlertsFirst: an alert about the API servers goes to the rescue alone,
@@ -29,13 +30,13 @@ func TestTheRescueTakesItsAlertsFirst(t *testing.T) {
 	own := map[string]string{c.Policies[0].Match[0].Name: c.Policies[0].Match[0].Value, "alertname": "A"}
 	result, err := door.Record(t.Context(), own, remediations.StatusFiring, time.Now())
 	require.NoError(t, err)
-	require.Equal(t, "accepted", result)
+	require.Equal(t, intake.Accepted, result)
 	require.Len(t, r.posted, 1)
 	require.Empty(t, rest)
 
 	result, err = door.Record(t.Context(), map[string]string{"alertname": "A", "node": "n1"}, remediations.StatusFiring, time.Now())
 	require.NoError(t, err)
-	require.Equal(t, "unchanged", result)
+	require.Equal(t, intake.Unchanged, result)
 	require.Len(t, rest, 1)
 	require.Len(t, r.posted, 1)
 }

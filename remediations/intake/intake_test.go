@@ -1,7 +1,8 @@
-package kube_test
+package intake_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -11,15 +12,36 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/intake"
 )
+
+// newIntake writes at once on the client's Nodes.
+func newIntake(t *testing.T, client kubernetes.Interface) intake.Intake {
+	t.Helper()
+	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
+	require.NoError(t, err)
+	return intake.Intake{
+		Config: &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Labels: []string{"node"}}}},
+		Writer: intake.Direct(func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
+			patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": n.UID, "annotations": annotations}})
+			if err == nil {
+				_, err = client.CoreV1().Nodes().Patch(ctx, n.Name, types.MergePatchType, patch, metav1.PatchOptions{})
+			}
+			return err
+		}),
+		Now: time.Now,
+	}
+}
+
+func about(node string) map[string]string {
+	return map[string]string{"alertname": "A", "remediation": "node-not-ready", "node": node, "severity": "critical", "pod": "x"}
+}
 
 // TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair polls Alertmanager itself, and
 // is made to do so at once.
@@ -30,7 +52,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 		phase  remediations.Phase
 		cause  string
 		status string
-		want   string
+		want   intake.Result
 		told   bool
 	}{
 		"it waits for proof":              {remediations.PhaseVerifying, fingerprint, "resolved", "unchanged", true},
@@ -45,7 +67,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			began := time.Unix(1700000000, 0).UTC()
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
 			client := fake.NewClientset(n)
-			in, told, expected := inbox(t, client), 0, 0
+			in, told, expected := newIntake(t, client), 0, 0
 			in.Expected = func() {
 				require.Empty(t, client.Actions(), "before it is written")
 				expected++
@@ -70,7 +92,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			require.Equal(t, c.want, result)
 			require.Equal(t, c.told, told == 1)
 			require.Equal(t, c.status == "firing", expected == 1, "of an end nobody needs to expect anything")
-			require.Len(t, client.Actions(), map[string]int{"unchanged": 0, "accepted": 1}[c.want])
+			require.Len(t, client.Actions(), map[intake.Result]int{"unchanged": 0, "accepted": 1}[c.want])
 		})
 	}
 }
@@ -80,7 +102,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	const volume remediations.Kind = "volume"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
-	in := inbox(t, fake.NewClientset(n))
+	in := newIntake(t, fake.NewClientset(n))
 	in.Node = func(name string) *corev1.Node { return map[string]*corev1.Node{n.Name: n}[name] }
 	remount := remediations.Remediation{Name: "remount", Once: true, Target: volume}
 	in.Config.Registry, in.Config.Provided = remediations.Registry{remount.Name: remount}, map[string]bool{remount.Name: true}
@@ -99,13 +121,13 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 		Name: "v", Mode: remediations.ModeObserve, Match: labels.Matchers{m}, Kind: volume, Labels: []string{"volume"}, Plan: []remediations.Step{{Name: remount.Name, Attempts: 1}},
 	})
 	gone := errors.New("nobody answers")
-	in.Carriers = map[remediations.Kind]kube.Carrier{volume: func(_ context.Context, _, name string) (string, error) {
+	in.Carriers = map[remediations.Kind]intake.Carrier{volume: func(_ context.Context, _, name string) (string, error) {
 		if name == "vol-9" {
 			return "", gone
 		}
 		return map[string]string{"vol-7": "n1", "vol-8": "n2"}[name], nil
 	}}
-	record := func(name string) string {
+	record := func(name string) intake.Result {
 		result, err := in.Record(t.Context(), map[string]string{"alertname": "A", "remediation": "volume-stuck", "volume": name}, "firing", time.Unix(1700000000, 0))
 		if errors.Is(err, gone) {
 			return "error"
@@ -113,11 +135,11 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 		require.NoError(t, err)
 		return result
 	}
-	for name, want := range map[string]string{"vol-7": "accepted", "vol-8": "unknown_node", "vol-9": "error", "vol-0": "no_target", "": "no_target"} {
+	for name, want := range map[string]intake.Result{"vol-7": "accepted", "vol-8": "unknown_node", "vol-9": "error", "vol-0": "no_target", "": "no_target"} {
 		require.Equal(t, want, record(name), name)
 	}
 	in.Carriers = nil
-	require.Equal(t, "no_target", record("vol-7"), "control")
+	require.Equal(t, intake.NoTarget, record("vol-7"), "control")
 }
 
 // TestOnePostFillsNoNodeBeyondItsLimit: all its alerts are checked against the Node in the cache,
@@ -125,13 +147,13 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	const posted = 200
 	for name, c := range map[string]struct {
-		room *kube.Room
+		room *intake.Room
 		most int
-	}{"counted": {kube.NewRoom(), remediations.MaxAlertsPerNode}, "not counted": {nil, posted}} {
+	}{"counted": {intake.NewRoom(), remediations.MaxAlertsPerNode}, "not counted": {nil, posted}} {
 		t.Run(name, func(t *testing.T) {
 			before := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
 			client := fake.NewClientset(before.DeepCopy())
-			in, now := inbox(t, client), time.Unix(1700000000, 0)
+			in, now := newIntake(t, client), time.Unix(1700000000, 0)
 			stored := func() *corev1.Node {
 				n, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 				require.NoError(t, err)
@@ -139,7 +161,7 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 			}
 			cached := before
 			in.Node, in.Room, in.Now = func(string) *corev1.Node { return cached }, c.room, func() time.Time { return now }
-			fire := func(i int) (string, error) {
+			fire := func(i int) (intake.Result, error) {
 				l := about("n1")
 				l["alertname"] = fmt.Sprintf("A%d", i)
 				return in.Record(t.Context(), l, "firing", now)
@@ -161,41 +183,9 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 			now = now.Add(time.Minute)
 			got, err := fire(posted)
 			require.NoError(t, err)
-			require.Equal(t, c.room != nil, got == kube.ResultAccepted, got)
+			require.Equal(t, c.room != nil, got == intake.Accepted, got)
 		})
 	}
-}
-
-// TestAPodOutsideTheProvidersNamespacesIsUnknown, and not an error that makes the sender try again:
-// the chart's rights are limited to the providers' namespaces.
-func TestAPodOutsideTheProvidersNamespacesIsUnknown(t *testing.T) {
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
-	pod := func(namespace string) *corev1.Pod {
-		return &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "a-0"}, Spec: corev1.PodSpec{NodeName: n.Name}}
-	}
-	client := fake.NewClientset(n, pod("sei"), pod("dev"))
-	client.PrependReactor("get", "pods", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		err := apierrors.NewForbidden(corev1.Resource("pods"), "a-0", errors.New("no right in this namespace"))
-		return action.GetNamespace() != "sei", nil, err
-	})
-	in := podInboxOf(t, client)
-	in.Node = func(string) *corev1.Node { return n }
-	record := func(namespace string, namespaces ...string) (string, error) {
-		in.Carriers[remediations.KindSidecar] = kube.Pods{Client: client, Namespaces: namespaces}.Carrier
-		about := aboutPod("a-0")
-		about["namespace"] = namespace
-		return in.Record(t.Context(), about, "firing", time.Unix(1700000000, 0))
-	}
-	result, err := record("dev", "sei", "sei-2")
-	require.NoError(t, err)
-	require.Equal(t, "unknown_pod", result)
-	require.Empty(t, client.Actions(), "nobody is asked")
-
-	result, err = record("sei", "sei", "sei-2")
-	require.NoError(t, err)
-	require.Equal(t, "accepted", result, "control")
-	_, err = record("dev")
-	require.True(t, apierrors.IsForbidden(err), "a right is missing where the provider takes every namespace: %v", err)
 }
 
 // TestTheEndOfAnEarlierEpisodeIsNoNews: a slow replica of Alertmanager delivers it when the alert
@@ -207,17 +197,17 @@ func TestTheEndOfAnEarlierEpisodeIsNoNews(t *testing.T) {
 	for what, c := range map[string]struct {
 		on     string
 		began  time.Time
-		result string
+		result intake.Result
 	}{
-		"of the earlier episode": {remediations.StatusFiring, first, kube.ResultUnchanged},
-		"of this episode":        {remediations.StatusFiring, second, kube.ResultAccepted},
-		"of a later episode":     {remediations.StatusFiring, second.Add(time.Minute), kube.ResultAccepted},
-		"of one that is over":    {remediations.StatusResolved, first, kube.ResultAccepted},
+		"of the earlier episode": {remediations.StatusFiring, first, intake.Unchanged},
+		"of this episode":        {remediations.StatusFiring, second, intake.Accepted},
+		"of a later episode":     {remediations.StatusFiring, second.Add(time.Minute), intake.Accepted},
+		"of one that is over":    {remediations.StatusResolved, first, intake.Accepted},
 	} {
 		t.Run(what, func(t *testing.T) {
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid", Annotations: map[string]string{}}}
 			client := fake.NewClientset(n)
-			in := inbox(t, client)
+			in := newIntake(t, client)
 			in.Node = func(string) *corev1.Node { return n }
 			alert := in.Config.NewAlert(in.Config.Policies[0], about("n1"), c.on, second, second)
 			alert.Cancelled = &remediations.CancelledRepair{ID: "n7q4k2", At: second}
@@ -225,7 +215,91 @@ func TestTheEndOfAnEarlierEpisodeIsNoNews(t *testing.T) {
 			result, err := in.Record(t.Context(), about("n1"), remediations.StatusResolved, c.began)
 			require.NoError(t, err)
 			require.Equal(t, c.result, result)
-			require.Len(t, client.Actions(), map[string]int{kube.ResultUnchanged: 0, kube.ResultAccepted: 1}[c.result])
+			require.Len(t, client.Actions(), map[intake.Result]int{intake.Unchanged: 0, intake.Accepted: 1}[c.result])
 		})
 	}
 }
+
+// TestADoorIsShutWhileThereIsNoIntake: the sender then posts again, and nothing is lost.
+func TestADoorIsShutWhileThereIsNoIntake(t *testing.T) {
+	var d intake.Door
+	record := func() (intake.Result, error) {
+		return d.Record(t.Context(), map[string]string{"alertname": "X", "node": "n1"}, remediations.StatusFiring, time.Now())
+	}
+	_, err := record()
+	require.ErrorContains(t, err, "no Node can be written")
+	d.Open(intake.Intake{Config: &remediations.Config{}, Node: func(string) *corev1.Node { return nil }})
+	result, err := record()
+	require.NoError(t, err)
+	require.Equal(t, intake.NoPolicy, result, "the intake has looked at it")
+	d.Close()
+	_, err = record()
+	require.Error(t, err)
+}
+
+// TestAPollTakesAnAlertAsAPostDoes: what the Node remembers of the alert stays, also what a person
+// cancelled. An alert of a post that waits to be written is newer than the poll's answer.
+func TestAPollTakesAnAlertAsAPostDoes(t *testing.T) {
+	api := &slowAPI{nodes: map[string]map[string]string{}, busy: map[string]bool{}}
+	q := newQueue(t, api.write) // nothing is written until the queue runs
+	in, n, now := newIntake(t, nil), nodeNamed("n1"), time.Unix(1700000000, 0).UTC()
+	in.Node, in.Writer, in.Now = func(string) *corev1.Node { return n }, q, func() time.Time { return now }
+	alert := func(status string, received time.Time) remediations.Alert {
+		return in.Config.NewAlert(in.Config.Policies[0], about("n1"), status, now, received)
+	}
+	fires := alert(remediations.StatusFiring, now)
+	waiting := func() remediations.Alert {
+		value, ok := q.Waiting(n, fires.Key())
+		require.True(t, ok)
+		a, err := remediations.DecodeAlert(fires.Key(), *value)
+		require.NoError(t, err)
+		return a
+	}
+
+	ended := alert(remediations.StatusResolved, now.Add(-time.Hour))
+	ended.Cancelled = &remediations.CancelledRepair{ID: "n7q4k2", At: now}
+	n.Annotations = map[string]string{ended.Key(): ended.Encode()}
+	taken, result := in.Adopt(n, fires)
+	require.Equal(t, intake.Accepted, result)
+	want := fires
+	want.ReceivedAt, want.Cancelled = ended.ReceivedAt, ended.Cancelled
+	require.Equal(t, want, taken)
+	require.Equal(t, want, waiting())
+
+	posted, err := in.Record(t.Context(), about("n1"), remediations.StatusResolved, now)
+	require.NoError(t, err)
+	require.Equal(t, intake.Accepted, posted)
+	_, result = in.Adopt(n, fires)
+	require.Equal(t, intake.Unchanged, result)
+	require.Equal(t, remediations.StatusResolved, waiting().Status, "the end of the alert still waits")
+	posted, err = in.Record(t.Context(), about("n1"), remediations.StatusFiring, now)
+	require.NoError(t, err)
+	require.Equal(t, intake.Accepted, posted, "control: a post is newer than what waits")
+	require.Equal(t, remediations.StatusFiring, waiting().Status)
+}
+
+// TestAPollWaitsForNothing: neither for a place in the queue, nor for the charge. A later poll
+// brings the alert again.
+func TestAPollWaitsForNothing(t *testing.T) {
+	in, n := newIntake(t, nil), nodeNamed("n1")
+	why, full := "no replica holds the Lease yet", false
+	in.Charge = func() (string, bool) { return why, false }
+	in.Writer = fullQueue{func() bool { return full }}
+	in.Expected = func() { t.Error("a poll has asked Alertmanager already") }
+	alert := in.Config.NewAlert(in.Config.Policies[0], about("n1"), remediations.StatusFiring, time.Unix(1700000000, 0), time.Unix(1700000000, 0))
+	adopt := func() intake.Result { _, result := in.Adopt(n, alert); return result }
+	require.False(t, adopt().Taken())
+	why, full = "", true
+	require.False(t, adopt().Taken())
+	full = false
+	require.Equal(t, intake.Accepted, adopt(), "control")
+}
+
+// fullQueue has a place if full returns false. No post may wait for one.
+type fullQueue struct{ full func() bool }
+
+func (fullQueue) Put(context.Context, *corev1.Node, map[string]*string) error {
+	return errors.New("a poll waits for a place")
+}
+func (q fullQueue) Offer(*corev1.Node, map[string]*string) (bool, error) { return !q.full(), nil }
+func (fullQueue) Waiting(*corev1.Node, string) (*string, bool)           { return nil, false }

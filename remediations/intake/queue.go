@@ -1,9 +1,8 @@
-package kube
+package intake
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,14 +15,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/utils/clock"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/engine"
 )
 
 const (
@@ -48,33 +43,12 @@ var ErrQueueFull = errors.New("the queue of alerts that wait to be written on th
 // errStopping: the sender must send the alert again, to another process.
 var errStopping = errors.New("this Drydock is stopping, and takes no more alerts")
 
+// ErrGone: the Node is gone, or another Node has its name.
+var ErrGone = errors.New("the Node is gone, or another Node has its name")
+
 // AnnotationWriter writes annotations on the Node of that name if its UID matches; a nil value
-// removes the key.
+// removes the key. ErrGone: there is no such Node.
 type AnnotationWriter func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error
-
-// WriteAnnotations returns a writer that uses the client, which must be a real one. The write is
-// bound to the Node's UID and not to its version: each alert has a key of its own, so that no
-// writer overwrites another one's.
-func WriteAnnotations(client kubernetes.Interface) AnnotationWriter {
-	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
-		body, err := json.Marshal(nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
-		if err != nil {
-			return fmt.Errorf("encoding a patch of Node %s: %w", name, err)
-		}
-		err = client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(name).
-			VersionedParams(&metav1.PatchOptions{FieldManager: remediations.FieldManager}, scheme.ParameterCodec).
-			SetHeader("Accept", metadataOnly).Body(body).Do(ctx).Error()
-		if err != nil {
-			return translate("writing on Node "+name, err)
-		}
-		return nil
-	}
-}
-
-// metadataOnly requests an answer without the Node's status, which is mostly images. The answer is
-// not used, and in a storm thousands are sent. An API server that does not support this sends the
-// whole Node.
-const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
 
 // Queue holds the alerts that were accepted and are not on their Nodes yet. All that waits for one
 // Node becomes one write, with the newest state of each alert. It is safe for concurrent use, and a
@@ -133,8 +107,8 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 }
 
 // Put queues the annotations of one alert: its value under its key, and the keys that must go to
-// make room on the Node. It waits for a place in the queue until ctx ends. It is the Patch of an
-// Inbox.
+// make room on the Node. It waits for a place in the queue until ctx ends. It implements
+// Writer.
 func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 	if taken, err := q.Offer(n, annotations); taken || err != nil {
 		return err
@@ -288,7 +262,7 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	case err == nil:
 		w.again = 0
 		q.log.Info("alerts were written on their Node", "node", of.name, "alerts", len(alerts))
-	case errors.Is(err, engine.ErrNotFound), errors.Is(err, engine.ErrConflict):
+	case errors.Is(err, ErrGone):
 		q.log.Info("alerts were accepted for a Node that is gone, or was replaced by another one of that name", "node", of.name, "alerts", len(alerts))
 	default:
 		if apierrors.IsInvalid(err) {

@@ -1,4 +1,4 @@
-package kube_test
+package intake_test
 
 import (
 	"context"
@@ -22,20 +22,19 @@ import (
 
 	"drydock.dev/drydock/internal/lab/atonce"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/engine"
-	"drydock.dev/drydock/remediations/kube"
+	"drydock.dev/drydock/remediations/intake"
 )
 
-func newQueue(t *testing.T, write kube.AnnotationWriter) *kube.Queue {
+func newQueue(t *testing.T, write intake.AnnotationWriter) *intake.Queue {
 	t.Helper()
 	q, _ := measuredQueue(t, write)
 	return q
 }
 
-func measuredQueue(t *testing.T, write kube.AnnotationWriter) (*kube.Queue, *prometheus.Registry) {
+func measuredQueue(t *testing.T, write intake.AnnotationWriter) (*intake.Queue, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewRegistry()
-	q, err := kube.NewQueue(write, clock.RealClock{}, reg, logr.Discard())
+	q, err := intake.NewQueue(write, clock.RealClock{}, reg, logr.Discard())
 	require.NoError(t, err)
 	return q, reg
 }
@@ -100,7 +99,7 @@ func (a *slowAPI) on(name string) map[string]string {
 }
 
 // inQueue runs f beside a queue over such an API server, and ends the queue after it.
-func inQueue(t *testing.T, f func(t *testing.T, q *kube.Queue, api *slowAPI, stop func())) {
+func inQueue(t *testing.T, f func(t *testing.T, q *intake.Queue, api *slowAPI, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		api := &slowAPI{takes: 100 * time.Millisecond, nodes: map[string]map[string]string{}, busy: map[string]bool{}}
@@ -123,7 +122,7 @@ func nodeNamed(name string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}}
 }
 
-func put(t *testing.T, q *kube.Queue, node, key, value string) {
+func put(t *testing.T, q *intake.Queue, node, key, value string) {
 	t.Helper()
 	require.NoError(t, q.Put(t.Context(), nodeNamed(node), map[string]*string{key: &value}))
 }
@@ -131,7 +130,7 @@ func put(t *testing.T, q *kube.Queue, node, key, value string) {
 // TestAllThatWaitsForANodeIsOneWriteOfItsNewestState, and an alert that comes during the write is
 // written after it.
 func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
-	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
 		put(t, q, "n1", "a", "firing")
 		synctest.Wait()
 		require.Equal(t, 1, api.writes.Now(), "the first is written at once")
@@ -171,7 +170,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 		post, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		value := "firing"
-		require.ErrorIs(t, q.Put(post, nodeNamed("one-more"), map[string]*string{"a": &value}), kube.ErrQueueFull)
+		require.ErrorIs(t, q.Put(post, nodeNamed("one-more"), map[string]*string{"a": &value}), intake.ErrQueueFull)
 		put(t, q, "n7", "a", "resolved") // a newer state takes no place
 		require.Equal(t, map[string]float64{"drydock_alerts_queued": places, "drydock_alerts_queue_full_total": 1}, valuesOf(t, reg))
 
@@ -205,9 +204,9 @@ func valuesOf(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 // TestAWriteThatFailsIsTriedAgain, and keeps no other Node waiting; a write for a Node that is gone
 // is not repeated.
 func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
-	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
 		api.fails = func(node string) error {
-			return map[string]error{"refused": errors.New("a webhook refuses it"), "gone": engine.ErrNotFound, "another": engine.ErrConflict}[node]
+			return map[string]error{"refused": errors.New("a webhook refuses it"), "gone": fmt.Errorf("writing on Node gone: %w", intake.ErrGone)}[node]
 		}
 		for i := range 3 {
 			put(t, q, "refused", fmt.Sprint("a", i), "firing")
@@ -238,7 +237,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 // TestTheQueueIsWrittenWhenTheProcessStops, as far as its time allows; from then on no alert is
 // accepted.
 func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
-	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, stop func()) {
+	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, stop func()) {
 		for i := range 400 {
 			put(t, q, fmt.Sprint("n", i), "a", "firing")
 		}
@@ -249,7 +248,7 @@ func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
 		value := "firing"
 		require.Error(t, q.Put(t.Context(), nodeNamed("n1"), map[string]*string{"a": &value}))
 	})
-	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, stop func()) {
+	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, stop func()) {
 		api.takes = time.Hour
 		put(t, q, "n1", "a", "firing")
 		began := time.Now()
@@ -259,33 +258,33 @@ func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
 	})
 }
 
-// TestAnInboxKnowsWhatWaits: the end of an alert that is not on its Node yet is new, and the same
+// TestAnIntakeKnowsWhatWaits: the end of an alert that is not on its Node yet is new, and the same
 // alert again is not.
-func TestAnInboxKnowsWhatWaits(t *testing.T) {
+func TestAnIntakeKnowsWhatWaits(t *testing.T) {
 	api := &slowAPI{nodes: map[string]map[string]string{}, busy: map[string]bool{}}
-	q, in := newQueue(t, api.write), inbox(t, nil) // nothing is written until the queue runs
+	q, in := newQueue(t, api.write), newIntake(t, nil) // nothing is written until the queue runs
 	n := nodeNamed("n1")
-	in.Node, in.Patch, in.Waiting, in.Room = func(string) *corev1.Node { return n }, q.Put, q.Waiting, kube.NewRoom()
+	in.Node, in.Writer, in.Room = func(string) *corev1.Node { return n }, q, intake.NewRoom()
 	began := time.Now().Add(-time.Minute)
-	record := func(status string) string {
+	record := func(status string) intake.Result {
 		result, err := in.Record(t.Context(), about("n1"), status, began)
 		require.NoError(t, err)
 		return result
 	}
-	require.Equal(t, "unchanged", record("resolved"), "control: nothing is known of it")
-	require.Equal(t, "accepted", record("firing"))
-	require.Equal(t, "unchanged", record("firing"))
-	require.Equal(t, "accepted", record("resolved"))
-	require.Equal(t, "unchanged", record("resolved"))
+	require.Equal(t, intake.Unchanged, record("resolved"), "control: nothing is known of it")
+	require.Equal(t, intake.Accepted, record("firing"))
+	require.Equal(t, intake.Unchanged, record("firing"))
+	require.Equal(t, intake.Accepted, record("resolved"))
+	require.Equal(t, intake.Unchanged, record("resolved"))
 }
 
-// recording returns a function that records the alert of that number about n1, through an inbox
+// recording returns a function that records the alert of that number about n1, through an intake
 // whose cache stays unchanged.
-func recording(t *testing.T, q *kube.Queue) func(i int) string {
+func recording(t *testing.T, q *intake.Queue) func(i int) intake.Result {
 	t.Helper()
-	in, n := inbox(t, nil), nodeNamed("n1")
-	in.Node, in.Patch, in.Waiting, in.Room, in.Now = func(string) *corev1.Node { return n }, q.Put, q.Waiting, kube.NewRoom(), time.Now
-	return func(i int) string {
+	in, n := newIntake(t, nil), nodeNamed("n1")
+	in.Node, in.Writer, in.Room, in.Now = func(string) *corev1.Node { return n }, q, intake.NewRoom(), time.Now
+	return func(i int) intake.Result {
 		l := about("n1")
 		l["alertname"] = fmt.Sprintf("A%03d", i)
 		result, err := in.Record(t.Context(), l, "firing", time.Unix(1700000000+int64(i), 0))
@@ -297,20 +296,20 @@ func recording(t *testing.T, q *kube.Queue) func(i int) string {
 // TestAlertsThatWaitForANodeCountForAsLongAsTheyWait: while the Node cannot be written for minutes,
 // no more alerts wait for it than its limit.
 func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
-	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
 		api.fails = func(string) error { return errors.New("the API server is away") }
-		record, results := recording(t, q), map[string]int{}
+		record, results := recording(t, q), map[intake.Result]int{}
 		for i := range 3 * remediations.MaxAlertsPerNode {
 			results[record(i)]++
 			time.Sleep(time.Second)
 		}
-		require.Equal(t, map[string]int{kube.ResultAccepted: remediations.MaxAlertsPerNode, kube.ResultNodeFull: 2 * remediations.MaxAlertsPerNode}, results)
+		require.Equal(t, map[intake.Result]int{intake.Accepted: remediations.MaxAlertsPerNode, intake.NodeFull: 2 * remediations.MaxAlertsPerNode}, results)
 		api.mu.Lock()
 		api.fails = nil
 		api.mu.Unlock()
 		time.Sleep(time.Minute)
 		require.Len(t, remediations.AlertsOn(api.on("n1")), remediations.MaxAlertsPerNode)
-		require.Equal(t, kube.ResultAccepted, record(1000), "the control: what was written long ago and the cache does not show gives its place back")
+		require.Equal(t, intake.Accepted, record(1000), "the control: what was written long ago and the cache does not show gives its place back")
 		time.Sleep(time.Second)
 	})
 }
@@ -320,15 +319,15 @@ func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
 // block them.
 func TestAlertsForWhichTheNodeHasNoRoomAreDropped(t *testing.T) {
 	const posted = 40
-	inQueue(t, func(t *testing.T, q *kube.Queue, api *slowAPI, _ func()) {
+	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
 		record := recording(t, q)
-		require.Equal(t, kube.ResultAccepted, record(0))
+		require.Equal(t, intake.Accepted, record(0))
 		time.Sleep(time.Second)
 		api.mu.Lock()
 		api.limit = 10 * remediations.OwnBytes(api.nodes["n1"])
 		api.mu.Unlock()
 		for i := 1; i < posted; i++ {
-			require.Equal(t, kube.ResultAccepted, record(i))
+			require.Equal(t, intake.Accepted, record(i))
 		}
 		time.Sleep(10 * time.Minute)
 		written := remediations.AlertsOn(api.on("n1"))
@@ -339,7 +338,7 @@ func TestAlertsForWhichTheNodeHasNoRoomAreDropped(t *testing.T) {
 		api.mu.Lock()
 		api.limit = 1
 		api.mu.Unlock()
-		require.Equal(t, kube.ResultAccepted, record(posted))
+		require.Equal(t, intake.Accepted, record(posted))
 		time.Sleep(time.Minute)
 		require.Len(t, remediations.AlertsOn(api.on("n1")), len(written), "an alert for which there is no room at all")
 	})

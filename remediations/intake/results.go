@@ -1,0 +1,51 @@
+package intake
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"drydock.dev/drydock/remediations"
+)
+
+// Recorder takes one alert of a post for its Node, or returns why the alert cannot be used.
+//
+// It is called concurrently, for up to 16 alerts of a post and for several posts. It gets the same
+// alert again whenever Alertmanager repeats it. It must return soon after ctx ends. An error means
+// that the alert is usable but could not be taken: the post is answered 503 and comes again. A
+// result means that the alert need not come again.
+type Recorder interface {
+	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (Result, error)
+}
+
+// Result is what becomes of one alert. It is a value of the label `result` of
+// drydock_alerts_received_total.
+type Result string
+
+// This is the closed list of results. Accepted and Unchanged are on their Nodes, or in the queue
+// that is written next. SelfTest has served its purpose. The others are ignored for good and never
+// change the answer to a post.
+const (
+	Accepted        Result = "accepted"                                   // written on its Node, or queued for it
+	Unchanged       Result = "unchanged"                                  // its Node already had it
+	NoPolicy               = Result(remediations.MisrouteNoPolicy)        // no policy matches the alert
+	NoTarget               = Result(remediations.MisrouteNoTarget)        // the alert names no target, or the receiver found it unusable
+	UnknownNode            = Result(remediations.MisrouteUnknownNode)     // the alert's node does not exist
+	UnknownPod             = Result(remediations.MisrouteUnknownPod)      // the alert's pod does not exist, or no node hosts it
+	UnknownLocation        = Result(remediations.MisrouteUnknownLocation) // the mesh has no leader of the alert's location
+	OtherCluster           = Result(remediations.MisrouteOtherCluster)    // the alert belongs to another cluster
+	NodeFull        Result = "node_full"                                  // the Node has no room for one more alert
+	NotInCharge     Result = "not_in_charge"                              // another Drydock is in charge of the cluster, and this one writes nothing
+	SelfTest        Result = "self_test"                                  // the alert that always fires: only its arrival counts
+)
+
+// Results returns all of them, in the order of the documentation.
+func Results() []Result {
+	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, NotInCharge, SelfTest}
+}
+
+// Taken reports whether the alert is on its Node or queued for it, or is the self-test's.
+func (r Result) Taken() bool { return r == Accepted || r == Unchanged || r == SelfTest }
+
+// Known reports whether the list has the result.
+func (r Result) Known() bool { return slices.Contains(Results(), r) }

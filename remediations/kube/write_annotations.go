@@ -1,0 +1,45 @@
+package kube
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/intake"
+)
+
+// WriteAnnotations returns a writer that uses the client, which must be a real one. The write is
+// bound to the Node's UID and not to its version: each alert has a key of its own, so that no
+// writer overwrites another one's.
+func WriteAnnotations(client kubernetes.Interface) intake.AnnotationWriter {
+	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
+		body, err := json.Marshal(nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
+		if err != nil {
+			return fmt.Errorf("encoding a patch of Node %s: %w", name, err)
+		}
+		err = client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(name).
+			VersionedParams(&metav1.PatchOptions{FieldManager: remediations.FieldManager}, scheme.ParameterCodec).
+			SetHeader("Accept", metadataOnly).Body(body).Do(ctx).Error()
+		if err == nil {
+			return nil
+		}
+		err = translate("writing on Node "+name, err)
+		if errors.Is(err, engine.ErrNotFound) || errors.Is(err, engine.ErrConflict) {
+			return fmt.Errorf("%w: %w", intake.ErrGone, err)
+		}
+		return err
+	}
+}
+
+// metadataOnly requests an answer without the Node's status, which is mostly images. The answer is
+// not used, and in a storm thousands are sent. An API server that does not support this sends the
+// whole Node.
+const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
