@@ -41,8 +41,8 @@ type Description struct {
 	Own []remediations.Reason
 }
 
-// Describer says what the target is, and what is said about it elsewhere: the part of a target that
-// a candidate needs.
+// Describer says what the target is, which policy and alerts it has, and what its kind has against a
+// repair. A candidate needs only this part.
 type Describer interface {
 	Describe() Description
 	// PolicyFor returns the policy of the record; nil: it is no longer configured.
@@ -73,7 +73,7 @@ type Observer interface {
 	// or neither.
 	Examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding)
 	// Asks adds to ask what else the step depends on and is unknown or too old. It returns the step
-	// that other systems are asked about; zero: none is.
+	// that other systems are asked about; zero: no system must be.
 	Asks(c *Candidate, ask *Ask) (step remediations.StepOn)
 	// Well describes the target, and reports whether it is well by the observation.
 	Well() (string, bool)
@@ -86,7 +86,7 @@ type Observer interface {
 	Sound() bool
 }
 
-// Repairer decides how a repair of the target goes on.
+// Repairer decides about the repair of the target.
 type Repairer interface {
 	// First decides before any alert; false: the alerts decide.
 	First(now time.Time) (Decision, bool)
