@@ -85,7 +85,7 @@ func TestCheckSaysWhoServesMetal(t *testing.T) {
 	file := write(t, "drydock.yaml", sound+"providers: {redfish: {usernameFile: token, passwordFile: token, bmcs: [{node: metal-1, url: \"https://192.0.2.21\", fingerprint: "+strings.Repeat("ab", 32)+"}]}}\n")
 	code, stdout, _ := call(t, "check", file)
 	require.Equal(t, cli.ExitOK, code, stdout)
-	require.Contains(t, stdout, file+": ok\n"+file+": providers.redfish carries out reboot for the 1 Nodes it names\n")
+	require.Contains(t, stdout, file+": ok\n"+file+": providers.redfish carries out reboot for the 1 Node it names\n")
 }
 
 func TestCheckPrintsEveryFault(t *testing.T) {

@@ -37,7 +37,7 @@ func TestContestedNodesAreNamed(t *testing.T) {
 		"two systems may repair the same node: Gardener's machine-controller-manager (label node.gardener.cloud/machine-name) repairs 1 Node that Drydock's policies take, too: garden" + ends,
 		"two systems may repair the same node: GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool), repairs 1 Node that Drydock's policies take, too: gke" + ends,
 	}, coverage.Contested(c, nodes, coverage.Managed()))
-	require.Equal(t, []string{"two systems may repair the same node: X repairs 1 Nodes that Drydock's policies take, too: metal; let one of them repair: ask it (docs/operate/other-systems.md)"},
+	require.Equal(t, []string{"two systems may repair the same node: X repairs 1 Node that Drydock's policies take, too: metal; let one of them repair: ask it (docs/operate/other-systems.md)"},
 		coverage.Contested(c, nodes[5:6], []coverage.Repairer{{Object: "X", Repairs: func(*corev1.Node) bool { return true }, Advice: "ask it"}}))
 	require.Empty(t, coverage.Contested(c, nodes[5:6], coverage.Managed()), "a node of no cloud")
 	require.Empty(t, coverage.Contested(c, nodes, nil))
