@@ -73,7 +73,7 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	d := y.run(metal([]any{resets(reset(patience))}, b))
 	check, err := exec.CommandContext(t.Context(), y.lab.DrydockProgram(), "check", d.ConfigFile).Output()
 	require.NoError(t, err)
-	require.Contains(t, string(check), "providers.redfish carries out reboot for the 1 Nodes it names\n")
+	require.Contains(t, string(check), "providers.redfish carries out reboot for the 1 Node it names\n")
 	before := y.node("node-60").Status.NodeInfo.BootID
 
 	y.fail("node-60")

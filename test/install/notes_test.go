@@ -82,8 +82,8 @@ func TestTheNotesAskForTheRunbooksURL(t *testing.T) {
 		values m
 		asks   bool
 	}{
-		"no address":             {m{"prometheusOperator": m{"enabled": true}}, true},
-		"an address":             {m{"prometheusOperator": m{"enabled": true}, "prometheusRule": m{"runbookUrl": "https://wiki.example.com/drydock"}}, false},
+		"no address":             {m{"monitoring": m{"operator": true}}, true},
+		"an address":             {m{"monitoring": m{"operator": true}, "prometheusRule": m{"runbookUrl": "https://wiki.example.com/drydock"}}, false},
 		"no alerts of the chart": {m{}, false},
 	} {
 		notes, err := lab.RenderNotes("drydock", "drydock", tc.values)
