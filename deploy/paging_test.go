@@ -86,8 +86,8 @@ func TestAHandledAlertWakesNobody(t *testing.T) {
 func TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert(t *testing.T) {
 	webhook := []any{map[string]any{"url": "http://example.com"}}
 	manifests, err := lab.RenderChart("drydock", "drydock", map[string]any{
-		"prometheusOperator": map[string]any{"enabled": true},
-		"config":             map[string]any{"mode": "enforce"},
+		"monitoring": map[string]any{"operator": true},
+		"config":     map[string]any{"mode": "enforce"},
 		"alertmanagerConfig": map[string]any{"people": map[string]any{
 			"handled": []any{string(handled[0]), string(handled[1])},
 			"chat":    map[string]any{"webhookConfigs": webhook}, "pager": map[string]any{"webhookConfigs": webhook},

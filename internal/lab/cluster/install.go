@@ -107,8 +107,8 @@ func (c *Cluster) writeRules() (string, error) {
 		return "", err
 	}
 	manifests, err := lab.RenderChart(Namespace, Namespace, map[string]any{
-		"prometheusOperator": map[string]any{"enabled": true},
-		"prometheusRule":     map[string]any{"customRules": custom},
+		"monitoring":     map[string]any{"operator": true},
+		"prometheusRule": map[string]any{"customRules": custom},
 	})
 	if err != nil {
 		return "", err
@@ -141,12 +141,12 @@ func (c *Cluster) Values() (map[string]any, error) {
 		return nil, err
 	}
 	return map[string]any{
-		"secrets": map[string]any{"hostsKey": map[string]any{"name": "drydock-hosts"}},
+		"secrets":   map[string]any{"hostsKey": map[string]any{"name": "drydock-hosts"}},
+		"admission": map[string]any{"webhook": map[string]any{"enabled": true}},
 		"config": map[string]any{
 			"mode":         "enforce",
 			"alertmanager": map[string]any{"urls": []string{"http://" + c.Hosts.Machine() + ":" + u.Port()}, "pollInterval": "2s", "maxStaleness": "10s"},
 			"providers":    map[string]any{"hosts": map[string]any{"reboot": true}},
-			"webhook":      map[string]any{},
 			"limits":       map[string]any{"startupGrace": "30s", "stormCooldown": "30s", "unhealthy": "50%", "repairsPerNode": 20},
 			"policies": []any{map[string]any{
 				"name": "node-not-ready", "for": "5s", "proofFor": "5s", "cooldown": "10s", "relapseWindow": "10s",
