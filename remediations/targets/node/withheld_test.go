@@ -131,7 +131,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 			require.Empty(t, again.Done)
 			s.Record, s.Call = again, nil
 			seen := func(now time.Time) time.Time {
-				s.Seen.At, s.Snapshot.AskedAt, s.LookSince = now, now, now
+				s.Seen.At, s.Snapshot.AskedAt, s.LookSince, s.Heartbeats.ReadAt = now, now, now, now
 				return now
 			}
 			require.Equal(t, lifecycle.VerbHold, sidecar.Decide(s, seen(scene.Noon.Add(20*time.Second))).Verb, "it waits a moment")
