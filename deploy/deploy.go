@@ -6,5 +6,6 @@ import _ "embed"
 //go:embed alertmanager.yaml
 var alertmanager []byte
 
-// Alertmanager is the shipped configuration of an Alertmanager without the operator: its routes, and its rules of inhibition.
+// Alertmanager is the shipped configuration of an Alertmanager without the operator: its routes,
+// and its rules of inhibition.
 func Alertmanager() []byte { return alertmanager }

@@ -1,4 +1,5 @@
-// Package deploy_test holds the examples of this folder to what they promise, by the word of a real Alertmanager.
+// Package deploy_test holds the examples of this folder to what they promise, by the word of a real
+// Alertmanager.
 package deploy_test
 
 import (
@@ -175,15 +176,16 @@ func with(set model.LabelSet, more map[string]string) model.LabelSet {
 	return out
 }
 
-// elsewhere says that the operator's matcher keeps the alert, which is of another namespace, from Drydock's routes and
-// inhibitions. Drydock finds it by asking.
+// elsewhere says that the operator's matcher keeps the alert, which is of another namespace, from
+// Drydock's routes and inhibitions. Drydock finds it by asking.
 func elsewhere(e example, set model.LabelSet) bool {
 	ns := e.add["namespace"]
 	return ns != "" && string(set["namespace"]) != ns
 }
 
-// TestEveryAlertReachesItsReceivers: those with a policy Drydock and the pager, those of people the pager alone, and
-// the self-test Drydock alone. Those about repairs reach a chat as well; a repair in progress, or one that did not last, reaches the chat alone.
+// TestEveryAlertReachesItsReceivers: those with a policy Drydock and the pager, those of people the
+// pager alone, and the self-test Drydock alone. Those about repairs reach a chat as well; a repair
+// in progress, or one that did not last, reaches the chat alone.
 func TestEveryAlertReachesItsReceivers(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -330,7 +332,8 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// TestNoInhibitionSilencesItsOwnSource, whatever the labels in equal are, nor what shows that the alerts arrive.
+// TestNoInhibitionSilencesItsOwnSource, whatever the labels in equal are, nor what shows that the
+// alerts arrive.
 func TestNoInhibitionSilencesItsOwnSource(t *testing.T) {
 	for _, e := range examples(t) {
 		var c struct {
@@ -371,7 +374,8 @@ func parse(t *testing.T, texts []string) labels.Matchers {
 	return out
 }
 
-// TestDrydocksRoutesContinue: each says continue, but the self-test's where it can be kept from the pager.
+// TestDrydocksRoutesContinue: each says continue, but the self-test's where it can be kept from the
+// pager.
 func TestDrydocksRoutesContinue(t *testing.T) {
 	for _, e := range examples(t) {
 		type route struct {

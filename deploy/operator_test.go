@@ -11,7 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// alertmanagerConfig is what of the operator's object makes routes and inhibitions. Receivers are taken by their name.
+// alertmanagerConfig is what of the operator's object makes routes and inhibitions. Receivers are
+// taken by their name.
 type alertmanagerConfig struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -90,9 +91,10 @@ func decodeAlertmanagerConfig(t *testing.T, file string, data []byte) alertmanag
 	}
 }
 
-// merged is what the operator makes of the object and of Alertmanager's own configuration: its route comes first and lets
-// every alert go on; its receivers have its namespace and name before theirs; and unless byNamespace is off, its route and
-// inhibitions take only alerts of its namespace.
+// merged is what the operator makes of the object and of Alertmanager's own configuration: its
+// route comes first and lets every alert go on; its receivers have its namespace and name before
+// theirs; and unless byNamespace is off, its route and inhibitions take only alerts of its
+// namespace.
 func (c *alertmanagerConfig) merged(base map[string]any, byNamespace bool) map[string]any {
 	prefix := c.Metadata.Namespace + "/" + c.Metadata.Name + "/"
 	own := matcher{"namespace", "=", c.Metadata.Namespace}

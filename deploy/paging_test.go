@@ -39,9 +39,9 @@ func wakes(set model.LabelSet) (pager, chat bool) {
 	return pager, name == "DrydockRepairExhausted" || name == "DrydockRepairHeldTooLong"
 }
 
-// TestAHandledAlertWakesNobody, by the word of amtool, once the lines that deploy/ has as comments count. Each alert by which
-// Drydock says that it gave up wakes somebody, and so does each alert that nothing handles. Without these lines a handled alert
-// pages: that is the control.
+// TestAHandledAlertWakesNobody, by the word of amtool, once the lines that deploy/ has as comments
+// count. Each alert by which Drydock says that it gave up wakes somebody, and so does each alert
+// that nothing handles. Without these lines a handled alert pages: that is the control.
 func TestAHandledAlertWakesNobody(t *testing.T) {
 	built, err := programs.Build(t.Context(), t.Output(), "amtool")
 	require.NoError(t, err)
@@ -81,8 +81,8 @@ func TestAHandledAlertWakesNobody(t *testing.T) {
 	}
 }
 
-// TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert: the AlertmanagerConfig that the chart makes of alertmanagerConfig.people, in
-// a real Alertmanager whose own configuration tells nobody.
+// TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert: the AlertmanagerConfig that the chart
+// makes of alertmanagerConfig.people, in a real Alertmanager whose own configuration tells nobody.
 func TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert(t *testing.T) {
 	webhook := []any{map[string]any{"url": "http://example.com"}}
 	manifests, err := lab.RenderChart("drydock", "drydock", map[string]any{

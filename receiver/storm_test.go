@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// TestIdleConnectionsBlockNoOtherClient: in a storm Alertmanager opens a connection for each group and
-// keeps it. Waiting connections must not wait until the kept ones time out.
+// TestIdleConnectionsBlockNoOtherClient: in a storm Alertmanager opens a connection for each group
+// and keeps it. Waiting connections must not wait until the kept ones time out.
 func TestIdleConnectionsBlockNoOtherClient(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent, s.timeouts.idle = time.Hour, time.Hour, time.Hour, time.Hour

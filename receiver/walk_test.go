@@ -82,8 +82,8 @@ func TestWalkReadsAsTheLibraryDoes(t *testing.T) {
 	}
 }
 
-// TestWhatIsOddIsLeftToTheLibrary has one of each kind; without the rule that it is about, walk would read it otherwise, or
-// at all.
+// TestWhatIsOddIsLeftToTheLibrary has one of each kind; without the rule that it is about, walk
+// would read it otherwise, or at all.
 func TestWhatIsOddIsLeftToTheLibrary(t *testing.T) {
 	alert := func(members string) string { return postOf("{" + members + "}") }
 	for what, body := range map[string]string{

@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// EndedAlert is the alert that says that a repair has ended. Drydock posts it and never takes it: an
-// end is no fault.
+// EndedAlert is the alert that says that a repair has ended. Drydock posts it and never takes it:
+// an end is no fault.
 const EndedAlert = "DrydockRepairEnded"
 
 // EndedLabels are the labels of that alert that Drydock alone sets.

@@ -30,8 +30,8 @@ const (
 	ExcludeLabel  = "drydock.dev/exclude"
 )
 
-// AttemptKey, on an object whose annotations are a request of Drydock's, is the attempt that made the
-// request. That object may be a Node.
+// AttemptKey, on an object whose annotations are a request of Drydock's, is the attempt that made
+// the request. That object may be a Node.
 const AttemptKey = "drydock.dev/attempt"
 
 // VersionKey, on the ledger's ConfigMap, is the version of the Drydock that wrote the ConfigMap

@@ -16,7 +16,8 @@ import (
 type Window struct {
 	// Days are the days when the window begins; empty: every day.
 	Days []time.Weekday
-	// From and To are times of day on the wall clock of Location, to the minute; To is not part of the window.
+	// From and To are times of day on the wall clock of Location, to the minute; To is not part of
+	// the window.
 	From, To WallTime
 	Location *time.Location
 }

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs: a condition that only the rule has can never be witnessed, and one that
-// only the witness has never fires.
+// TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs: a condition that only the rule has can
+// never be witnessed, and one that only the witness has never fires.
 func TestConditionsOfOthersAreTheSameInRulesPoliciesAndDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/operate/other-systems.md")
 	require.NoError(t, err)

@@ -27,7 +27,8 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// quick returns the shipped rules with a look back of seconds instead of minutes, and without a minimum age of nodes.
+// quick returns the shipped rules with a look back of seconds instead of minutes, and without a
+// minimum age of nodes.
 func quick(t *testing.T) []string {
 	t.Helper()
 	seconds := strings.NewReplacer(
@@ -75,8 +76,8 @@ func firing(l *lab.Lab) []string {
 	return out
 }
 
-// evaluated waits until Prometheus has evaluated every group of rules that many more times. On a busy machine, waiting for
-// seconds does not show that.
+// evaluated waits until Prometheus has evaluated every group of rules that many more times. On a
+// busy machine, waiting for seconds does not show that.
 func evaluated(t *testing.T, l *lab.Lab, times float64) {
 	t.Helper()
 	counts := func() map[string]float64 {
@@ -113,8 +114,8 @@ func evaluated(t *testing.T, l *lab.Lab, times float64) {
 
 var iterations = regexp.MustCompile(`(?m)^prometheus_rule_group_iterations_total\{rule_group="([^"]+)"\} (\S+)$`)
 
-// agent lets Cilium's pod of the node run, with the given readiness. The DaemonSet's controller has made the pod. A lab has no
-// scheduler, so the test binds it.
+// agent lets Cilium's pod of the node run, with the given readiness. The DaemonSet's controller has
+// made the pod. A lab has no scheduler, so the test binds it.
 func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods("kube-system")
@@ -147,8 +148,8 @@ func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 
 const selfTestFires, sourceSeenFires = "DrydockSelfTest  drydock-self-test", "DrydockSelfTest  drydock-self-test seen"
 
-// TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand; these come from a real
-// kube-state-metrics, of real objects.
+// TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand; these come
+// from a real kube-state-metrics, of real objects.
 func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	drydock := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "drydock_leader 1")
@@ -231,7 +232,8 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	}
 	require.Eventually(t, many, 5*time.Minute, time.Second)
 
-	// Without kube-state-metrics every alert about a node ends, although no node was repaired. Only DrydockSourceDown fires.
+	// Without kube-state-metrics every alert about a node ends, although no node was repaired. Only
+	// DrydockSourceDown fires.
 	stateMetrics := l.Process("kube-state-metrics")
 	stateMetrics.Kill()
 	require.Eventually(t, func() bool { return slices.Equal([]string{selfTestFires, "DrydockSourceDown  none"}, firing(l)) }, 5*time.Minute, time.Second)

@@ -1,16 +1,17 @@
-// Package rules holds the alerts that Drydock ships: one file each, with a promtool test in tests/ and a runbook in
-// runbooks/ of the same name.
+// Package rules holds the alerts that Drydock ships: one file each, with a promtool test in tests/
+// and a runbook in runbooks/ of the same name.
 //
-// Each alert has a severity, a summary, a description, a runbook_url and the labels of its target. These labels are cluster
-// and node, or cluster and location for the mesh. An alert about a sidecar also names the node that it runs on, for
-// inhibition rules. Routes use the label remediation, which has one of three values:
+// Each alert has a severity, a summary, a description, a runbook_url and the labels of its target.
+// These labels are cluster and node, or cluster and location for the mesh. An alert about a sidecar
+// also names the node that it runs on, for inhibition rules. Routes use the label remediation,
+// which has one of three values:
 //
 //   - the value that a shipped policy matches, for example node-not-ready: the alert goes to Drydock and to people;
 //   - none: the alert goes only to people, because repairs of nodes do not help, or because it is about Drydock itself;
 //   - drydock-self-test: the alert goes only to Drydock.
 //
-// Missing metrics never mean a fault of a node: they do not start an alert, and an alert that ends with its metrics must not
-// look like a cure. DrydockSourceDown fires for missing metrics.
+// Missing metrics never mean a fault of a node: they do not start an alert, and an alert that ends
+// with its metrics must not look like a cure. DrydockSourceDown fires for missing metrics.
 package rules
 
 import (
@@ -73,8 +74,9 @@ type Rule struct {
 	Alert string `json:"alert"`
 	// Labels are the labels that the rule itself sets.
 	Labels map[string]string `json:"labels"`
-	// Waits is how long a fault lasts before the alert fires, as in the rule's description, for example "5 minutes". It is longer than
-	// the rule's `for` if the expression also looks back. Empty: the description names no time.
+	// Waits is how long a fault lasts before the alert fires, as in the rule's description, for
+	// example "5 minutes". It is longer than the rule's `for` if the expression also looks back.
+	// Empty: the description names no time.
 	Waits string `json:"-"`
 }
 

@@ -106,8 +106,9 @@ func TestEveryAlertSaysWhatPeopleAndRoutesNeed(t *testing.T) {
 	}
 }
 
-// TestRulesAboutNodesSayHowLongTheyWait: `kubectl drydock why` shows that time for a fault whose alert does not fire yet. It is never
-// shorter than the rule's `for`. An alert about Drydock itself is the control: its description names no time that a node waits for.
+// TestRulesAboutNodesSayHowLongTheyWait: `kubectl drydock why` shows that time for a fault whose
+// alert does not fire yet. It is never shorter than the rule's `for`. An alert about Drydock itself
+// is the control: its description names no time that a node waits for.
 func TestRulesAboutNodesSayHowLongTheyWait(t *testing.T) {
 	all := shipped(t)
 	parsed, err := rules.Shipped()
@@ -130,7 +131,8 @@ func TestRulesAboutNodesSayHowLongTheyWait(t *testing.T) {
 	require.Empty(t, parsed[i].Waits)
 }
 
-// TestEveryRuleLeadsSomewhere: to a policy, only to people, or to the self-test; and each policy has a rule.
+// TestEveryRuleLeadsSomewhere: to a policy, only to people, or to the self-test; and each policy
+// has a rule.
 func TestEveryRuleLeadsSomewhere(t *testing.T) {
 	all := shipped(t)
 	policies := config.Shipped().Policies
@@ -180,7 +182,8 @@ func matched(policies []config.PolicyInfo) []string {
 	return out
 }
 
-// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error selects nothing, without any error.
+// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error selects nothing,
+// without any error.
 func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 	known := map[string][]string{
 		"phase":  {string(remediations.PhaseActing), string(remediations.PhaseVerifying), string(remediations.PhaseExhausted)},
@@ -205,8 +208,8 @@ func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 	require.Positive(t, seen)
 }
 
-// heldOnPurpose are the reasons that DrydockRepairHeldTooLong leaves out: a person or the configuration sets them, or they have an alert
-// of their own.
+// heldOnPurpose are the reasons that DrydockRepairHeldTooLong leaves out: a person or the
+// configuration sets them, or they have an alert of their own.
 var heldOnPurpose = map[remediations.Reason]string{
 	remediations.ReasonObserving: "", remediations.ReasonPaused: "", remediations.ReasonExcluded: "", remediations.ReasonSilenced: "",
 	remediations.ReasonOutsideWindow: "",
@@ -216,8 +219,8 @@ var heldOnPurpose = map[remediations.Reason]string{
 // firesLate are the reasons that DrydockRepairHeldTooLong reports after four hours.
 var firesLate = []remediations.Reason{remediations.ReasonCordonedByOther, remediations.ReasonInhibited}
 
-// TestEachReasonOfAHoldFires, or is held on purpose: promtool evaluates the rule with a hold for each reason that Drydock knows, so that no
-// repair is held for days without an alert.
+// TestEachReasonOfAHoldFires, or is held on purpose: promtool evaluates the rule with a hold for
+// each reason that Drydock knows, so that no repair is held for days without an alert.
 func TestEachReasonOfAHoldFires(t *testing.T) {
 	type m = map[string]any
 	all := shipped(t)
@@ -289,8 +292,8 @@ func TestEachCauseOfBlindnessHasARule(t *testing.T) {
 	}
 }
 
-// TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm by firing when it must not than by staying
-// silent. A case that expects an alert at any time is one that fires.
+// TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm by firing when it
+// must not than by staying silent. A case that expects an alert at any time is one that fires.
 func TestMoreCasesStaySilentThanFire(t *testing.T) {
 	total := map[bool]int{}
 	for name := range shipped(t) {

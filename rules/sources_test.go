@@ -13,13 +13,15 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// anyJob are the metrics that rules ask for under any job, because a forged one can do no more than the rule's comment says.
+// anyJob are the metrics that rules ask for under any job, because a forged one can do no more than
+// the rule's comment says.
 var anyJob = map[string]bool{
 	"sei_controller_seinode_sidecar_ready":        true,
 	"apiserver_admission_webhook_fail_open_count": true,
 }
 
-// TestEveryRuleBelievesOnlyTheJobThatMaySpeak: metrics of any pod are scraped by some job, and must not cause an alert.
+// TestEveryRuleBelievesOnlyTheJobThatMaySpeak: metrics of any pod are scraped by some job, and must
+// not cause an alert.
 func TestEveryRuleBelievesOnlyTheJobThatMaySpeak(t *testing.T) {
 	const (
 		stateMetrics = `job=~"kube-state-metrics|.+[-/]kube-state-metrics"`
@@ -59,12 +61,13 @@ func TestEveryRuleBelievesOnlyTheJobThatMaySpeak(t *testing.T) {
 	require.Greater(t, seen, 100)
 }
 
-// restored is the shortest `for` that Prometheus restores after its restart; kept is how long Alertmanager keeps an alert that
-// Prometheus does not send again.
+// restored is the shortest `for` that Prometheus restores after its restart; kept is how long
+// Alertmanager keeps an alert that Prometheus does not send again.
 const restored, kept = 10 * time.Minute, 4 * time.Minute
 
-// TestAnAlertThatRepairsNeitherLapsesNorLingers: it outlives a short gap of its source and a restart of Prometheus. It ends long
-// before the shortest wait of any policy that takes it, because a repair has recovered only when its alert has ended.
+// TestAnAlertThatRepairsNeitherLapsesNorLingers: it outlives a short gap of its source and a
+// restart of Prometheus. It ends long before the shortest wait of any policy that takes it, because
+// a repair has recovered only when its alert has ended.
 func TestAnAlertThatRepairsNeitherLapsesNorLingers(t *testing.T) {
 	for name, r := range shipped(t) {
 		if rem := r.Labels["remediation"]; rem == peopleOnly || rem == selfTest {

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// aboutDrydock are the alerts about Drydock itself. Every other alert is about what Drydock could repair.
+// aboutDrydock are the alerts about Drydock itself. Every other alert is about what Drydock could
+// repair.
 func aboutDrydock(name string) bool { return strings.HasPrefix(name, "Drydock") }
 
 // noKind is the kind of an alert that no policy takes.
@@ -36,8 +37,9 @@ func kindOf(r rule) remediations.Kind {
 	return noKind
 }
 
-// TestAlertsAreTrueInObserveMode: by default Drydock only observes, so no description promises a repair without its condition. Each
-// one that a policy takes ends with this condition and with where to look.
+// TestAlertsAreTrueInObserveMode: by default Drydock only observes, so no description promises a
+// repair without its condition. Each one that a policy takes ends with this condition and with
+// where to look.
 func TestAlertsAreTrueInObserveMode(t *testing.T) {
 	condition := regexp.MustCompile(`\. Drydock [^.:]+ only if (?:providers\.kilo\.pairs is true and )?a policy in mode enforce takes this alert: (.+)$`)
 	promise := regexp.MustCompile(`Drydock (?:repairs|restarts|moves|marks|reboots|drains|replaces)`)
@@ -69,7 +71,8 @@ func TestAlertsAreTrueInObserveMode(t *testing.T) {
 }
 
 const (
-	// firstOfPolicy is for alerts that a policy takes. Quoted are the first lines that `kubectl drydock why` prints.
+	// firstOfPolicy is for alerts that a policy takes. Quoted are the first lines that `kubectl
+	// drydock why` prints.
 	firstOfPolicy = "Does Drydock repair TARGET, or must you? The first line of `kubectl drydock why NODE` is the answer:\n" + `
 - ` + "`is under repair` or `is about to be repaired`" + `: wait, and ask again later.
 - ` + "`is not repaired: Observing holds it`" + `: Drydock only observes. REPAIR yourself (Diagnosis, Mitigation).
@@ -82,8 +85,9 @@ Without the plugin: ` + "`kubectl describe node NODE`" + ` shows Drydock's Event
 	firstOfPeople = "Drydock does nothing for this alert: a person must find the cause. `kubectl drydock why NODE` shows whether Drydock repairs a node for another alert.\n"
 )
 
-// TestRunbooksBeginWithWhoRepairs: a person who is paged asks first whether Drydock repairs the node. The alerts about Drydock itself have
-// no such chapter. APIServerDown has one of its own, because kubectl gets no answer then.
+// TestRunbooksBeginWithWhoRepairs: a person who is paged asks first whether Drydock repairs the
+// node. The alerts about Drydock itself have no such chapter. APIServerDown has one of its own,
+// because kubectl gets no answer then.
 func TestRunbooksBeginWithWhoRepairs(t *testing.T) {
 	now := time.Now()
 	inFlight := &remediations.Record{Phase: remediations.PhaseVerifying, Since: remediations.Instant(now)}

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestTheRotatorLogsNoErrorOfANormalStart, while its other errors, and conflicts of other parts, stay errors.
+// TestTheRotatorLogsNoErrorOfANormalStart, while its other errors, and conflicts of other parts,
+// stay errors.
 func TestTheRotatorLogsNoErrorOfANormalStart(t *testing.T) {
 	t.Parallel()
 	var lines []string

@@ -100,7 +100,8 @@ func (s *Server) files() httpserver.TLSFiles {
 	}
 }
 
-// certificates reads the certificate: the files, and until they exist what the rotation has adopted.
+// certificates reads the certificate: the files, and until they exist what the rotation has
+// adopted.
 func (s *Server) certificates() (*httpserver.Certificates, error) {
 	if s.rotator == nil {
 		return httpserver.NewCertificates("the webhook", s.files())

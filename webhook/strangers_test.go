@@ -92,7 +92,8 @@ func TestWhatIsTooLargeIsDenied(t *testing.T) {
 	}
 }
 
-// TestReviewsWithoutBodiesBlockNoOtherClient, over real connections: a place is taken by a review that is there.
+// TestReviewsWithoutBodiesBlockNoOtherClient, over real connections: a place is taken by a review
+// that is there.
 func TestReviewsWithoutBodiesBlockNoOtherClient(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	s := httpserver.New("the test", reviews(d.handler), limits(), logr.Discard())
@@ -123,7 +124,8 @@ func TestReviewsWithoutBodiesBlockNoOtherClient(t *testing.T) {
 	require.GreaterOrEqual(t, s.Open(), 4*maxRequests, "the control: the others still wait")
 }
 
-// TestStrangersDoNotFillTheLog: neither by many denials nor by one long name, and what is logged steers no terminal.
+// TestStrangersDoNotFillTheLog: neither by many denials nor by one long name, and what is logged
+// steers no terminal.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	var lines []string
 	d := newDesk(t, remediations.ModeEnforce)
@@ -147,7 +149,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-// word is a person's word about a node, as the API server sends it or as a stranger does, who does not know the Node's UID.
+// word is a person's word about a node, as the API server sends it or as a stranger does, who does
+// not know the Node's UID.
 func word(t *testing.T, d *desk, key string, known bool) ctrladmission.Request {
 	c := requests.Case{By: requests.Person, Before: func(n *corev1.Node) { n.UID = "a stranger's guess" }, Change: requests.Annotate(key, "reboot")}
 	if known {
@@ -156,8 +159,9 @@ func word(t *testing.T, d *desk, key string, known bool) ctrladmission.Request {
 	return request(t, &c)
 }
 
-// TestStrangersDoNotUseUpThePeoplesReviews: forged reviews have a small share, and at its end their words are denied, also
-// those that only stop. The words that an API server sends are checked meanwhile.
+// TestStrangersDoNotUseUpThePeoplesReviews: forged reviews have a small share, and at its end their
+// words are denied, also those that only stop. The words that an API server sends are checked
+// meanwhile.
 func TestStrangersDoNotUseUpThePeoplesReviews(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	d.nodes[requests.Node] = requests.Bare()

@@ -1,5 +1,5 @@
-// Drydock-agent answers and makes probes of forwarding between the nodes of a mesh that Kilo keeps. It runs on each node,
-// on the pod network, without privileges.
+// Drydock-agent answers and makes probes of forwarding between the nodes of a mesh that Kilo keeps.
+// It runs on each node, on the pod network, without privileges.
 package main
 
 import (

@@ -228,7 +228,8 @@ func TestAgentsProbeEachOther(t *testing.T) {
 	}
 }
 
-// TestReadyWaitsForTheAPIServerOnly: the agent answers probes meanwhile, and the kubelet has no cause to restart it.
+// TestReadyWaitsForTheAPIServerOnly: the agent answers probes meanwhile, and the kubelet has no
+// cause to restart it.
 func TestReadyWaitsForTheAPIServerOnly(t *testing.T) {
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(kubeconfig, []byte(`apiVersion: v1

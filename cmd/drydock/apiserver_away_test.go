@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/internal/config"
 )
 
-// TestAnAPIServerThatDoesNotAnswerIsNamed: who starts Drydock against a dead address reads the address and what to check, and
-// nothing of how a client finds its resources.
+// TestAnAPIServerThatDoesNotAnswerIsNamed: who starts Drydock against a dead address reads the
+// address and what to check, and nothing of how a client finds its resources.
 func TestAnAPIServerThatDoesNotAnswerIsNamed(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

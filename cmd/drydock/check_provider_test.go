@@ -41,8 +41,9 @@ func (r *machineRoom) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	_, _ = io.WriteString(w, r.answer) // a client that left fails by itself
 }
 
-// TestCheckAsksOneProviderAboutOneMachine, says what the first call would send, and sends nothing that changes anything. A provider that
-// refuses, and one that does not answer, end with 1 and the provider's sentence.
+// TestCheckAsksOneProviderAboutOneMachine, says what the first call would send, and sends nothing
+// that changes anything. A provider that refuses, and one that does not answer, end with 1 and the
+// provider's sentence.
 func TestCheckAsksOneProviderAboutOneMachine(t *testing.T) {
 	list, err := json.Marshal(corev1.NodeList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "NodeList"}, Items: []corev1.Node{{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid-1"}, Spec: corev1.NodeSpec{ProviderID: "rack://1"},

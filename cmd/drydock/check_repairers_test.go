@@ -68,8 +68,9 @@ func contested(t *testing.T, nodes []*corev1.Node, core []runtime.Object, custom
 	return names, unread
 }
 
-// TestOtherRepairersAreFoundByTheirObjects: a NodeHealthCheck by its selector, a MachineHealthCheck by the Machines of its Cluster that it
-// selects, Karpenter by its feature gate. Each has its control: paused, on request alone, skipped, of another Cluster, off.
+// TestOtherRepairersAreFoundByTheirObjects: a NodeHealthCheck by its selector, a MachineHealthCheck
+// by the Machines of its Cluster that it selects, Karpenter by its feature gate. Each has its
+// control: paused, on request alone, skipped, of another Cluster, off.
 func TestOtherRepairersAreFoundByTheirObjects(t *testing.T) {
 	node := func(name string, labels map[string]string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
@@ -104,7 +105,8 @@ func TestOtherRepairersAreFoundByTheirObjects(t *testing.T) {
 	require.Empty(t, names, "nothing is installed, or it is off")
 }
 
-// TestCivosNodeAgentIsFound, unless it only monitors or has no replicas. Velero's Deployment of the same name is the other control.
+// TestCivosNodeAgentIsFound, unless it only monitors or has no replicas. Velero's Deployment of the
+// same name is the other control.
 func TestCivosNodeAgentIsFound(t *testing.T) {
 	agent := func(namespace string, replicas int32, env ...corev1.EnvVar) *appsv1.Deployment {
 		return &appsv1.Deployment{
@@ -158,7 +160,8 @@ func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 	}
 }
 
-// TestCheckWarnsOfLeasesThatDrydockDoesNotShare: where Medik8s' namespace is there and the configuration does not announce to it.
+// TestCheckWarnsOfLeasesThatDrydockDoesNotShare: where Medik8s' namespace is there and the
+// configuration does not announce to it.
 func TestCheckWarnsOfLeasesThatDrydockDoesNotShare(t *testing.T) {
 	there := fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "medik8s-leases"}})
 	said := medik8s.Unshared(t.Context(), there, false)

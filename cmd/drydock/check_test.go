@@ -118,7 +118,8 @@ func TestCheckNamesTheClusterThatItCannotRead(t *testing.T) {
 	require.Contains(t, stderr, "reading --kubeconfig "+filepath.Join(filepath.Dir(file), "gone"))
 }
 
-// everyClient is a configuration with a provider of each kind that keeps rules of its own, each at its limit.
+// everyClient is a configuration with a provider of each kind that keeps rules of its own, each at
+// its limit.
 func everyClient(t *testing.T, knownHosts string) string {
 	t.Helper()
 	file := write(t, "drydock.yaml", strings.Replace(sound, "http://alertmanager:9093", `http://alertmanager.xn--bcher-kva.example", "http://alertmanager:80`, 1)+`stateDir: `+t.TempDir()+`
@@ -161,7 +162,8 @@ providers:
 // known is a line that known_hosts may have.
 const known = "cp-1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG5lHL2Vo0zFRqGUPS3FJoVyF5zsjrHHTzkbSkRuCVLs\n"
 
-// TestWhatCheckTakesCanBeMade: each client takes what the configuration takes, up to the same limits.
+// TestWhatCheckTakesCanBeMade: each client takes what the configuration takes, up to the same
+// limits.
 func TestWhatCheckTakesCanBeMade(t *testing.T) {
 	file := everyClient(t, known)
 	code, stdout, _ := call(t, "check", file)
@@ -173,7 +175,8 @@ func TestWhatCheckTakesCanBeMade(t *testing.T) {
 	require.NotNil(t, rescue)
 }
 
-// TestCheckMakesTheClients: a file that is there, and that no client can use, is found before the start, unless files are skipped.
+// TestCheckMakesTheClients: a file that is there, and that no client can use, is found before the
+// start, unless files are skipped.
 func TestCheckMakesTheClients(t *testing.T) {
 	file := everyClient(t, "cp-1 what-is-this\n")
 	code, stdout, _ := call(t, "check", file)
@@ -184,7 +187,8 @@ func TestCheckMakesTheClients(t *testing.T) {
 	require.Equal(t, cli.ExitOK, code, stdout)
 }
 
-// TestAFaultyProviderEndsRun also where the control plane is repaired without an API server: it is never taken for one that does not answer.
+// TestAFaultyProviderEndsRun also where the control plane is repaired without an API server: it is
+// never taken for one that does not answer.
 func TestAFaultyProviderEndsRun(t *testing.T) {
 	file := everyClient(t, known)
 	require.NoError(t, os.WriteFile(filepath.Join(filepath.Dir(file), "token"), []byte("a:b"), 0o600))
@@ -198,7 +202,8 @@ func TestAFaultyProviderEndsRun(t *testing.T) {
 	require.Contains(t, problems.String(), `configuring Redfish: the BMC of node "metal-1": reading the file with the BMC's user name `)
 }
 
-// TestNoCommandQuotesAKubeconfigsPassword: the parser of URLs quotes an address that it cannot read.
+// TestNoCommandQuotesAKubeconfigsPassword: the parser of URLs quotes an address that it cannot
+// read.
 func TestNoCommandQuotesAKubeconfigsPassword(t *testing.T) {
 	file := write(t, "drydock.yaml", strings.Replace(sound, "token}", "/nowhere/token}", 1))
 	for server, says := range map[string]string{
@@ -237,7 +242,8 @@ func TestAServersWarningSteersNoTerminal(t *testing.T) {
 	require.Equal(t, "Warning: a policy says \ufffdsey\n", stderr)
 }
 
-// TestCheckSkipsFiles: the chart's configuration is checked where its files are not, and the output says what was left out.
+// TestCheckSkipsFiles: the chart's configuration is checked where its files are not, and the output
+// says what was left out.
 func TestCheckSkipsFiles(t *testing.T) {
 	file := write(t, "drydock.yaml", strings.Replace(sound, "token}", "/nowhere/token}", 1))
 	code, stdout, _ := call(t, "check", file)

@@ -9,8 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// One call of a method by a name that the linker cannot see, anywhere in what the program is made of, and it keeps every
-// exported method of every type: 25 MB more. The usual one is in text/template.
+// One call of a method by a name that the linker cannot see, anywhere in what the program is made
+// of, and it keeps every exported method of every type: 25 MB more. The usual one is in
+// text/template.
 func TestTheLinkerMayDropWhatNothingCalls(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the program")

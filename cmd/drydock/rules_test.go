@@ -32,7 +32,8 @@ func TestRules(t *testing.T) {
 	require.Equal(t, groups, parsedByPrometheus(t, all), "the output without a name is one rule file with all groups")
 }
 
-// parsedByPrometheus returns the groups that Prometheus loads from this rule file: those of its first YAML document.
+// parsedByPrometheus returns the groups that Prometheus loads from this rule file: those of its
+// first YAML document.
 func parsedByPrometheus(t *testing.T, file string) []rulefmt.RuleGroup {
 	t.Helper()
 	parsed, errs := rulefmt.Parse([]byte(file), false, model.UTF8Validation, parser.NewParser(parser.Options{}), slog.New(slog.DiscardHandler))

@@ -102,7 +102,8 @@ func TestTheEventAboutAFullNodeNamesTheBoundsThatApply(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeantForDrydockIsLookedAt: a typing error in the label that names the policy is nothing that a policy wants.
+// TestWhatWasMeantForDrydockIsLookedAt: a typing error in the label that names the policy is
+// nothing that a policy wants.
 func TestWhatWasMeantForDrydockIsLookedAt(t *testing.T) {
 	cfg, _, err := config.Load(write(t, "config.yaml", sound), config.Options{SkipFiles: true})
 	require.NoError(t, err)
@@ -113,7 +114,8 @@ func TestWhatWasMeantForDrydockIsLookedAt(t *testing.T) {
 	require.False(t, keep(map[string]string{"alertname": "Watchdog"}))
 }
 
-// TestTheProcessReportsAnInhibitionByTheNodesOwnAlert, though no policy takes the alert that inhibits.
+// TestTheProcessReportsAnInhibitionByTheNodesOwnAlert, though no policy takes the alert that
+// inhibits.
 func TestTheProcessReportsAnInhibitionByTheNodesOwnAlert(t *testing.T) {
 	at := time.Now().UTC().Format(time.RFC3339)
 	by := map[string]string{"alertname": "KubeNodeNotReady", "node": "n1"}
@@ -142,7 +144,8 @@ func TestTheProcessReportsAnInhibitionByTheNodesOwnAlert(t *testing.T) {
 	require.Equal(t, "inhibited by the alert KubeNodeNotReady ("+remediations.Fingerprint(by)+") about the same node", said.VerdictFor(remediations.Fingerprint(ill), cfg.Core, "").Message)
 }
 
-// TestTheSelfTestsAlertBringsADryRun of Drydock's writes soon. The control is the same time without the alert.
+// TestTheSelfTestsAlertBringsADryRun of Drydock's writes soon. The control is the same time without
+// the alert.
 func TestTheSelfTestsAlertBringsADryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}

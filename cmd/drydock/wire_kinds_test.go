@@ -15,8 +15,9 @@ import (
 	kilo "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
-// TestAMoveOfALeaderHasItsTime: Nodes are listed for 30 s at most, leases for 10, and a key is written for 10. With Prometheus
-// as it is by default that is the minute after which a call counts as perhaps done.
+// TestAMoveOfALeaderHasItsTime: Nodes are listed for 30 s at most, leases for 10, and a key is
+// written for 10. With Prometheus as it is by default that is the minute after which a call counts
+// as perhaps done.
 func TestAMoveOfALeaderHasItsTime(t *testing.T) {
 	cfg := &config.Config{Core: &remediations.Config{}}
 	callTimeout := func(others time.Duration) time.Duration {

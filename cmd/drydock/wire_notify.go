@@ -40,8 +40,8 @@ func (j *joined) notifying() []manager.Runnable {
 	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "ends of repairs are not reported to Alertmanager")}
 }
 
-// endedAlerts returns the alerts about the ends. Their labels depend on the end alone, so that an end
-// that is reported again is the same alert.
+// endedAlerts returns the alerts about the ends. Their labels depend on the end alone, so that an
+// end that is reported again is the same alert.
 func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmanager.NewAlert) {
 	for _, e := range ends {
 		labels := map[string]string{"severity": "info"}

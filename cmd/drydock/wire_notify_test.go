@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestTheAlertOfAnEndIsTheSameWhenItIsReportedAgain: it has the labels that the user chose, and ends ten minutes after the report.
+// TestTheAlertOfAnEndIsTheSameWhenItIsReportedAgain: it has the labels that the user chose, and
+// ends ten minutes after the report.
 func TestTheAlertOfAnEndIsTheSameWhenItIsReportedAgain(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	p := &program{cfg: &config.Config{

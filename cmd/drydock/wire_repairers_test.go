@@ -12,8 +12,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 )
 
-// TestTheLeaderFindsOtherRepairersWhereItMay: what it may list it knows. What it may not list is none, without an error; what the API server
-// cannot answer now stays as it was.
+// TestTheLeaderFindsOtherRepairersWhereItMay: what it may list it knows. What it may not list is
+// none, without an error; what the API server cannot answer now stays as it was.
 func TestTheLeaderFindsOtherRepairersWhereItMay(t *testing.T) {
 	client := fake.NewClientset(karpenters("NodeRepair=true"))
 	objects := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served,

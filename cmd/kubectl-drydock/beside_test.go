@@ -127,7 +127,8 @@ func TestARepairBesideTheNodesOwnIsNotMeant(t *testing.T) {
 	}
 }
 
-// TestAStoppedPolicyContinuesWithoutAnExhaustedNode: its nodes are gone, or a provider refuses its calls.
+// TestAStoppedPolicyContinuesWithoutAnExhaustedNode: its nodes are gone, or a provider refuses its
+// calls.
 func TestAStoppedPolicyContinuesWithoutAnExhaustedNode(t *testing.T) {
 	const two = "- name: gpu\n  match: ['remediation=\"gpu\"']\n  nodeSelector: {matchLabels: {pool: gpu}}\n  witness: none\n  plan: [{step: reboot, wait: 40m}]\n"
 	failed := func(l *ledger.Ledger, policies ...string) {

@@ -66,7 +66,8 @@ func TestRightsCanBeAsked(t *testing.T) {
 	}
 }
 
-// TestWithoutRightsOfItsOwnPatchIsEnough, where the configuration says that admission asks for no more.
+// TestWithoutRightsOfItsOwnPatchIsEnough, where the configuration says that admission asks for no
+// more.
 func TestWithoutRightsOfItsOwnPatchIsEnough(t *testing.T) {
 	d := newDesk(t, ledgerOf(calmLedger()), installedWith(whyConfig+"webhook: {certDir: /etc/drydock/webhook, rights: false}\n"))
 	d.rights("patch")

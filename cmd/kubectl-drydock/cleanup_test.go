@@ -24,7 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/announce"
 )
 
-// cordonedBy is an exhausted node whose record says that Drydock cordoned it, and whose cordon the manager owns.
+// cordonedBy is an exhausted node whose record says that Drydock cordoned it, and whose cordon the
+// manager owns.
 func cordonedBy(name, manager string) *corev1.Node {
 	n := under(name, record("cccccc", remediations.PhaseExhausted, func(r *remediations.Record) {
 		r.Undo = []remediations.Undo{{Kind: remediations.UndoCordon, At: now}}

@@ -19,7 +19,8 @@ func inPool(n *corev1.Node, pool string) *corev1.Node {
 	return n
 }
 
-// TestKubectlsFormatsPrintTheObjects: what -o prints is kubectl's work; here is that it gets the right object.
+// TestKubectlsFormatsPrintTheObjects: what -o prints is kubectl's work; here is that it gets the
+// right object.
 func TestKubectlsFormatsPrintTheObjects(t *testing.T) {
 	d := newDesk(t, under("node-1", record("aaaaaa", remediations.PhaseVerifying)), under("node-2", record("bbbbbb", remediations.PhasePending)), ledgerOf(calmLedger()),
 		node("node-3", map[string]string{remediations.HistoryKey: historyOf(t, remediations.Entry{ID: "cccccc", Outcome: remediations.OutcomeRecovered})}))

@@ -27,7 +27,8 @@ func elsewhere() *coordinationv1.Lease {
 	return l
 }
 
-// TestWhyAndStatusSayThatNoReplicaLeads, before everything else. Where a replica leads, neither says anything.
+// TestWhyAndStatusSayThatNoReplicaLeads, before everything else. Where a replica leads, neither
+// says anything.
 func TestWhyAndStatusSayThatNoReplicaLeads(t *testing.T) {
 	t.Parallel()
 	lost := leaseOf("drydock-0", now.Add(-20*time.Minute))
@@ -222,7 +223,8 @@ func TestWhyReadsTheConfigurationBesideTheLedger(t *testing.T) {
 	require.Contains(t, stdout, "Unseen:   Drydock's configuration: ")
 }
 
-// TestWhyShowsTheRecordedHoldOfOtherTargets alone, and says so. A repair of the node itself has no such line.
+// TestWhyShowsTheRecordedHoldOfOtherTargets alone, and says so. A repair of the node itself has no
+// such line.
 func TestWhyShowsTheRecordedHoldOfOtherTargets(t *testing.T) {
 	t.Parallel()
 	const line = "why asks no guard about this repair; the hold on record: "

@@ -21,8 +21,8 @@ func newOutput(t *testing.T, format string) *output {
 	return &o
 }
 
-// TestPrintedObjectsSteerNoTerminal: one odd character on one Node neither reaches the terminal nor keeps the fleet from
-// being printed.
+// TestPrintedObjectsSteerNoTerminal: one odd character on one Node neither reaches the terminal nor
+// keeps the fleet from being printed.
 func TestPrintedObjectsSteerNoTerminal(t *testing.T) {
 	for _, nasty := range []string{"\u202e", "\u009b31m", "\x1b[2J", "\u2028", "\u200b", "\U000e0001", "\x00"} {
 		object := map[string]any{"apiVersion": "v1", "kind": "Status", "nodes": []any{map[string]any{"why": "a" + nasty + "b", "k" + nasty: "line\nbreak"}}}

@@ -133,7 +133,8 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	require.Equal(t, remediations.ReasonCordonedByOther, newDesk(t, cordoned, ledgerOf(atLimit)).statusOf().Repairs[0].Hold.Reason)
 }
 
-// TestAWaitingRowSaysHowTheLastRepairEnded: a repair for this firing of the alert was begun already.
+// TestAWaitingRowSaysHowTheLastRepairEnded: a repair for this firing of the alert was begun
+// already.
 func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 	t.Parallel()
 	ended := func(at time.Time, outcome remediations.Outcome, would *remediations.Would) *corev1.Node {
@@ -168,7 +169,8 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 	}
 }
 
-// TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and each that is not Ready. A node that is well is the control.
+// TestStatusShowsTheNodesThatWait: each node with an alert of a policy, and each that is not Ready.
+// A node that is well is the control.
 func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	l := heldBy(remediations.ReasonFleetUnhealthy, "3 of 6 nodes are unhealthy")
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Minute), Unhealthy: 3, Nodes: 6, Quiet: now}}
@@ -224,8 +226,8 @@ func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 
 var promise = regexp.MustCompile("`kubectl drydock status[^`]*`[^.;]*")
 
-// TestTheRunbooksPromisesHold: what a runbook says that the status shows, it shows. A promise that is not listed here fails, and so does
-// an entry that is not the promise of one place.
+// TestTheRunbooksPromisesHold: what a runbook says that the status shows, it shows. A promise that
+// is not listed here fails, and so does an entry that is not the promise of one place.
 func TestTheRunbooksPromisesHold(t *testing.T) {
 	l := heldBy(remediations.ReasonAtLimit, "repairs under way in the cluster: 1 of at most 1 (node-1)")
 	l.Arrival = now.Add(-20 * time.Minute)

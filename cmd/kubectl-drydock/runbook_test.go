@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// TestTheRunbookOfAnAlertIsPrinted as it stands in rules/runbooks, without a question to the cluster.
+// TestTheRunbookOfAnAlertIsPrinted as it stands in rules/runbooks, without a question to the
+// cluster.
 func TestTheRunbookOfAnAlertIsPrinted(t *testing.T) {
 	pages, err := filepath.Glob(filepath.Join("..", "..", "rules", "runbooks", "*.md"))
 	require.NoError(t, err)

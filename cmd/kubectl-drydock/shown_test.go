@@ -20,8 +20,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAShownCommandAsksTheClusterThatWasAsked: also a command in a text that Drydock wrote in the cluster, and in every format. The
-// same call without flags is the control.
+// TestAShownCommandAsksTheClusterThatWasAsked: also a command in a text that Drydock wrote in the
+// cluster, and in every format. The same call without flags is the control.
 func TestAShownCommandAsksTheClusterThatWasAsked(t *testing.T) {
 	waits := record("bbbbbb", remediations.PhasePending, held(remediations.ReasonAwaitingApproval,
 		"policy p wants a person's approval: kubectl drydock approve n, or kubectl annotate node n drydock.dev/approve=bbbbbb", time.Time{}))
@@ -103,7 +103,8 @@ func TestAWriteNamesItsCluster(t *testing.T) {
 	require.Equal(t, "prod", inspect.NewCluster("prod", "https://user:secret%zz@host:6443").String())
 }
 
-// TestAServersWarningSteersNoTerminal: it is shown as kubectl shows it. Others may have written it, for example in an admission policy.
+// TestAServersWarningSteersNoTerminal: it is shown as kubectl shows it. Others may have written it,
+// for example in an admission policy.
 func TestAServersWarningSteersNoTerminal(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -120,8 +121,8 @@ func TestAServersWarningSteersNoTerminal(t *testing.T) {
 	require.Equal(t, "Warning: a policy says \ufffdsey\n", stderr)
 }
 
-// TestNoErrorQuotesAKubeconfigsPassword: it may be in the API server's address, and the parser of URLs quotes an address that it cannot
-// read.
+// TestNoErrorQuotesAKubeconfigsPassword: it may be in the API server's address, and the parser of
+// URLs quotes an address that it cannot read.
 func TestNoErrorQuotesAKubeconfigsPassword(t *testing.T) {
 	for server, says := range map[string]string{
 		"https://u:hunter2%zz@host":     "finding the cluster: the API server's address in the kubeconfig is not a URL",

@@ -149,7 +149,8 @@ func TestStatusShowsRepairsAndHolds(t *testing.T) {
 	}
 }
 
-// TestStatusNamesTenPausedNodes, and counts the others. A Node whose break-glass the ledger has is not named twice.
+// TestStatusNamesTenPausedNodes, and counts the others. A Node whose break-glass the ledger has is
+// not named twice.
 func TestStatusNamesTenPausedNodes(t *testing.T) {
 	l := calmLedger()
 	l.Status.BreakGlass = map[string]ledger.BreakGlass{"node-00": {Why: "true", Since: now}}
@@ -166,7 +167,8 @@ func TestStatusNamesTenPausedNodes(t *testing.T) {
 	require.Contains(t, stdout, "\n             and 2 more nodes: `kubectl drydock status --all` shows them")
 }
 
-// TestLimitsCountADrainedNodeThatWaits: others are held on its account. As soon as its node takes pods again, it does not count.
+// TestLimitsCountADrainedNodeThatWaits: others are held on its account. As soon as its node takes
+// pods again, it does not count.
 func TestLimitsCountADrainedNodeThatWaits(t *testing.T) {
 	parked := func(cordoned bool) *corev1.Node {
 		n := under("node-1", record("aaaaaa", remediations.PhasePending, func(r *remediations.Record) {
@@ -346,8 +348,8 @@ func TestUnknownFieldsOfTheLedgerAreShown(t *testing.T) {
 	require.Contains(t, stdout, "has fields that this plugin does not know: later, status.newer;")
 }
 
-// TestStatusNamesAMissingProviderBeforehand: status counts the nodes without the configuration. Like
-// why, it names the provider of each step of a requested node.
+// TestStatusNamesAMissingProviderBeforehand: status counts the nodes without the configuration.
+// Like why, it names the provider of each step of a requested node.
 func TestStatusNamesAMissingProviderBeforehand(t *testing.T) {
 	t.Parallel()
 	ledger := calmLedger()

@@ -106,7 +106,8 @@ func installedWith(config string) *corev1.ConfigMap {
 	}
 }
 
-// fleetOf is ten nodes with Drydock's configuration and a calm ledger; the node replaces the one of its name.
+// fleetOf is ten nodes with Drydock's configuration and a calm ledger; the node replaces the one of
+// its name.
 func fleetOf(ill *corev1.Node) []runtime.Object {
 	out := []runtime.Object{ledgerOf(calmLedger()), installedWith(whyConfig), ill}
 	for i := range 10 {
@@ -132,7 +133,8 @@ var (
 	ownInhibitor = map[string]string{"alertname": "KubeNodeNotReady", "node": "node-3"}
 )
 
-// alertmanagerOf has the alert that inhibits the node's alert as well; nil: it has the inhibitor, which inhibits nothing.
+// alertmanagerOf has the alert that inhibits the node's alert as well; nil: it has the inhibitor,
+// which inhibits nothing.
 func alertmanagerOf(t *testing.T, silences []string, inhibits map[string]string) string {
 	t.Helper()
 	inhibitedBy, also := []string{}, inhibitor
@@ -191,7 +193,8 @@ var (
 	leaderLabels = map[string]string{"alertname": "MeshLeaderDegraded", "remediation": "mesh-leader-degraded", "location": "fra1"}
 )
 
-// gated is node-3, which is well, with an alert about the sidecar of a pod there, and its record if there is one.
+// gated is node-3, which is well, with an alert about the sidecar of a pod there, and its record if
+// there is one.
 func gated(r *remediations.Record) *corev1.Node {
 	n := alsoFiring(aged("node-3", corev1.ConditionTrue), gatedLabels)
 	if r != nil {
@@ -565,7 +568,8 @@ func TestThePageShowsWhatWhyPrints(t *testing.T) {
 	require.Contains(t, string(page), "```console\n$ kubectl drydock why node-3 --alertmanager http://localhost:9093\n"+stdout+"```\n")
 }
 
-// TestTheTerminalOfTheREADME is what docs/images/terminal.svg is drawn from: a repair in progress, and one that a silence holds.
+// TestTheTerminalOfTheREADME is what docs/images/terminal.svg is drawn from: a repair in progress,
+// and one that a silence holds.
 func TestTheTerminalOfTheREADME(t *testing.T) {
 	t.Parallel()
 	held := illNode(with(record("bbbbbb", remediations.PhasePending, illCause, held(remediations.ReasonSilenced, "covered by silence "+silenceID, now.Add(55*time.Minute)))))
@@ -634,7 +638,8 @@ func TestWhySaysThatTheNodeCannotShowItsAlerts(t *testing.T) {
 	}
 }
 
-// TestWhySaysThatNoRecordCanBeWritten: a repair that is due does not begin on a Node that takes no write. Another Node's refusal is the control.
+// TestWhySaysThatNoRecordCanBeWritten: a repair that is due does not begin on a Node that takes no
+// write. Another Node's refusal is the control.
 func TestWhySaysThatNoRecordCanBeWritten(t *testing.T) {
 	t.Parallel()
 	const full = "Drydock's record cannot be written on the Node since 2026-11-20T20:55:00Z: metadata.annotations: Too long"
@@ -646,7 +651,8 @@ func TestWhySaysThatNoRecordCanBeWritten(t *testing.T) {
 	}
 }
 
-// TestWhyNamesTheDrydockInCharge where there is no ledger: a second installation that was never in charge has none.
+// TestWhyNamesTheDrydockInCharge where there is no ledger: a second installation that was never in
+// charge has none.
 func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 	t.Parallel()
 	ill := aged("node-3", corev1.ConditionFalse)
@@ -731,7 +737,8 @@ func TestWhatMayNotBeReadIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak: nothing is decided by a configuration that is another one.
+// TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak: nothing is decided by a configuration that
+// is another one.
 func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	t.Parallel()
 	n := illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" })
@@ -759,8 +766,9 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	require.Contains(t, stderr, `there is no node "node-77" in this cluster`)
 }
 
-// TestWhatMayNotBeReadIsNotDecided: no answer claims what rests on the ledger, the configuration or the Lease for who may not read them. With
-// the rights it is decided, which is the control. What the Node itself says holds all the same.
+// TestWhatMayNotBeReadIsNotDecided: no answer claims what rests on the ledger, the configuration or
+// the Lease for who may not read them. With the rights it is decided, which is the control. What
+// the Node itself says holds all the same.
 func TestWhatMayNotBeReadIsNotDecided(t *testing.T) {
 	t.Parallel()
 	const firing = "alert NodeNotReady of policy node-not-ready is firing, read from the Node; "
@@ -821,8 +829,8 @@ func TestWhatIsReadNamesItsCluster(t *testing.T) {
 	}
 }
 
-// TestWhyShowsAFaultWithoutTheConfiguration, although the awaited alert is unknown then. A node that
-// is Ready is the control.
+// TestWhyShowsAFaultWithoutTheConfiguration, although the awaited alert is unknown then. A node
+// that is Ready is the control.
 func TestWhyShowsAFaultWithoutTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for ready, want := range map[corev1.ConditionStatus]string{

@@ -141,8 +141,8 @@ func resetBefore(n *corev1.Node) string {
 // nothingToReset is a refusal that rests on the Node alone.
 type nothingToReset struct{ error }
 
-// ResetNode resets the node. Where the Node shows no exhausted repair, the ledger may have something
-// that a reset ends, for example a higher number of GPUs than the machine has now.
+// ResetNode resets the node. Where the Node shows no exhausted repair, the ledger may have
+// something that a reset ends, for example a higher number of GPUs than the machine has now.
 func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, given Params) (said string, err error) {
 	prepared, err := Reset().Prepare(given, r.Now())
 	if err != nil {

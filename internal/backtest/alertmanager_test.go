@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// grouping has one group of all alerts that have the same name, and short names: s inhibits t, and b both sides of the other rule.
+// grouping has one group of all alerts that have the same name, and short names: s inhibits t, and
+// b both sides of the other rule.
 const grouping = `
 route:
   receiver: drydock
@@ -27,10 +28,11 @@ inhibit_rules:
 - {source_matchers: ['one=~"b.*"'], target_matchers: ['one=~"b.*|t"'], equal: [zone]}
 `
 
-// TestPostsComeAsAlertmanagersRulesSay: the rules of its documentation on group_wait, group_interval, repeat_interval and inhibition,
-// and of its code where that says more (notify/dedup_stage.go and dispatch/dispatch.go of version 0.34), at their very instants.
-// An alert is written as its group and its own name. "+" begins it, "-" ends it; a post has "+" for an alert that fires and "-" for one
-// that is over.
+// TestPostsComeAsAlertmanagersRulesSay: the rules of its documentation on group_wait,
+// group_interval, repeat_interval and inhibition, and of its code where that says more
+// (notify/dedup_stage.go and dispatch/dispatch.go of version 0.34), at their very instants. An
+// alert is written as its group and its own name. "+" begins it, "-" ends it; a post has "+" for an
+// alert that fires and "-" for one that is over.
 func TestPostsComeAsAlertmanagersRulesSay(t *testing.T) {
 	t.Parallel()
 	for name, scene := range map[string]struct{ happens, posts []string }{
@@ -107,8 +109,8 @@ func TestPostsComeAsAlertmanagersRulesSay(t *testing.T) {
 	}
 }
 
-// postsOf are the posts of what happens, until 25 minutes after the last of it. "10m +g/a since 5m in z" is an alert that began earlier,
-// in a zone.
+// postsOf are the posts of what happens, until 25 minutes after the last of it. "10m +g/a since 5m
+// in z" is an alert that began earlier, in a zone.
 func postsOf(t *testing.T, config string, happens []string) []string {
 	t.Helper()
 	routing, err := ReadRouting([]byte(config))

@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestControlPlanesAreHeldAsLive: of three control-plane nodes, two are not Ready. etcd would lose its quorum with the next reboot, so
-// both wait until one is well. Workers do not wait.
+// TestControlPlanesAreHeldAsLive: of three control-plane nodes, two are not Ready. etcd would lose
+// its quorum with the next reboot, so both wait until one is well. Workers do not wait.
 func TestControlPlanesAreHeldAsLive(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"control-plane", "worker"} {

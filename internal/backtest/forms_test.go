@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestTheReportSaysTheSameInEachForm: each cell, figure and sentence of the text is that of the HTML, and each cell and figure says what
-// the JSON says. The same data gives the same bytes.
+// TestTheReportSaysTheSameInEachForm: each cell, figure and sentence of the text is that of the
+// HTML, and each cell and figure says what the JSON says. The same data gives the same bytes.
 func TestTheReportSaysTheSameInEachForm(t *testing.T) {
 	t.Parallel()
 	p := day()

@@ -24,7 +24,8 @@ func hours(hour, minute int) time.Time { return at(hour, minute).Add(7 * time.Se
 // oneFault is a node that is not Ready for an hour.
 func oneFault(l *live) { l.ill("n01", corev1.ConditionUnknown, hours(1, 0), hours(2, 0)) }
 
-// known is one of the causes that the report prints, with hours in which it is there and hours in which it is not.
+// known is one of the causes that the report prints, with hours in which it is there and hours in
+// which it is not.
 type known struct {
 	// said is how the report's sentence begins.
 	said string
@@ -231,7 +232,8 @@ func withoutWindows(c string) string { return strings.Replace(c, "windows:", "# 
 // calm has no windows, and cordons nothing: a cordon of Drydock's own is a cause.
 var calm = strings.Replace(withoutWindows(dayConfig), "onExhausted: cordon", "onExhausted: none", 1)
 
-// TestEachNamedCauseMakesADifference between what was lived and what is replayed, and without it there is none.
+// TestEachNamedCauseMakesADifference between what was lived and what is replayed, and without it
+// there is none.
 func TestEachNamedCauseMakesADifference(t *testing.T) {
 	t.Parallel()
 	for name, k := range knownCauses {
@@ -261,7 +263,8 @@ func TestEachNamedCauseMakesADifference(t *testing.T) {
 	}
 }
 
-// TestASignThatIsNotRecordedIsNotGuessed: a repair that needs it is held, and the report says that. Another sign may show that the node is ill.
+// TestASignThatIsNotRecordedIsNotGuessed: a repair that needs it is held, and the report says that.
+// Another sign may show that the node is ill.
 func TestASignThatIsNotRecordedIsNotGuessed(t *testing.T) {
 	t.Parallel()
 	p := past{}
@@ -288,7 +291,8 @@ func TestASignThatIsNotRecordedIsNotGuessed(t *testing.T) {
 	}
 }
 
-// TestEachSentenceIsACauseOrADefinition: what the report says that it rests on is tried above, or says only what a word means.
+// TestEachSentenceIsACauseOrADefinition: what the report says that it rests on is tried above, or
+// says only what a word means.
 func TestEachSentenceIsACauseOrADefinition(t *testing.T) {
 	t.Parallel()
 	definitions := []string{"As if cured: ", "A repair is unnecessary if ", "What is done otherwise has consequences: "}

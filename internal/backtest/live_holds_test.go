@@ -62,7 +62,8 @@ func (t timeline) edges(node string, until time.Time) (out []time.Time) {
 	return out
 }
 
-// aLook is how long a hold may begin or end sooner in one of the two: two looks at Alertmanager. When those are, no record says.
+// aLook is how long a hold may begin or end sooner in one of the two: two looks at Alertmanager.
+// When those are, no record says.
 const aLook = 30 * time.Second
 
 // heldOtherwise is a time in which the two held a node for different reasons; empty: for none.

@@ -18,8 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// TestAProcessThatDiesWithAFullQueueLosesNothingThatFires: its posts were answered 200 and nothing of them was written. Within
-// two polls of Alertmanager the next leader has each alert that still fires on its Node, and what ended meanwhile is gone.
+// TestAProcessThatDiesWithAFullQueueLosesNothingThatFires: its posts were answered 200 and nothing
+// of them was written. Within two polls of Alertmanager the next leader has each alert that still
+// fires on its Node, and what ended meanwhile is gone.
 func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 	const queued, ended, poll = 8192, 40, 15 * time.Second
 	synctest.Test(t, func(t *testing.T) {

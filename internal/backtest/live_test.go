@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// apart is what only one of the two did: a call, or for a while a hold. Others are the calls of the other one.
+// apart is what only one of the two did: a call, or for a while a hold. Others are the calls of the
+// other one.
 type apart struct {
 	call
 	others []call
@@ -45,8 +46,8 @@ func lately(at time.Time, most time.Duration, times ...time.Time) bool {
 	return slices.ContainsFunc(times, func(t time.Time) bool { return !at.Before(t) && at.Sub(t) < most })
 }
 
-// causes are why the replay of a day may make another call than Drydock made in it, make one at another minute, or hold a node for
-// another reason. There are no others.
+// causes are why the replay of a day may make another call than Drydock made in it, make one at
+// another minute, or hold a node for another reason. There are no others.
 var causes = []cause{
 	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", func(l *live, a apart) bool {
 		return slices.ContainsFunc(l.silences[a.node], func(s span) bool { return lately(a.at, s.until.Sub(s.from)+time.Minute, s.from) })
@@ -66,8 +67,8 @@ var causes = []cause{
 	}},
 }
 
-// liveDays are days in a cluster of 20 nodes in which things go wrong, each day with other nodes and at other seconds. No look at
-// Alertmanager is at any of these seconds.
+// liveDays are days in a cluster of 20 nodes in which things go wrong, each day with other nodes
+// and at other seconds. No look at Alertmanager is at any of these seconds.
 func liveDays(days int) func(l *live) {
 	return func(l *live) {
 		for day := range days {
@@ -150,8 +151,8 @@ func replayed(t *testing.T, o Options, moments []history.Moment, until time.Time
 	return calls, holds
 }
 
-// differences are the calls that only one of the two made, and the times in which the two held a node for different reasons: those of a
-// known cause, and the others.
+// differences are the calls that only one of the two made, and the times in which the two held a
+// node for different reasons: those of a known cause, and the others.
 func (l *live) differences(calls []call, holds timeline, until time.Time) (explained, unexplained []string) {
 	judge := func(said string, a apart) {
 		known := slices.IndexFunc(causes, func(is cause) bool { return is.of(l, a) })
@@ -178,7 +179,8 @@ func (l *live) differences(calls []call, holds timeline, until time.Time) (expla
 	return explained, unexplained
 }
 
-// TestTheReplayDecidesAsDrydockDidLive, call for call and hold for hold. With another configuration, or if each step cures, it does not.
+// TestTheReplayDecidesAsDrydockDidLive, call for call and hold for hold. With another
+// configuration, or if each step cures, it does not.
 func TestTheReplayDecidesAsDrydockDidLive(t *testing.T) {
 	t.Parallel()
 	o := optionsOf(t, dayConfig)
@@ -231,7 +233,8 @@ func TestTheReplayDecidesAsDrydockDidLive(t *testing.T) {
 	}
 }
 
-// TestTheReplayOfAMonthDecidesAsDrydockDidLive, call for call and hold for hold: no difference without a named cause.
+// TestTheReplayOfAMonthDecidesAsDrydockDidLive, call for call and hold for hold: no difference
+// without a named cause.
 func TestTheReplayOfAMonthDecidesAsDrydockDidLive(t *testing.T) {
 	t.Parallel()
 	const days = 30

@@ -27,9 +27,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// live is a cluster in which Drydock runs as it does live, by the time of a bubble. Its world is not the replay's: its
-// Alertmanager groups by timers, its kubelets renew leases, its steps cure or not. What happens in it is written down as a
-// Prometheus would have recorded it.
+// live is a cluster in which Drydock runs as it does live, by the time of a bubble. Its world is
+// not the replay's: its Alertmanager groups by timers, its kubelets renew leases, its steps cure or
+// not. What happens in it is written down as a Prometheus would have recorded it.
 type live struct {
 	t      testing.TB
 	engine *engine.Engine
@@ -51,7 +51,8 @@ type live struct {
 	// curable are the nodes that a reboot cures.
 	curable map[string]bool
 
-	// refuses: the provider refuses each call; trouble is what it finds against each step; nobodyResets what ran out.
+	// refuses: the provider refuses each call; trouble is what it finds against each step;
+	// nobodyResets what ran out.
 	refuses, nobodyResets bool
 	trouble               string
 	// drains is how long a drain takes, says what a sign says that the Node does not show.
@@ -61,7 +62,8 @@ type live struct {
 	recorded past
 	calls    []call
 	holds    timeline
-	// cordonedAt is when Drydock cordoned each node, curedAt when steps cured nodes, silences are those that were, by node.
+	// cordonedAt is when Drydock cordoned each node, curedAt when steps cured nodes, silences are
+	// those that were, by node.
 	cordonedAt map[string][]time.Time
 	curedAt    []time.Time
 	silences   map[string][]span
@@ -105,7 +107,8 @@ func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, chang
 // at has something happen at that time.
 func (l *live) at(t time.Time, f func()) { time.AfterFunc(time.Until(t), f) }
 
-// put makes the Node what the API server has, and records what kube-state-metrics would have exported of it.
+// put makes the Node what the API server has, and records what kube-state-metrics would have
+// exported of it.
 func (l *live) put(n *corev1.Node) *corev1.Node {
 	l.version++
 	n.ResourceVersion = strconv.Itoa(l.version)
@@ -143,8 +146,8 @@ func (l *live) edit(name string, change func(*corev1.Node)) {
 	l.put(n)
 }
 
-// ail makes the node ill at that time: its Ready condition has that status, which is Unknown where its kubelet fell silent before.
-// The alert fires after five minutes.
+// ail makes the node ill at that time: its Ready condition has that status, which is Unknown where
+// its kubelet fell silent before. The alert fires after five minutes.
 func (l *live) ail(name string, status corev1.ConditionStatus, from time.Time) {
 	if status == corev1.ConditionUnknown {
 		l.at(from.Add(-leaseFor), func() {
@@ -219,7 +222,8 @@ func (l *live) record(a alerts.Alert, endsAt time.Time) {
 	m.Alerts = append(m.Alerts, history.Alert{Labels: set, StartsAt: a.StartsAt, EndsAt: endsAt})
 }
 
-// alert begins to fire. Its group, which is its alone, is posted after one second, and again each minute that has news.
+// alert begins to fire. Its group, which is its alone, is posted after one second, and again each
+// minute that has news.
 func (l *live) alert(node string) {
 	labels := labelsOf(node)
 	fp := remediations.Fingerprint(labels)

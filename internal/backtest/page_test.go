@@ -30,7 +30,8 @@ func TestATimelineThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// TestTheTimesOfAnAlertAreCalledThat: an alert begins some minutes after its fault. A step is decided, and nothing is done.
+// TestTheTimesOfAnAlertAreCalledThat: an alert begins some minutes after its fault. A step is
+// decided, and nothing is done.
 func TestTheTimesOfAnAlertAreCalledThat(t *testing.T) {
 	t.Parallel()
 	columns := func(s report.Section) (out []string) {

@@ -87,7 +87,8 @@ func nodeAt(name string, ready corev1.ConditionStatus, since time.Time) *corev1.
 	}
 }
 
-// ill makes a node that is not Ready for that time; its alert fires from five minutes after the beginning to one after the end.
+// ill makes a node that is not Ready for that time; its alert fires from five minutes after the
+// beginning to one after the end.
 func (p past) ill(name string, from, to time.Time) {
 	p.at(from).Nodes = append(p.at(from).Nodes, nodeAt(name, corev1.ConditionUnknown, from))
 	a := history.Alert{Labels: model.LabelSet{"alertname": "NodeNotReady", "node": model.LabelValue(name), "remediation": "node-not-ready"}, StartsAt: from.Add(5 * time.Minute)}
@@ -265,7 +266,8 @@ func TestNothingIsDecidedInAGap(t *testing.T) {
 	}
 }
 
-// TestAnInhibitedAlertRepairsNothing: by the shipped rule, NodesNotReady inhibits the alert of one node.
+// TestAnInhibitedAlertRepairsNothing: by the shipped rule, NodesNotReady inhibits the alert of one
+// node.
 func TestAnInhibitedAlertRepairsNothing(t *testing.T) {
 	t.Parallel()
 	for name, inhibited := range map[string]bool{"inhibited": true, "not inhibited": false} {

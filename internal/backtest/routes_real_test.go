@@ -29,8 +29,9 @@ import (
 // labelValues are what the labels of alerts and of matchers are made of.
 var labelValues = map[string][]string{"alertname": {"A", "B", "C"}, "node": {"n1", "n2"}, "severity": {"critical", "warning"}, "zone": {""}}
 
-// TestRoutesGroupsAndInhibitionsAreAlertmanagersOwn: of any routes, rules and alerts, a real Alertmanager says the receivers and the groups,
-// and whether an alert is inhibited, as the backtest says.
+// TestRoutesGroupsAndInhibitionsAreAlertmanagersOwn: of any routes, rules and alerts, a real
+// Alertmanager says the receivers and the groups, and whether an alert is inhibited, as the
+// backtest says.
 func TestRoutesGroupsAndInhibitionsAreAlertmanagersOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Alertmanager")
@@ -111,8 +112,9 @@ func anyAlert(rt *rapid.T) model.LabelSet {
 	return set
 }
 
-// configOf makes the configuration. It has no rule of whose two sides an alert matches both: Alertmanager keeps one source for each set of
-// equal labels since version 0.29, so what such an alert inhibits depends on the order of the alerts.
+// configOf makes the configuration. It has no rule of whose two sides an alert matches both:
+// Alertmanager keeps one source for each set of equal labels since version 0.29, so what such an
+// alert inhibits depends on the order of the alerts.
 func configOf(rt *rapid.T, route map[string]any, rules []map[string]any, fired []model.LabelSet) ([]byte, *Routing) {
 	read := func(rules []map[string]any) ([]byte, *Routing) {
 		text, err := yaml.Marshal(map[string]any{
@@ -134,7 +136,8 @@ func configOf(rt *rapid.T, route map[string]any, rules []map[string]any, fired [
 	return read(kept)
 }
 
-// saidByBacktest is a line for each group with its receiver and its alerts, and one for each alert that others inhibit.
+// saidByBacktest is a line for each group with its receiver and its alerts, and one for each alert
+// that others inhibit.
 func saidByBacktest(routing *Routing, fired []model.LabelSet) (out []string) {
 	a := newAlertmanager(routing, &remediations.Config{}, nil, 0)
 	for _, set := range fired {
@@ -164,7 +167,8 @@ func inhibitedLine(alert string, by []string) []string {
 	return []string{fmt.Sprintf("alert %s is inhibited", alert)}
 }
 
-// realAlertmanager is one that is started again with each configuration: so no alert of the one before is left.
+// realAlertmanager is one that is started again with each configuration: so no alert of the one
+// before is left.
 type realAlertmanager struct {
 	t       testing.TB
 	program string

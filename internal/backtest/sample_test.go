@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestALargeFleetIsSampledAsLive: the leases of a few nodes are read instead of all, those and no other, and the same in each replay.
+// TestALargeFleetIsSampledAsLive: the leases of a few nodes are read instead of all, those and no
+// other, and the same in each replay.
 func TestALargeFleetIsSampledAsLive(t *testing.T) {
 	t.Parallel()
 	p := past{}

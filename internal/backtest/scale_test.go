@@ -21,7 +21,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// fleetDay is a day of a large fleet: one node in a hundred fails, and two zones fail as a whole. A reboot cures each.
+// fleetDay is a day of a large fleet: one node in a hundred fails, and two zones fail as a whole. A
+// reboot cures each.
 type fleetDay struct {
 	nodes, zones, pools int
 	limits              remediations.Limits
@@ -130,8 +131,8 @@ func processorTime() time.Duration {
 	return time.Duration(t.Nano())
 }
 
-// run replays the day, and requires that no limit is ever exceeded, that nothing is begun in a zone that is down, and that each
-// repair ends.
+// run replays the day, and requires that no limit is ever exceeded, that nothing is begun in a zone
+// that is down, and that each repair ends.
 func (d *fleetDay) run(o Options) *Replay {
 	o.Curing = true
 	o.Config.Limits, o.Config.Windows = d.limits, nil

@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// TestATimeThatIsSplitAnywhereGivesTheSameDecisions: from the answers to the report, by processes that share nothing but the file with the
-// state, each of which goes further than the one before.
+// TestATimeThatIsSplitAnywhereGivesTheSameDecisions: from the answers to the report, by processes
+// that share nothing but the file with the state, each of which goes further than the one before.
 func TestATimeThatIsSplitAnywhereGivesTheSameDecisions(t *testing.T) {
 	t.Parallel()
 	const first, last = 30.0, 190.0

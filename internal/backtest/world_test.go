@@ -45,7 +45,8 @@ func TestAHoldEndsWithItsNode(t *testing.T) {
 	require.Equal(t, at(18, 17), of(r, "n03")[0].Over)
 }
 
-// TestAFaultThatIsHeldForDaysIsOne: its repairs end after a day, one after the other. A fault that the fleet holds has no repair at all.
+// TestAFaultThatIsHeldForDaysIsOne: its repairs end after a day, one after the other. A fault that
+// the fleet holds has no repair at all.
 func TestAFaultThatIsHeldForDaysIsOne(t *testing.T) {
 	t.Parallel()
 	p := tenWell()

@@ -62,7 +62,8 @@ func TestAnAnswerIsReadNoLongerThanItsRequestLasts(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// FuzzReader: it passes on what it reads, however that is cut into pieces, and counts as a decoder does.
+// FuzzReader: it passes on what it reads, however that is cut into pieces, and counts as a decoder
+// does.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{`[]`, `{"a":[1,"\"",{"b":null}],"c":{}}`, `"\\\"{"`, `[[[[1,2],3],4],5]`, `{"a":`, ` 1 `, "\x00["} {
 		f.Add([]byte(seed))

@@ -32,7 +32,8 @@ type Program struct {
 	Lines func(error) []string
 }
 
-// Main runs a program until it ends, or until SIGINT or SIGTERM ends its context, and exits with its code.
+// Main runs a program until it ends, or until SIGINT or SIGTERM ends its context, and exits with
+// its code.
 func Main(execute func(ctx context.Context, args []string) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := execute(ctx, os.Args[1:])

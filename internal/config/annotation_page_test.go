@@ -9,7 +9,8 @@ import (
 	annotation "drydock.dev/drydock/remediations/providers/annotation/settings"
 )
 
-// TestTheExamplesOfTheAnnotationPagesLoad: the values that people copy are taken, and serve the nodes that the pages say.
+// TestTheExamplesOfTheAnnotationPagesLoad: the values that people copy are taken, and serve the
+// nodes that the pages say.
 func TestTheExamplesOfTheAnnotationPagesLoad(t *testing.T) {
 	for name, want := range map[string][]annotation.Annotation{
 		"providers/annotation.md": {

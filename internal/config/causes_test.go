@@ -19,8 +19,9 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// causes are what can be wrong with a node, by the label of their rules, and the for of each. A rule with a for of less than
-// ten minutes looks minutes back by itself: Prometheus restores no shorter for after a restart.
+// causes are what can be wrong with a node, by the label of their rules, and the for of each. A
+// rule with a for of less than ten minutes looks minutes back by itself: Prometheus restores no
+// shorter for after a restart.
 var causes = map[string]struct{ rule, lasts string }{
 	"node-not-ready":         {"NodeNotReady", "2m30s"},
 	"node-heartbeat-lost":    {"NodeHeartbeatLost", "2m"},
@@ -55,7 +56,8 @@ func readRule(t *testing.T, name string) shippedRule {
 	return content.Groups[0].Rules[0]
 }
 
-// planFor is what happens to a node with the labels when the alert of the cause fires on it; nil: no policy takes it.
+// planFor is what happens to a node with the labels when the alert of the cause fires on it; nil:
+// no policy takes it.
 func planFor(c *Config, cause string, labels map[string]string) *remediations.Policy {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: labels}}
 	route, _ := routing.Of(c.Core, map[string]string{"alertname": causes[cause].rule, "node": "n1", "remediation": cause}, func(string) *corev1.Node { return n })
@@ -70,7 +72,8 @@ func replaces(p *remediations.Policy) bool {
 	return slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == "replace" })
 }
 
-// gpuNode are labels that a GPU node may have. One whose label cannot be read, or says 0, is still not to be replaced.
+// gpuNode are labels that a GPU node may have. One whose label cannot be read, or says 0, is still
+// not to be replaced.
 var gpuNode = []map[string]string{
 	{"nvidia.com/gpu.count": "8"}, {"nvidia.com/gpu.count": "0"}, {"nvidia.com/gpu.count": ""}, {"nvidia.com/gpu.count": "eight"},
 	{"nvidia.com/gpu.count": "1", "kubernetes.civo.com/civo-node-pool": "p1"},
@@ -150,12 +153,12 @@ func TestAPolicyOfGPUNodesThatIsSwitchedOffLeavesThemAlone(t *testing.T) {
 	}
 }
 
-// comesBackWithABoot are the causes whose condition may be set again right after each boot of a machine that works: by a volume that is
-// attached again, or by one line of a log.
+// comesBackWithABoot are the causes whose condition may be set again right after each boot of a
+// machine that works: by a volume that is attached again, or by one line of a log.
 var comesBackWithABoot = map[string]bool{"node-filesystem-read-only": true, "node-subsystem-not-ready": true}
 
-// TestAConditionThatMayComeBackWithEachBootReplacesNoMachine: the repair ends Exhausted, and a person looks. A person may add the
-// replacement.
+// TestAConditionThatMayComeBackWithEachBootReplacesNoMachine: the repair ends Exhausted, and a
+// person looks. A person may add the replacement.
 func TestAConditionThatMayComeBackWithEachBootReplacesNoMachine(t *testing.T) {
 	shipped := Shipped()
 	for cause := range comesBackWithABoot {
@@ -267,7 +270,8 @@ func TestShippedPoliciesObserveByDefault(t *testing.T) {
 	}
 }
 
-// TestTheMildestStepComesFirst: in each plan the steps grow more invasive, and those that reach every node are in none.
+// TestTheMildestStepComesFirst: in each plan the steps grow more invasive, and those that reach
+// every node are in none.
 func TestTheMildestStepComesFirst(t *testing.T) {
 	shipped := Shipped()
 	for _, p := range shipped.Policies {

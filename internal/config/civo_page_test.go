@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestExamplesOfTheCivoPageLoad: what people copy from docs/providers/civo.md is taken as it stands, and replaces no GPU node.
+// TestExamplesOfTheCivoPageLoad: what people copy from docs/providers/civo.md is taken as it
+// stands, and replaces no GPU node.
 func TestExamplesOfTheCivoPageLoad(t *testing.T) {
 	_, blocks := examples(t, "providers/civo.md")
 	require.Len(t, blocks, 5)
@@ -51,7 +52,8 @@ func TestTheCivoPageNamesAllThatIsShipped(t *testing.T) {
 	}
 }
 
-// TestTheCivoPageLimitsTheWholeInstallation: who comes from node-agent means all repairs by the pool and by the wait.
+// TestTheCivoPageLimitsTheWholeInstallation: who comes from node-agent means all repairs by the
+// pool and by the wait.
 func TestTheCivoPageLimitsTheWholeInstallation(t *testing.T) {
 	page, blocks := examples(t, "providers/civo.md")
 	for _, row := range strings.Split(page, "\n") {

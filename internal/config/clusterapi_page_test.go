@@ -11,8 +11,8 @@ import (
 	clusterapi "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
-// TestTheExampleOfAManagementClusterElsewhereLoads: the second values that people copy from docs/providers/cluster-api.md. A kubeconfig that is not
-// there is a fault.
+// TestTheExampleOfAManagementClusterElsewhereLoads: the second values that people copy from
+// docs/providers/cluster-api.md. A kubeconfig that is not there is a fault.
 func TestTheExampleOfAManagementClusterElsewhereLoads(t *testing.T) {
 	_, blocks := examples(t, "providers/cluster-api.md")
 	require.Len(t, blocks, 2)
@@ -29,8 +29,9 @@ func TestTheExampleOfAManagementClusterElsewhereLoads(t *testing.T) {
 	require.ErrorContains(t, err, `providers.clusterAPI.kubeconfig: file "/etc/drydock/management/kubeconfig" does not exist`)
 }
 
-// TestTheExampleOfTheClusterAPIPageLoads: the values that people copy from docs/providers/cluster-api.md are taken, and serve the nodes that the
-// page says. What it does with a Machine that no health check selects is a choice of two.
+// TestTheExampleOfTheClusterAPIPageLoads: the values that people copy from
+// docs/providers/cluster-api.md are taken, and serve the nodes that the page says. What it does
+// with a Machine that no health check selects is a choice of two.
 func TestTheExampleOfTheClusterAPIPageLoads(t *testing.T) {
 	page, blocks := examples(t, "providers/cluster-api.md")
 	require.Len(t, blocks, 2)

@@ -10,7 +10,8 @@ import (
 	external "drydock.dev/drydock/remediations/providers/external/settings"
 )
 
-// TestTheExampleOfTheExternalPageLoads: the values that people copy from docs/providers/remediators.md are taken, and name the template.
+// TestTheExampleOfTheExternalPageLoads: the values that people copy from
+// docs/providers/remediators.md are taken, and name the template.
 func TestTheExampleOfTheExternalPageLoads(t *testing.T) {
 	page, blocks := examples(t, "providers/remediators.md")
 	require.Len(t, blocks, 1)

@@ -10,8 +10,9 @@ import (
 	fence "drydock.dev/drydock/remediations/providers/fence/settings"
 )
 
-// TestTheExamplesOfTheFencePageLoad: the values that people copy from docs/providers/fence.md are taken, name what they mount, and serve
-// any node; its other example is an agent, and its table is one.
+// TestTheExamplesOfTheFencePageLoad: the values that people copy from docs/providers/fence.md are
+// taken, name what they mount, and serve any node; its other example is an agent, and its table is
+// one.
 func TestTheExamplesOfTheFencePageLoad(t *testing.T) {
 	page, blocks := examples(t, "providers/fence.md")
 	require.Len(t, blocks, 1)

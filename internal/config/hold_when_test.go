@@ -89,7 +89,8 @@ holdWhen:
 	require.Empty(t, holdWhen(t, "holdWhen:\n"+off.String()), "an installation without any is not given the shipped ones")
 }
 
-// TestThePageOfNeighboursHasEachShippedMark, with who sets it, what it means, and where that can be read.
+// TestThePageOfNeighboursHasEachShippedMark, with who sets it, what it means, and where that can be
+// read.
 func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
 	page, err := os.ReadFile("../../docs/operate/other-systems.md")
 	require.NoError(t, err)

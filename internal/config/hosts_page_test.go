@@ -14,7 +14,8 @@ import (
 	hostsettings "drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
-// TestTheValuesOfTheHostsPageLoad: what people copy from docs/providers/ssh.md is taken, and carries out what the page says.
+// TestTheValuesOfTheHostsPageLoad: what people copy from docs/providers/ssh.md is taken, and
+// carries out what the page says.
 func TestTheValuesOfTheHostsPageLoad(t *testing.T) {
 	page, blocks := examples(t, "providers/ssh.md")
 	require.Len(t, blocks, 3)

@@ -9,7 +9,8 @@ import (
 	http "drydock.dev/drydock/remediations/providers/http/settings"
 )
 
-// TestTheExampleOfTheHTTPPageLoads: the values that people copy from docs/providers/http.md are taken, name what they mount, and serve any node.
+// TestTheExampleOfTheHTTPPageLoads: the values that people copy from docs/providers/http.md are
+// taken, name what they mount, and serve any node.
 func TestTheExampleOfTheHTTPPageLoads(t *testing.T) {
 	_, blocks := examples(t, "providers/http.md")
 	require.Len(t, blocks, 1)

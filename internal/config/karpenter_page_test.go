@@ -10,7 +10,8 @@ import (
 	karpenter "drydock.dev/drydock/remediations/providers/karpenter/settings"
 )
 
-// TestTheExampleOfTheKarpenterPageLoads: the values that people copy from docs/providers/karpenter.md are taken, and serve Karpenter's nodes.
+// TestTheExampleOfTheKarpenterPageLoads: the values that people copy from
+// docs/providers/karpenter.md are taken, and serve Karpenter's nodes.
 func TestTheExampleOfTheKarpenterPageLoads(t *testing.T) {
 	_, blocks := examples(t, "providers/karpenter.md")
 	require.Len(t, blocks, 1)

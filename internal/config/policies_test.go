@@ -129,7 +129,8 @@ func TestShippedPolicies(t *testing.T) {
 	}
 }
 
-// A shipped policy is of no use without the alert that it answers, and that is of no use untested or unexplained.
+// A shipped policy is of no use without the alert that it answers, and that is of no use untested
+// or unexplained.
 func TestShippedPoliciesHaveARuleATestAndARunbook(t *testing.T) {
 	for _, p := range Shipped().Policies {
 		wanted := ""

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestThePageOfProvidersSaysWhatEachCarriesOut: each provider of machines has its column in docs/providers/README.md, with exactly its steps.
+// TestThePageOfProvidersSaysWhatEachCarriesOut: each provider of machines has its column in
+// docs/providers/README.md, with exactly its steps.
 func TestThePageOfProvidersSaysWhatEachCarriesOut(t *testing.T) {
 	page, err := os.ReadFile("../../docs/providers/README.md")
 	require.NoError(t, err)
@@ -57,7 +58,8 @@ func TestThePageOfProvidersSaysWhatEachCarriesOut(t *testing.T) {
 	require.Len(t, rows[at], columns+1, "a column of nobody")
 }
 
-// TestEachProvidersPageHasItsParts: an example, which other tests of this package load, and the traps.
+// TestEachProvidersPageHasItsParts: an example, which other tests of this package load, and the
+// traps.
 func TestEachProvidersPageHasItsParts(t *testing.T) {
 	page, err := os.ReadFile("../../docs/providers/README.md")
 	require.NoError(t, err)

@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoFaultQuotesASecret: faults go to a person's screen, to a CI job's log, and by `drydock run` to the pod's log. Each case has a
-// secret in a place where its parser or its decoder quotes what it cannot read.
+// TestNoFaultQuotesASecret: faults go to a person's screen, to a CI job's log, and by `drydock run`
+// to the pod's log. Each case has a secret in a place where its parser or its decoder quotes what
+// it cannot read.
 func TestNoFaultQuotesASecret(t *testing.T) {
 	const secret = "hunter2-hunter2"
 	for name, tc := range map[string]struct{ alertmanager, says string }{

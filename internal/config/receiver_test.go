@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// TestAGeneratedTokensFileMayComeLater: the kubelet writes it after Drydock has generated the token. The control: without tokenSecret the
-// file must be there.
+// TestAGeneratedTokensFileMayComeLater: the kubelet writes it after Drydock has generated the
+// token. The control: without tokenSecret the file must be there.
 func TestAGeneratedTokensFileMayComeLater(t *testing.T) {
 	const config = `apiVersion: drydock.dev/v1alpha1
 kind: Config

@@ -9,8 +9,8 @@ import (
 	redfish "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
-// TestTheExampleOfTheRedfishPageLoads: the values that people copy from docs/providers/redfish.md are taken, name what they mount, and serve
-// the nodes that the page says.
+// TestTheExampleOfTheRedfishPageLoads: the values that people copy from docs/providers/redfish.md
+// are taken, name what they mount, and serve the nodes that the page says.
 func TestTheExampleOfTheRedfishPageLoads(t *testing.T) {
 	page, blocks := examples(t, "providers/redfish.md")
 	require.Len(t, blocks, 1)

@@ -46,7 +46,8 @@ func secretKeys(t *testing.T, text string, mounted map[string][]string) {
 	}
 }
 
-// TestThePagesPutIntoSecretsWhatTheChartMounts: a pod whose Secret lacks a key that it mounts never starts.
+// TestThePagesPutIntoSecretsWhatTheChartMounts: a pod whose Secret lacks a key that it mounts never
+// starts.
 func TestThePagesPutIntoSecretsWhatTheChartMounts(t *testing.T) {
 	mounted, commands := map[string][]string{}, 0
 	examples, err := filepath.Glob("../../charts/drydock/examples/*.yaml")

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTypingMistakesAreReported: each of these was taken without a word, and then nothing happened, or too early. The control is the
-// configuration without a slip.
+// TestTypingMistakesAreReported: each of these was taken without a word, and then nothing happened,
+// or too early. The control is the configuration without a slip.
 func TestTypingMistakesAreReported(t *testing.T) {
 	const head = "apiVersion: drydock.dev/v1alpha1\nkind: Config\nreceiver: {tokenFile: token}\n"
 	policy := func(match, wait string) string {

@@ -56,7 +56,8 @@ func TestCivoOverPlainHTTPIsWarnedOf(t *testing.T) {
 	}
 }
 
-// TestTheConfigurationSaysWhoServesWhichNodes: Civo its own by their spec.providerID, unless it selects others; the rest any Node.
+// TestTheConfigurationSaysWhoServesWhichNodes: Civo its own by their spec.providerID, unless it
+// selects others; the rest any Node.
 func TestTheConfigurationSaysWhoServesWhichNodes(t *testing.T) {
 	for selects, nodes := range map[string]string{
 		"":                                      "Nodes whose spec.providerID begins with civo://",
@@ -73,8 +74,9 @@ func TestTheConfigurationSaysWhoServesWhichNodes(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatSelectsFewerNodesThanOthersIsNamed: who writes one policy for some pools means the installation. A dead node of another
-// pool is still rebooted by the policies for other alerts, unless the provider serves those pools only.
+// TestAPolicyThatSelectsFewerNodesThanOthersIsNamed: who writes one policy for some pools means the
+// installation. A dead node of another pool is still rebooted by the policies for other alerts,
+// unless the provider serves those pools only.
 func TestAPolicyThatSelectsFewerNodesThanOthersIsNamed(t *testing.T) {
 	const civo = "providers: {civo: {clusterID: id, region: LON1, apiKeyFile: key%s}}\n"
 	const pools = "matchExpressions: [{key: nvidia.com/gpu.count, operator: DoesNotExist}, {key: pool, operator: In, values: [a, b]}]"

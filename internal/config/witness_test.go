@@ -52,8 +52,8 @@ policies:
 	require.NotContains(t, text, "policies[0].witness[5]")
 }
 
-// TestEveryShippedPolicyAboutNodesHasAWitness: an alert alone disrupts no node. Where nothing on the node shows the fault, a
-// person approves the repair.
+// TestEveryShippedPolicyAboutNodesHasAWitness: an alert alone disrupts no node. Where nothing on
+// the node shows the fault, a person approves the repair.
 func TestEveryShippedPolicyAboutNodesHasAWitness(t *testing.T) {
 	for _, p := range Shipped().Policies {
 		if p.Kind != remediations.KindNode {
@@ -65,8 +65,9 @@ func TestEveryShippedPolicyAboutNodesHasAWitness(t *testing.T) {
 	}
 }
 
-// TestAShippedWitnessIsOfTheConfiguredDaemonSet: the alerts count Cilium's pods in any system namespace, and kube-proxy's by other
-// names; a witness that looks elsewhere would hold each of these repairs for good.
+// TestAShippedWitnessIsOfTheConfiguredDaemonSet: the alerts count Cilium's pods in any system
+// namespace, and kube-proxy's by other names; a witness that looks elsewhere would hold each of
+// these repairs for good.
 func TestAShippedWitnessIsOfTheConfiguredDaemonSet(t *testing.T) {
 	const fixedCilium, fixedProxy = "kube-system/cilium", "kube-system/kube-proxy"
 	for name, test := range map[string]struct{ providers, policies, cilium, proxy string }{
@@ -107,7 +108,8 @@ func TestAShippedWitnessIsOfTheConfiguredDaemonSet(t *testing.T) {
 	}
 }
 
-// TestEveryWitnessKnowsTheConfiguredNetwork: without it a node would be repaired because its network's DaemonSet was deleted.
+// TestEveryWitnessKnowsTheConfiguredNetwork: without it a node would be repaired because its
+// network's DaemonSet was deleted.
 func TestEveryWitnessKnowsTheConfiguredNetwork(t *testing.T) {
 	const own = "policies: [{name: mine, match: ['a=\"b\"'], witness: [{ready: false}, {condition: {type: NetworkUnavailable, status: \"True\"}}], plan: [{step: reboot}]}]\n"
 	for providers, network := range map[string]string{"{}": "", "{daemonSets: {cni: net/calico-node}}": "net/calico-node"} {
@@ -127,8 +129,8 @@ func TestEveryWitnessKnowsTheConfiguredNetwork(t *testing.T) {
 	}
 }
 
-// TestTheRunbooksSayWhatWitnessToWrite, where kube-proxy and Cilium are not where the shipped policies look: what they have to copy
-// is a configuration.
+// TestTheRunbooksSayWhatWitnessToWrite, where kube-proxy and Cilium are not where the shipped
+// policies look: what they have to copy is a configuration.
 func TestTheRunbooksSayWhatWitnessToWrite(t *testing.T) {
 	daemonSet := func(name string) signs.Witness {
 		return signs.Witness{Signs: []signs.Sign{{Kind: signs.DaemonSetPod, Name: name}}}
@@ -156,8 +158,8 @@ func TestTheRunbooksSayWhatWitnessToWrite(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatTakesGPUNodesIsNamed: GPU nodes boot slowly, and the policies for them alone know that. One's own policy comes before
-// these, whatever its name and its alert are.
+// TestAPolicyThatTakesGPUNodesIsNamed: GPU nodes boot slowly, and the policies for them alone know
+// that. One's own policy comes before these, whatever its name and its alert are.
 func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
 	const alert, otherAlert = "match: ['remediation=\"node-not-ready\"']", "match: ['a=\"b\"']"
 	const reboot, slowly = "plan: [{step: reboot, wait: 10m}]", "plan: [{step: reboot, wait: 40m}]"
@@ -205,7 +207,8 @@ policies:
 	}, c.Core.Policy("texts").Witness.Signs)
 }
 
-// TestNVSentinelsRecommendedActionDecides: the message of a condition ends each fault with the action that NVSentinel recommends.
+// TestNVSentinelsRecommendedActionDecides: the message of a condition ends each fault with the
+// action that NVSentinel recommends.
 func TestNVSentinelsRecommendedActionDecides(t *testing.T) {
 	for message, want := range map[string]signs.Answer{
 		"ErrorCode:79 GPU:0 fell off the bus Recommended Action=RESTART_BM;":                                                       signs.Ill,

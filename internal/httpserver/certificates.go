@@ -15,12 +15,13 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// TLSFiles are the paths of PEM files. All are read again when they change. A set that does not fit together, as in the
-// middle of a rotation, is logged, and the last good one stays in use.
+// TLSFiles are the paths of PEM files. All are read again when they change. A set that does not fit
+// together, as in the middle of a rotation, is logged, and the last good one stays in use.
 type TLSFiles struct {
 	// CertFile and KeyFile are the server's certificate, with its chain, and key.
 	CertFile, KeyFile string
-	// ClientCAFile has the authorities of client certificates. Set, every client needs a certificate signed by one of them.
+	// ClientCAFile has the authorities of client certificates. Set, every client needs a
+	// certificate signed by one of them.
 	ClientCAFile string
 }
 
@@ -44,7 +45,8 @@ func NewCertificates(name string, files TLSFiles) (*Certificates, error) {
 	return NewCertificatesUntil(name, files, nil)
 }
 
-// NewCertificatesUntil is NewCertificates with a certificate and its key for as long as the file CertFile does not exist.
+// NewCertificatesUntil is NewCertificates with a certificate and its key for as long as the file
+// CertFile does not exist.
 func NewCertificatesUntil(name string, files TLSFiles, until func() (cert, key []byte)) (*Certificates, error) {
 	c := &Certificates{name: name, files: files, until: until}
 	if err := c.reload(); err != nil {
@@ -53,7 +55,8 @@ func NewCertificatesUntil(name string, files TLSFiles, until func() (cert, key [
 	return c, nil
 }
 
-// ServerConfig takes the configuration as it is at each handshake. HTTP/2 is left out: clients fall back to HTTP/1.1.
+// ServerConfig takes the configuration as it is at each handshake. HTTP/2 is left out: clients fall
+// back to HTTP/1.1.
 func (c *Certificates) ServerConfig(log logr.Logger) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,

@@ -13,8 +13,8 @@ import (
 
 const bodyOwed = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n"
 
-// TestABodyThatDoesNotComeBlocksNoOtherClient: whether the handler reads bodies, answers without the
-// body, or the port accepts no bodies at all.
+// TestABodyThatDoesNotComeBlocksNoOtherClient: whether the handler reads bodies, answers without
+// the body, or the port accepts no bodies at all.
 func TestABodyThatDoesNotComeBlocksNoOtherClient(t *testing.T) {
 	reads := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

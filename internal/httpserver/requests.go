@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Places bounds what is worked at once. A place is for work alone: take one when the request is there, not before.
+// Places bounds what is worked at once. A place is for work alone: take one when the request is
+// there, not before.
 type Places struct {
 	free     *semaphore.Weighted
 	places   int
@@ -21,8 +22,8 @@ func NewPlaces(places int, patience time.Duration) *Places {
 	return &Places{free: semaphore.NewWeighted(int64(places)), places: places, patience: patience}
 }
 
-// Serve has work done in a place. Without a place it answers 503. The answer has no Retry-After: a client that waited for
-// that long would miss its own deadline.
+// Serve has work done in a place. Without a place it answers 503. The answer has no Retry-After: a
+// client that waited for that long would miss its own deadline.
 func (p *Places) Serve(w http.ResponseWriter, r *http.Request, work func()) {
 	if !take(r.Context(), p.free, 1, p.patience) {
 		http.Error(w, fmt.Sprintf("%d requests are in progress already; try again later", p.places), http.StatusServiceUnavailable)

@@ -21,7 +21,8 @@ type Limits struct {
 	// Kept is how many connections stay open for another request. The others close with their
 	// answers.
 	Kept int
-	// Patience is how long a connection without a complete request stays open while another connection waits for its place.
+	// Patience is how long a connection without a complete request stays open while another
+	// connection waits for its place.
 	Patience time.Duration
 	// Age is how long a connection may be used, and so how long a client's certificate counts after
 	// its authority was removed. Zero: a minute.

@@ -159,7 +159,8 @@ func (s *Observation) silences(of string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// largest names the largest annotation of the Node that is not Drydock's, and the command that removes it.
+// largest names the largest annotation of the Node that is not Drydock's, and the command that
+// removes it.
 func (s *Observation) largest() string {
 	key := ""
 	for k, v := range s.Node.Annotations {

@@ -55,7 +55,8 @@ var waysOut = map[remediations.Reason]string{
 	remediations.ReasonAPIServerUnknown:    wait,
 }
 
-// TestEachHoldNamesItsWayOut: each reason has the command that changes it, or is known to need none.
+// TestEachHoldNamesItsWayOut: each reason has the command that changes it, or is known to need
+// none.
 func TestEachHoldNamesItsWayOut(t *testing.T) {
 	t.Parallel()
 	require.ElementsMatch(t, append(slices.Clone(remediations.Reasons), NoLeader), slices.Collect(maps.Keys(waysOut)))
@@ -84,7 +85,8 @@ func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
 	}
 }
 
-// TestThePauseIsEndedWhereItStands: the command takes away what a person wrote, or asks for what they cancelled.
+// TestThePauseIsEndedWhereItStands: the command takes away what a person wrote, or asks for what
+// they cancelled.
 func TestThePauseIsEndedWhereItStands(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAnExhaustedNodeThatIsWellIsShownSo, with what a person may do, and it is not among the nodes that a breaker counts. The control: a node
-// that is not well.
+// TestAnExhaustedNodeThatIsWellIsShownSo, with what a person may do, and it is not among the nodes
+// that a breaker counts. The control: a node that is not well.
 func TestAnExhaustedNodeThatIsWellIsShownSo(t *testing.T) {
 	t.Parallel()
 	at := func(well time.Time) (*remediations.Record, *corev1.Node) {

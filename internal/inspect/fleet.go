@@ -59,8 +59,8 @@ func (l Line) sameness() string {
 // table of repairs, because without a leader the table is old.
 func (s *Status) FirstLines() []Line { return slices.Concat(s.Cluster.Lines(), s.Leader.lines()) }
 
-// Lines returns the first lines, and what the ledger holds. Text that changes only with the time does
-// not count as a change.
+// Lines returns the first lines, and what the ledger holds. Text that changes only with the time
+// does not count as a change.
 func (s *Status) Lines(now time.Time) []Line {
 	return slices.Concat(s.FirstLines(), s.fleet(now), s.paused(now), s.steps())
 }

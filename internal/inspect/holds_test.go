@@ -22,7 +22,8 @@ func ledgerSaying(reason remediations.Reason, message string) *Ledger {
 	return &Ledger{Whole: whole, Status: &whole.Status}
 }
 
-// fleetHolds are the messages that the engine puts into the ledger about the reason, in the words of its own decisions.
+// fleetHolds are the messages that the engine puts into the ledger about the reason, in the words
+// of its own decisions.
 func fleetHolds(t *testing.T, reason remediations.Reason, saying string) (out []string) {
 	t.Helper()
 	for _, g := range scene.GoldensIn(t, "../../../remediations/targets/node/testdata/decide") {
@@ -34,7 +35,8 @@ func fleetHolds(t *testing.T, reason remediations.Reason, saying string) (out []
 	return out
 }
 
-// TestTheHoldOfOnePolicyIsNotThatOfAnother: the ledger has one message for each reason, and a policy's is shown with that policy alone.
+// TestTheHoldOfOnePolicyIsNotThatOfAnother: the ledger has one message for each reason, and a
+// policy's is shown with that policy alone.
 func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 	t.Parallel()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}

@@ -27,7 +27,8 @@ type Why struct {
 	Answer
 	// Leader is the replica that would repair it.
 	Leader Leadership `json:"leader"`
-	// Alerts are those about the node, Repairs its records, History its last repairs, the newest first.
+	// Alerts are those about the node, Repairs its records, History its last repairs, the newest
+	// first.
 	Alerts  []Alert              `json:"alerts"`
 	Repairs []Repair             `json:"repairs"`
 	History []remediations.Entry `json:"history"`

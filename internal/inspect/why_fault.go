@@ -66,10 +66,12 @@ func (s *Observation) fault(all []Alert) string {
 	return says + "; " + s.askedFor(all, due)
 }
 
-// grace is how much later than its rule's wait an alert may come: it is evaluated, grouped and sent in turns.
+// grace is how much later than its rule's wait an alert may come: it is evaluated, grouped and sent
+// in turns.
 const grace = 2 * time.Minute
 
-// readyBy is when the rule's alert about a node that is not Ready should have reached Alertmanager; zero: that is not known.
+// readyBy is when the rule's alert about a node that is not Ready should have reached Alertmanager;
+// zero: that is not known.
 func (s *Observation) readyBy(r rules.Rule) time.Time {
 	wait := r.Wait()
 	if wait == 0 || !unready(s.Node) {
@@ -98,7 +100,8 @@ func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string
 	return route.Policy, ill
 }
 
-// askedFor says what the Alertmanagers have about the node. due is when the alert that Drydock waits for should have come.
+// askedFor says what the Alertmanagers have about the node. due is when the alert that Drydock
+// waits for should have come.
 func (s *Observation) askedFor(all []Alert, due time.Time) string {
 	if !s.Asked {
 		return "Alertmanager was not asked, give --alertmanager URL"

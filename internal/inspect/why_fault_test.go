@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// TestAnOverdueAlertSaysWhereToLook: Drydock waits for an alert that Alertmanager lacks. While the rule's wait lasts, that is normal. Later a
-// person must look at the rule, and waiting does not help.
+// TestAnOverdueAlertSaysWhereToLook: Drydock waits for an alert that Alertmanager lacks. While the
+// rule's wait lasts, that is normal. Later a person must look at the rule, and waiting does not
+// help.
 func TestAnOverdueAlertSaysWhereToLook(t *testing.T) {
 	t.Parallel()
 	rule := rules.Rule{Alert: "NodeNotReady", Waits: "5 minutes"}

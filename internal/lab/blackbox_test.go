@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTheOperatorsScrapeConfigIsPrometheussOwn: the lab runs the one, so the other must say the same.
+// TestTheOperatorsScrapeConfigIsPrometheussOwn: the lab runs the one, so the other must say the
+// same.
 func TestTheOperatorsScrapeConfigIsPrometheussOwn(t *testing.T) {
 	read, err := readSidecarScrape()
 	require.NoError(t, err)

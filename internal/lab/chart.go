@@ -31,8 +31,8 @@ import (
 
 const notes = "drydock/templates/NOTES.txt"
 
-// RenderChart renders charts/drydock as `helm template --no-hooks` would, with Helm's own library, and returns the
-// manifests by file name.
+// RenderChart renders charts/drydock as `helm template --no-hooks` would, with Helm's own library,
+// and returns the manifests by file name.
 func RenderChart(release, namespace string, values map[string]any) (map[string]string, error) {
 	rendered, err := render(release, namespace, values)
 	maps.DeleteFunc(rendered, func(name, text string) bool {
@@ -138,7 +138,8 @@ func (l *Lab) InstallChart(ctx context.Context, release, namespace string, value
 	return nil
 }
 
-// Apply applies the objects of a YAML stream to the API server, as `kubectl apply --server-side` does.
+// Apply applies the objects of a YAML stream to the API server, as `kubectl apply --server-side`
+// does.
 func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 	client, err := dynamic.NewForConfig(l.admin)
 	if err != nil {

@@ -5,9 +5,9 @@
 //
 // The most important fault here is a lost node. The lab renews each node's lease and posts its
 // status. KWOK does the rest of a kubelet's work: it runs and ends the pods, and reaches the API
-// server through a Proxy. After [Lab.Break] the lab no longer renews the node's lease, and the proxy
-// refuses its kubelet's writes about pods. So kube-controller-manager itself finds the node lost.
-// [Lab.Heal] brings the node back with another boot ID:
+// server through a Proxy. After [Lab.Break] the lab no longer renews the node's lease, and the
+// proxy refuses its kubelet's writes about pods. So kube-controller-manager itself finds the node
+// lost. [Lab.Heal] brings the node back with another boot ID:
 //
 //	the lab ──lease, status──────╳ broken nodes
 //	                             ▼

@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// grace is how long a node of the shared lab may be silent. A busy machine, and a restart of the API server, must not take that long.
+// grace is how long a node of the shared lab may be silent. A busy machine, and a restart of the
+// API server, must not take that long.
 const grace = 12 * time.Second
 
 // hook is a webhook that hands over each alert as "alertname/node/status".
@@ -44,7 +45,8 @@ func hook(t *testing.T, token string) (url string, alerts <-chan string) {
 	return server.URL, c
 }
 
-// awaitAlert waits for the next alert about the node. Another node may be late for a moment on a busy machine, and have its own.
+// awaitAlert waits for the next alert about the node. Another node may be late for a moment on a
+// busy machine, and have its own.
 func awaitAlert(t *testing.T, alerts <-chan string, node, want string) {
 	t.Helper()
 	deadline := time.After(lab.Patience)

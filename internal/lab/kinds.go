@@ -44,15 +44,16 @@ var clusterAPIKinds = map[string][]string{"cluster-api": {
 // karpenterKinds are the kinds of Karpenter that Drydock reads.
 var karpenterKinds = map[string][]string{"karpenter": {"kwok/charts/crds/karpenter.sh_nodeclaims.yaml", "kwok/charts/crds/karpenter.sh_nodepools.yaml"}}
 
-// AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of cert-manager, and returns when
-// the API server serves them. Their operators do not run.
+// AddOperatorKinds applies the CustomResourceDefinitions of the Prometheus operator and of
+// cert-manager, and returns when the API server serves them. Their operators do not run.
 func (l *Lab) AddOperatorKinds(ctx context.Context) error { return l.addKinds(ctx, operatorKinds) }
 
-// AddClusterAPIKinds applies Cluster API's CustomResourceDefinitions, and returns when the API server serves them. Its controllers
-// do not run.
+// AddClusterAPIKinds applies Cluster API's CustomResourceDefinitions, and returns when the API
+// server serves them. Its controllers do not run.
 func (l *Lab) AddClusterAPIKinds(ctx context.Context) error { return l.addKinds(ctx, clusterAPIKinds) }
 
-// AddKarpenterKinds applies Karpenter's CustomResourceDefinitions, and returns when the API server serves them. Karpenter does not run.
+// AddKarpenterKinds applies Karpenter's CustomResourceDefinitions, and returns when the API server
+// serves them. Karpenter does not run.
 func (l *Lab) AddKarpenterKinds(ctx context.Context) error { return l.addKinds(ctx, karpenterKinds) }
 
 func (l *Lab) addKinds(ctx context.Context, kinds map[string][]string) error {

@@ -88,8 +88,9 @@ func TestANodeOfAnotherMachineIsLeftAlone(t *testing.T) {
 	require.Nil(t, after.DeletionTimestamp)
 }
 
-// TestARebootTakesTheNodeAway: while its machine is down longer than the grace, all that the kubelet said is Unknown. It
-// comes back under another boot ID, and with a fault that the reboot did not cure.
+// TestARebootTakesTheNodeAway: while its machine is down longer than the grace, all that the
+// kubelet said is Unknown. It comes back under another boot ID, and with a fault that the reboot
+// did not cure.
 func TestARebootTakesTheNodeAway(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	kubelets := []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure}
@@ -130,7 +131,8 @@ func TestARebootTakesTheNodeAway(t *testing.T) {
 	awaitRenewal(t, l, "rebooted")
 }
 
-// A test ends, with the fault that it made and with its provider, while a machine just comes back: nothing is left of any of it.
+// A test ends, with the fault that it made and with its provider, while a machine just comes back:
+// nothing is left of any of it.
 func TestANodeIsWellAfterATestThatEndedDuringAReboot(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	node := lab.NodeSpec{Name: "interrupted", ProviderID: "civo://interrupted"}

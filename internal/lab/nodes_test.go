@@ -39,8 +39,9 @@ func findCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCon
 	return corev1.NodeCondition{}
 }
 
-// This machine may be too slow to renew a lease, and a kubelet that has just started may not get its second status through. The node is as it
-// was before all the same: Ready, but for what a test set.
+// This machine may be too slow to renew a lease, and a kubelet that has just started may not get
+// its second status through. The node is as it was before all the same: Ready, but for what a test
+// set.
 func TestANodeThatWasOnlyThoughtToBeIllComesBackAsItWas(t *testing.T) {
 	requireComesBackAsItWas(t, lab.Shared(t), corev1.ConditionUnknown)
 	requireComesBackAsItWas(t, lab.Shared(t), corev1.ConditionFalse)

@@ -74,7 +74,8 @@ func TestAProcessThatFailsShowsItsLog(t *testing.T) {
 	require.ErrorContains(t, err, "waiting")
 }
 
-// As a kubelet starts the control plane's pods again, before they were ready once and later; one that is killed stays so.
+// As a kubelet starts the control plane's pods again, before they were ready once and later; one
+// that is killed stays so.
 func TestAPartThatEndsIsStartedAgain(t *testing.T) {
 	ready := httptest.NewUnstartedServer(http.NotFoundHandler())
 	starts := filepath.Join(t.TempDir(), "starts")

@@ -207,7 +207,8 @@ func (r *Remediator) act(ctx context.Context, node, attempt string) error {
 	return nil
 }
 
-// taint sets or removes the taint of FenceAgentsRemediation (medik8s/fence-agents-remediation pkg/utils/taints.go).
+// taint sets or removes the taint of FenceAgentsRemediation (medik8s/fence-agents-remediation
+// pkg/utils/taints.go).
 func (r *Remediator) taint(ctx context.Context, node string, set bool) error {
 	if !r.o.fences() {
 		return nil

@@ -76,8 +76,9 @@ func (p *pager) await(t *testing.T, pod, status string) page {
 	return p.pages(pod, status)[0]
 }
 
-// TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot: the whole chain is real, from the StatefulSet's
-// controller to the Alertmanager's post, with the scrape configuration and the rule that ship.
+// TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot: the whole chain is real,
+// from the StatefulSet's controller to the Alertmanager's post, with the scrape configuration and
+// the rule that ship.
 func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *testing.T) {
 	ctx, second, phone := t.Context(), time.Second, newPager(t)
 	l := lab.New(t, lab.Options{

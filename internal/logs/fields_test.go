@@ -17,13 +17,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// programs are the folders whose code writes into the log of drydock or drydock-agent. internal/lab is for tests alone.
+// programs are the folders whose code writes into the log of drydock or drydock-agent. internal/lab
+// is for tests alone.
 var programs = []string{"cmd/drydock", "cmd/drydock-agent", "internal", "receiver", "remediations", "webhook"}
 
 // written are the fields that slog and logr write by themselves.
 var written = []string{"time", "level", "msg", "logger", "err"}
 
-// TestEveryFieldIsDocumented: the table in docs/reference/logs.md has the fields that the code writes, and no others.
+// TestEveryFieldIsDocumented: the table in docs/reference/logs.md has the fields that the code
+// writes, and no others.
 func TestEveryFieldIsDocumented(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")
@@ -90,7 +92,8 @@ func fieldsOf(t *testing.T, path string, used map[string]bool) error {
 	return nil
 }
 
-// aLog says whether the expression is a logr.Logger by its name: log, x.Log, x.Logger, or what a method of one returns.
+// aLog says whether the expression is a logr.Logger by its name: log, x.Log, x.Logger, or what a
+// method of one returns.
 func aLog(x ast.Expr) bool {
 	switch x := x.(type) {
 	case *ast.Ident:

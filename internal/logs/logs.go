@@ -1,5 +1,5 @@
-// Package logs makes the log of a program: one line for each thing that happened, as JSON or as text. docs/reference/logs.md lists the
-// fields that a line may have.
+// Package logs makes the log of a program: one line for each thing that happened, as JSON or as
+// text. docs/reference/logs.md lists the fields that a line may have.
 package logs
 
 import (

@@ -22,7 +22,8 @@ func options(t *testing.T, args ...string) logs.Options {
 	return o
 }
 
-// TestFormatsAndLevels: each line has the fields that were given, in both formats; a level hides what is below it.
+// TestFormatsAndLevels: each line has the fields that were given, in both formats; a level hides
+// what is below it.
 func TestFormatsAndLevels(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string][]string{"debug": {"debug", "info", "error"}, "info": {"info", "error"}, "error": {"error"}} {

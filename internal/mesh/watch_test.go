@@ -32,7 +32,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// site is a test's own mesh in the shared API server: Nodes whose names begin with its prefix, and a Service.
+// site is a test's own mesh in the shared API server: Nodes whose names begin with its prefix, and
+// a Service.
 type site struct {
 	*testing.T
 	client  kubernetes.Interface
@@ -350,9 +351,9 @@ func TestProbingContinuesWithoutTheAPIServer(t *testing.T) {
 	require.LessOrEqual(t, age, time.Since(asked).Seconds(), "the age is that of the news")
 }
 
-// TestMissingHeartbeatsDoNotRebuildTheTopology: the time of the last Node event decides what Kilo counts,
-// so an agent without the API server keeps its topology. With events of other nodes, a silent node
-// is no longer counted.
+// TestMissingHeartbeatsDoNotRebuildTheTopology: the time of the last Node event decides what Kilo
+// counts, so an agent without the API server keeps its topology. With events of other nodes, a
+// silent node is no longer counted.
 func TestMissingHeartbeatsDoNotRebuildTheTopology(t *testing.T) {
 	s := newSite(t)
 	var mu sync.Mutex

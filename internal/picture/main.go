@@ -1,4 +1,5 @@
-// Command picture draws docs/images/terminal.svg, the README's picture of the terminal, from what the plugin's tests hold its output to.
+// Command picture draws docs/images/terminal.svg, the README's picture of the terminal, from what
+// the plugin's tests hold its output to.
 package main
 
 import (

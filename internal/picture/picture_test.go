@@ -17,7 +17,8 @@ func read(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestThePictureShowsWhatThePluginPrints reads the SVG's texts, as a browser does, and holds them against the golden file.
+// TestThePictureShowsWhatThePluginPrints reads the SVG's texts, as a browser does, and holds them
+// against the golden file.
 func TestThePictureShowsWhatThePluginPrints(t *testing.T) {
 	t.Parallel()
 	output := read(t, golden)
@@ -54,7 +55,8 @@ func TestThePictureShowsWhatThePluginPrints(t *testing.T) {
 	}
 }
 
-// TestWhatAPersonWroteIsTextInThePicture, whatever it looks like, and a long line loses nothing where it is wrapped.
+// TestWhatAPersonWroteIsTextInThePicture, whatever it looks like, and a long line loses nothing
+// where it is wrapped.
 func TestWhatAPersonWroteIsTextInThePicture(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("<b>&ä…", 50)

@@ -52,7 +52,8 @@ func TestATransportThatIgnoresTheContextIsGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, time.Minute, time.Millisecond, "it is forgotten once it returns")
 }
 
-// TestTooManyRequestsThatHangRefuseFurtherOnes: what a file system that hangs never gives back stays bounded.
+// TestTooManyRequestsThatHangRefuseFurtherOnes: what a file system that hangs never gives back
+// stays bounded.
 func TestTooManyRequestsThatHangRefuseFurtherOnes(t *testing.T) {
 	rt := &transport{abandoned: maxAbandoned}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:1", http.NoBody)

@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// TestARedirectOfATokenEndpointIsNotFollowed: 307 and 308 would send the client's secret to another host.
+// TestARedirectOfATokenEndpointIsNotFollowed: 307 and 308 would send the client's secret to another
+// host.
 func TestARedirectOfATokenEndpointIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	serve := func(h http.HandlerFunc) string {

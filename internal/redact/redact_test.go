@@ -152,7 +152,8 @@ func TestATokenEndpointsOwnTextIsNotQuoted(t *testing.T) {
 	require.NoError(t, TokenRefused(nil))
 }
 
-// FuzzHide: whatever stands around a secret, no eight characters of it are shown, and a text without it is not changed.
+// FuzzHide: whatever stands around a secret, no eight characters of it are shown, and a text
+// without it is not changed.
 func FuzzHide(f *testing.F) {
 	for _, seed := range []string{"", "%2", `\u00`, "&#x", "%25", "\xff\xfe", `\\`, "0123456"} {
 		f.Add(seed, seed)
@@ -188,7 +189,8 @@ func TestAKeyThatChangedIsStillASecret(t *testing.T) {
 	require.Len(t, k.secrets, kept, "it does not grow for ever")
 }
 
-// TestAKeyThatIsUsedAgainIsStillASecret: the token of each request changes, and its API key does not.
+// TestAKeyThatIsUsedAgainIsStillASecret: the token of each request changes, and its API key does
+// not.
 func TestAKeyThatIsUsedAgainIsStillASecret(t *testing.T) {
 	t.Parallel()
 	k := Keyring{Mark: "[API key]"}
@@ -210,7 +212,8 @@ func TestAllSecretsOfARequestAreHidden(t *testing.T) {
 	require.Equal(t, "[secret]", k.Hide("the-value-acbedfhg"))
 }
 
-// TestAnErrorIsFoundAndNotShown: what a caller looks for is found in an error whose own text stays in.
+// TestAnErrorIsFoundAndNotShown: what a caller looks for is found in an error whose own text stays
+// in.
 func TestAnErrorIsFoundAndNotShown(t *testing.T) {
 	t.Parallel()
 	var k Keyring

@@ -20,7 +20,8 @@ func TestThePageIsWhatTheCodeMakes(t *testing.T) {
 	require.Equal(t, want, string(got), "run: go run ./internal/reference")
 }
 
-// TestEveryMetricThatIsReadIsOnThePage: what the shipped alerts and the dashboard read is there, so the code was read whole.
+// TestEveryMetricThatIsReadIsOnThePage: what the shipped alerts and the dashboard read is there, so
+// the code was read whole.
 func TestEveryMetricThatIsReadIsOnThePage(t *testing.T) {
 	t.Parallel()
 	root := filepath.Join("..", "..")

@@ -93,7 +93,8 @@ func unpacked(t *testing.T, file string) map[string][]byte {
 	}
 }
 
-// TestAReleaseIsTheSameTwiceAndInstalls: two checkouts of one commit in two folders give the same bytes, and what they give works.
+// TestAReleaseIsTheSameTwiceAndInstalls: two checkouts of one commit in two folders give the same
+// bytes, and what they give works.
 func TestAReleaseIsTheSameTwiceAndInstalls(t *testing.T) {
 	if !soak.Whole() {
 		t.Skip("it builds all programs twice for all platforms; DRYDOCK_SOAK=1 runs it")
@@ -195,8 +196,8 @@ func TestOnlyATaggedCommitIsReleased(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(filepath.Dir(args[3]), "dist"))
 }
 
-// TestThePluginCanBeInstalledByItsVersion: by the go command, from a module proxy that has the last commit as a version. It refuses a
-// module whose go.mod replaces another.
+// TestThePluginCanBeInstalledByItsVersion: by the go command, from a module proxy that has the last
+// commit as a version. It refuses a module whose go.mod replaces another.
 func TestThePluginCanBeInstalledByItsVersion(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the plugin")

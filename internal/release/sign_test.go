@@ -89,8 +89,8 @@ func change(t *testing.T, file string, at int) {
 	require.NoError(t, os.WriteFile(file, data, 0o600))
 }
 
-// TestASignedReleaseIsVerifiedByItsKey: unchanged it is, with the key that signed it. With another key, or with one byte changed in any
-// file, it is not. The same key signs the same bytes again.
+// TestASignedReleaseIsVerifiedByItsKey: unchanged it is, with the key that signed it. With another
+// key, or with one byte changed in any file, it is not. The same key signs the same bytes again.
 func TestASignedReleaseIsVerifiedByItsKey(t *testing.T) {
 	key, public := keyFile(t)
 	_, another := keyFile(t)
@@ -108,7 +108,8 @@ func TestASignedReleaseIsVerifiedByItsKey(t *testing.T) {
 	require.True(t, whole(t, dir, public))
 }
 
-// TestTheProvenanceNamesTheCommitAndEveryFile, and its envelope is verified by the key alone, as a whole.
+// TestTheProvenanceNamesTheCommitAndEveryFile, and its envelope is verified by the key alone, as a
+// whole.
 func TestTheProvenanceNamesTheCommitAndEveryFile(t *testing.T) {
 	key, public := keyFile(t)
 	_, another := keyFile(t)
@@ -165,7 +166,8 @@ func TestTheProvenanceNamesTheCommitAndEveryFile(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestWithoutAKeyNothingIsSigned: the same files, and none that a signature would be in. With the key there are two more.
+// TestWithoutAKeyNothingIsSigned: the same files, and none that a signature would be in. With the
+// key there are two more.
 func TestWithoutAKeyNothingIsSigned(t *testing.T) {
 	unsigned := sums(t, papers(t, ""))
 	require.Len(t, unsigned, 4)

@@ -103,7 +103,8 @@ func TestEachAddressOfTheNameIsFoundOnce(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 }
 
-// TestTheHostIsAskedAsGiven where it is an address, and where a proxy resolves it: no name is looked up then.
+// TestTheHostIsAskedAsGiven where it is an address, and where a proxy resolves it: no name is
+// looked up then.
 func TestTheHostIsAskedAsGiven(t *testing.T) {
 	o := options("http://thanos.example")
 	_, err := one(t, o).Addresses(t.Context())
@@ -117,7 +118,8 @@ func TestTheHostIsAskedAsGiven(t *testing.T) {
 	require.Equal(t, []string{"::1"}, all)
 }
 
-// TestAReplicaIsAskedAtItsAddressByTheName, redirects are refused, and no error shows the request's secret.
+// TestAReplicaIsAskedAtItsAddressByTheName, redirects are refused, and no error shows the request's
+// secret.
 func TestAReplicaIsAskedAtItsAddressByTheName(t *testing.T) {
 	var host, user string
 	answer := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "well") }

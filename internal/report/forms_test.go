@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestTheNumbersAreTheSameInAllForms: each table of the text is that of the HTML, cell by cell, and the numbers are those of the JSON.
+// TestTheNumbersAreTheSameInAllForms: each table of the text is that of the HTML, cell by cell, and
+// the numbers are those of the JSON.
 func TestTheNumbersAreTheSameInAllForms(t *testing.T) {
 	t.Parallel()
 	for _, series := range []*Series{nil, measured()} {

@@ -292,7 +292,8 @@ func TestTheJSONReadsBack(t *testing.T) {
 	require.Len(t, got.Repairs, len(r.Repairs))
 }
 
-// TestTheFleetsSeriesAreNotCountedAsANodes: Prometheus knows holds and repairs in flight of the whole fleet alone.
+// TestTheFleetsSeriesAreNotCountedAsANodes: Prometheus knows holds and repairs in flight of the
+// whole fleet alone.
 func TestTheFleetsSeriesAreNotCountedAsANodes(t *testing.T) {
 	t.Parallel()
 	made := func(of string) *Report {

@@ -147,8 +147,8 @@ func TestAnswersAreKeptForAShortTime(t *testing.T) {
 	require.Equal(t, 200, d.scrape("Bearer good").Code)
 }
 
-// TestNoOneReadsMetricsWhileTheAPIServerIsAway, except users who were allowed less than a minute ago. The
-// failure is not kept.
+// TestNoOneReadsMetricsWhileTheAPIServerIsAway, except users who were allowed less than a minute
+// ago. The failure is not kept.
 func TestNoOneReadsMetricsWhileTheAPIServerIsAway(t *testing.T) {
 	d := newDoor(t)
 	require.Equal(t, 200, d.scrape("Bearer good").Code)

@@ -9,7 +9,8 @@ import (
 const (
 	// reviewsAtOnce bounds the reviews in flight of one lane.
 	reviewsAtOnce = 4
-	// reviewsPerSecond and reviewsInARow bound their rate. One review is two requests to the API server.
+	// reviewsPerSecond and reviewsInARow bound their rate. One review is two requests to the API
+	// server.
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 

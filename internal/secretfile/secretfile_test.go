@@ -20,7 +20,8 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// TestReadTakesWhatIsThere: also through the links of a mounted Secret, up to the last byte that is allowed.
+// TestReadTakesWhatIsThere: also through the links of a mounted Secret, up to the last byte that is
+// allowed.
 func TestReadTakesWhatIsThere(t *testing.T) {
 	path := write(t, " secret\n")
 	link := filepath.Join(t.TempDir(), "link")

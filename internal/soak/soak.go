@@ -1,4 +1,5 @@
-// Package soak decides how much a test runs: a sample in make test and make e2e, everything in make soak.
+// Package soak decides how much a test runs: a sample in make test and make e2e, everything in make
+// soak.
 package soak
 
 import (

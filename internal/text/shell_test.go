@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAShellTakesAWordAsItStands asks a real shell, so that a copied command cannot run anything else.
+// TestAShellTakesAWordAsItStands asks a real shell, so that a copied command cannot run anything
+// else.
 func TestAShellTakesAWordAsItStands(t *testing.T) {
 	t.Parallel()
 	for _, word := range []string{"node-3", "a b", "it's", "$(id)", "`id`", "; rm -rf /", `\`, `"`, "*", "~", "a\tb", "", "!x", "#x"} {

@@ -195,7 +195,8 @@ func TestEachDeadlineIsShorterThanTheNext(t *testing.T) {
 	require.Less(t, time.Duration(ms)*time.Millisecond, limits.Write)
 }
 
-// TestThePageNamesItsCluster in its header, in its dialogs, in every outcome, and in the commands that it shows.
+// TestThePageNamesItsCluster in its header, in its dialogs, in every outcome, and in the commands
+// that it shows.
 func TestThePageNamesItsCluster(t *testing.T) {
 	t.Parallel()
 	prod := func(o *Options) {

@@ -231,7 +231,8 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 	}
 }
 
-// TestThePageShowsWhyDrydockCannotWrite, that another Drydock is in charge, and since when no admission request has come.
+// TestThePageShowsWhyDrydockCannotWrite, that another Drydock is in charge, and since when no
+// admission request has come.
 func TestThePageShowsWhyDrydockCannotWrite(t *testing.T) {
 	t.Parallel()
 	says := func(status ledger.Status) string {
@@ -251,7 +252,8 @@ func TestThePageShowsWhyDrydockCannotWrite(t *testing.T) {
 	require.NotContains(t, says(ledger.Status{}), "is in charge", "the control")
 }
 
-// TestThePageHasTheZonesAndPoolsOfTheConfiguration: by limits.zoneLabel and limits.poolLabels, as the ledger has them.
+// TestThePageHasTheZonesAndPoolsOfTheConfiguration: by limits.zoneLabel and limits.poolLabels, as
+// the ledger has them.
 func TestThePageHasTheZonesAndPoolsOfTheConfiguration(t *testing.T) {
 	t.Parallel()
 	in := func(name, rack string) *corev1.Node {

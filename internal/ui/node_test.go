@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestTheNodesPageHasWhatWhyHas: each fact of `why -o json` is in the page's JSON under the same name, with the same value.
+// TestTheNodesPageHasWhatWhyHas: each fact of `why -o json` is in the page's JSON under the same
+// name, with the same value.
 func TestTheNodesPageHasWhatWhyHas(t *testing.T) {
 	t.Parallel()
 	for name, n := range map[string]*corev1.Node{
@@ -250,7 +251,8 @@ func TestTheReportIsThatOfTheCommand(t *testing.T) {
 	require.Contains(t, body, "write how far the report goes back")
 }
 
-// TestOnlyCommandsLookLikeCommands: what a person may do about a hold is often a sentence around a command.
+// TestOnlyCommandsLookLikeCommands: what a person may do about a hold is often a sentence around a
+// command.
 func TestOnlyCommandsLookLikeCommands(t *testing.T) {
 	t.Parallel()
 	for change, want := range map[string][]Piece{

@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheExampleOfTheSpecification: the signature is the one that the specification's own libraries test themselves by.
+// TestTheExampleOfTheSpecification: the signature is the one that the specification's own libraries
+// test themselves by.
 func TestTheExampleOfTheSpecification(t *testing.T) {
 	t.Parallel()
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")

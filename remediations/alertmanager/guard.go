@@ -39,7 +39,8 @@ func judgeContent(resp *http.Response) error {
 }
 
 // judgeEmpty is for a DELETE, and for a POST of alerts: Alertmanager answers with a status and
-// nothing else. A page in the answer comes from a proxy, which knows nothing of silences and alerts.
+// nothing else. A page in the answer comes from a proxy, which knows nothing of silences and
+// alerts.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 		return &replicas.StatusError{Code: resp.StatusCode}

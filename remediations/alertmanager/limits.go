@@ -17,11 +17,12 @@ const (
 	// maxDepth bounds how deep an answer is nested.
 	maxDepth = 32
 
-	// maxElementBytes and maxElementValues bound one alert, with its labels, annotations and receivers, and every other
-	// element of a list: each is read at once.
+	// maxElementBytes and maxElementValues bound one alert, with its labels, annotations and
+	// receivers, and every other element of a list: each is read at once.
 	maxElementBytes, maxElementValues = 1 << 20, 10_000
 
-	// maxKept bounds the memory for the alerts of interest of one replica. One with 15 labels takes 2 KiB.
+	// maxKept bounds the memory for the alerts of interest of one replica. One with 15 labels takes
+	// 2 KiB.
 	maxKept = 48 << 20
 
 	// maxAlerts bounds the alerts of interest kept of one replica.
@@ -45,7 +46,8 @@ const (
 	// Alertmanager's gossip is not run with more than a handful.
 	maxReplicas = 64
 
-	// maxSelfTests bounds the self-test's alerts kept of one replica: one a cluster that shares it, and a few more.
+	// maxSelfTests bounds the self-test's alerts kept of one replica: one a cluster that shares it,
+	// and a few more.
 	maxSelfTests = 64
 
 	// maxReceivers bounds the receivers kept of one of them.

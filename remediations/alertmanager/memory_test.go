@@ -95,7 +95,8 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	}
 }
 
-// generated is a JSON list whose elements are made while it is read, so that they take no memory of their own.
+// generated is a JSON list whose elements are made while it is read, so that they take no memory of
+// their own.
 type generated struct {
 	next func(i int) string // empty: there is none left
 	i    int

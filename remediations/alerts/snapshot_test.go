@@ -188,8 +188,8 @@ func TestInhibitingAlertIsNamed(t *testing.T) {
 	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.VerdictFor(scene.FP, &remediations.Config{}, "").Message)
 }
 
-// TestAnInhibitionByTheNodesOwnAlertIsReported: such an inhibition mutes each alert about the node for
-// as long as the node is ill. An alert about another node is the control.
+// TestAnInhibitionByTheNodesOwnAlertIsReported: such an inhibition mutes each alert about the node
+// for as long as the node is ill. An alert about another node is the control.
 func TestAnInhibitionByTheNodesOwnAlertIsReported(t *testing.T) {
 	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Labels: []string{"node"}}}}
 	for node, want := range map[string]string{"n1": "inhibited by the alert KubeNodeNotReady (i1) about the same node", "n2": "inhibited by the alert KubeNodeNotReady (i1)"} {

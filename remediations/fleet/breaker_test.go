@@ -204,8 +204,8 @@ func TestTrialContinuesWhileAnythingOfItExists(t *testing.T) {
 	}
 }
 
-// TestUnobservedTimeDoesNotCountAsCalm: while Drydock is blind, while no replica leads, and while the
-// fleet is empty.
+// TestUnobservedTimeDoesNotCountAsCalm: while Drydock is blind, while no replica leads, and while
+// the fleet is empty.
 func TestUnobservedTimeDoesNotCountAsCalm(t *testing.T) {
 	for name, unseen := range map[string]func(s *storm){
 		"blind": func(s *storm) {

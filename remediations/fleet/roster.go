@@ -169,8 +169,8 @@ func (r *Roster) remove(name string) {
 	}
 }
 
-// Concerned returns the members that a decision may depend on, and BreakGlass those with break-glass
-// set; both in the order of their names.
+// Concerned returns the members that a decision may depend on, and BreakGlass those with
+// break-glass set; both in the order of their names.
 func (r *Roster) Concerned() []*Member  { return r.concerned.sorted() }
 func (r *Roster) BreakGlass() []*Member { return r.breakGlass.sorted() }
 

@@ -110,7 +110,8 @@ func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	})
 }
 
-// TestAnAnnotationDoesNotCountAsAHeartbeat: a Node is read again even if only an annotation changed.
+// TestAnAnnotationDoesNotCountAsAHeartbeat: a Node is read again even if only an annotation
+// changed.
 func TestAnAnnotationDoesNotCountAsAHeartbeat(t *testing.T) {
 	roster, n := fleet.NewRoster(scene.LimitsAlone()), &corev1.Node{}
 	n.Name = "n"

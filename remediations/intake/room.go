@@ -36,8 +36,8 @@ func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
 // take returns the keys that must go for one more alert to fit on the Node, and whether it fits at
 // all. If it fits, its place is reserved from now on, whether its write succeeds or not. It keeps
-// the place until the cache shows the alert, or roomFor has passed. waiting is Writer.Waiting: while
-// writes to the Node fail, an alert keeps its place for as long as it waits.
+// the place until the cache shows the alert, or roomFor has passed. waiting is Writer.Waiting:
+// while writes to the Node fail, an alert keeps its place for as long as it waits.
 func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
 		return remediations.Admit(n.Annotations, a)

@@ -70,7 +70,8 @@ func TestChangesAreBounded(t *testing.T) {
 	require.False(t, ok, "nobody notes changes")
 }
 
-// TestACacheThatGoesBackIsNoted, also by a replica that does not lead yet: etcd was restored from a snapshot.
+// TestACacheThatGoesBackIsNoted, also by a replica that does not lead yet: etcd was restored from a
+// snapshot.
 func TestACacheThatGoesBackIsNoted(t *testing.T) {
 	f := Fleet{Changes: NewChanges()}
 	handler := Noticing(f.Changes, func() {})

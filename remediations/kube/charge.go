@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// chargeRenewed is the time between two looks at the cluster's Lease, chargeAgain the time after one
-	// that failed, and chargeWithin bounds one request.
+	// chargeRenewed is the time between two looks at the cluster's Lease, chargeAgain the time
+	// after one that failed, and chargeWithin bounds one request.
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second
 	// ChargeGood is the least value of Charge.Good.
 	ChargeGood = 40 * time.Second
-	// chargeMargin is how much longer another installation waits before it takes the Lease. It covers an
-	// intent of the holder that is already written.
+	// chargeMargin is how much longer another installation waits before it takes the Lease. It
+	// covers an intent of the holder that is already written.
 	chargeMargin = 30 * time.Second
 )
 
@@ -59,7 +59,8 @@ type Charge struct {
 	Log     logr.Logger
 
 	mu sync.Mutex
-	// held is when the last renewal that succeeded began; zero: there is none, or another installation holds the Lease.
+	// held is when the last renewal that succeeded began; zero: there is none, or another
+	// installation holds the Lease.
 	held time.Time
 	why  string
 	// another says that the last look found another installation in charge.

@@ -23,11 +23,13 @@ import (
 // the drain empties it.
 var ErrNotCordoned = errors.New("the node is not cordoned")
 
-// ErrDrainRefused: a pod may not be evicted, and trying again would not change that. A person must decide.
+// ErrDrainRefused: a pod may not be evicted, and trying again would not change that. A person must
+// decide.
 var ErrDrainRefused = errors.New("a pod may not be evicted")
 
 const (
-	// drainEvery is how long a drain waits between its rounds, as kubectl waits before it evicts again.
+	// drainEvery is how long a drain waits between its rounds, as kubectl waits before it evicts
+	// again.
 	drainEvery = 5 * time.Second
 	// deadAfter is how long the drain waits for a pod that cannot end.
 	deadAfter = time.Minute
@@ -50,7 +52,8 @@ type Drainer struct {
 // DrainOptions says which pods are evicted and how. The zero value evicts all pods but those that
 // no controller would create again.
 type DrainOptions struct {
-	// UID is the Node's; empty: that of the Node found first. Another Node of that name is not drained.
+	// UID is the Node's; empty: that of the Node found first. Another Node of that name is not
+	// drained.
 	UID types.UID
 	// KeepEmptyDir refuses a node if a pod there has an emptyDir volume: an eviction deletes its
 	// content.

@@ -20,7 +20,8 @@ type podsLeft struct {
 	evict  []corev1.Pod // to be evicted
 	ending []corev1.Pod // already evicted or deleted, by this drain or another client: the drain waits for them
 	stuck  []corev1.Pod // already asked to end, but no kubelet ends them: they count as gone
-	// These came after the first listing and may run on a cordoned node, so an eviction would only bring the next one.
+	// These came after the first listing and may run on a cordoned node, so an eviction would only
+	// bring the next one.
 	returned []corev1.Pod
 	// These have no controller; the drain waits until they end by themselves.
 	awaited []corev1.Pod

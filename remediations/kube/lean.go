@@ -23,8 +23,8 @@ type LeanNodeList struct {
 	Items []LeanNode `json:"items"`
 }
 
-// Numbers of fields in k8s.io/api/core/v1/generated.proto and k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto. A field keeps its
-// number for ever.
+// Numbers of fields in k8s.io/api/core/v1/generated.proto and
+// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto. A field keeps its number for ever.
 const (
 	listMetadata, listItems = 1, 2 // of NodeList
 	metadata, status        = 1, 3 // of Node

@@ -35,8 +35,8 @@ type Ended struct {
 	remediations.Entry
 }
 
-// key is different for each end. A repair that was exhausted can end a second time, when the node is
-// well.
+// key is different for each end. A repair that was exhausted can end a second time, when the node
+// is well.
 func (e Ended) key() string { return e.ID + " " + string(e.Outcome) }
 
 // Notifier tells people of the ends of repairs in the Nodes' histories. It remembers in a ConfigMap

@@ -33,8 +33,9 @@ func (c *crier) post(_ context.Context, ends []kube.Ended) error {
 	return nil
 }
 
-// TestEachEndIsToldOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while nobody led, is told for 24 hours. What
-// ended before the first leader began, was only observed or took no step is not told.
+// TestEachEndIsToldOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while
+// nobody led, is told for 24 hours. What ended before the first leader began, was only observed or
+// took no step is not told.
 func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	clock := testclock.NewFakePassiveClock(noon)

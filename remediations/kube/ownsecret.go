@@ -22,7 +22,8 @@ import (
 const GeneratedKey = "drydock.dev/generated"
 
 const (
-	// ownSecretEvery is how often the Secret is read, so that a value that was removed is written back.
+	// ownSecretEvery is how often the Secret is read, so that a value that was removed is written
+	// back.
 	ownSecretEvery = time.Minute
 	// ownSecretAgain is the wait before a failed attempt is repeated.
 	ownSecretAgain = 2 * time.Second

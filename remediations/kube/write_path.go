@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// dryRunEvery is the time between two dry runs, dryRunSoon the time while the last one was refused,
-	// and the least time between any two.
+	// dryRunEvery is the time between two dry runs, dryRunSoon the time while the last one was
+	// refused, and the least time between any two.
 	dryRunEvery = 5 * time.Minute
 	dryRunSoon  = 30 * time.Second
 	// dryRunNodes is how many Nodes must refuse the same write before the cluster counts as refusing
@@ -44,9 +44,10 @@ const (
 	dryRunKey = "dry-run"
 )
 
-// WritePath finds out whether the API server takes what Drydock writes on Nodes. It sends the writes as
-// dry runs, which change nothing and ask every policy and webhook. A dry run runs at the start, with
-// each self-test, soon after a write was refused, and at a period. It is a manager.Runnable.
+// WritePath finds out whether the API server takes what Drydock writes on Nodes. It sends the
+// writes as dry runs, which change nothing and ask every policy and webhook. A dry run runs at the
+// start, with each self-test, soon after a write was refused, and at a period. It is a
+// manager.Runnable.
 type WritePath struct {
 	client kubernetes.Interface
 	nodes  func(context.Context) ([]*corev1.Node, error)

@@ -136,7 +136,8 @@ func TestAnAnswerThatSaysNothingChangesNothing(t *testing.T) {
 	require.Contains(t, w.Known().Denied, "'other'")
 }
 
-// TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem: their refusal limits Drydock, and holds nothing.
+// TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem: their refusal limits Drydock, and holds
+// nothing.
 func TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem(t *testing.T) {
 	refused := func(_, body string) error {
 		if body == `{"metadata":{"uid":"uid-0"},"spec":{"unschedulable":true}}` {
@@ -165,7 +166,8 @@ func TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem(t *testing.T) {
 	}
 }
 
-// TestDryRunsAreSeldom: one at the start and one each five minutes; soon after a doubt or a refusal, and never more than one in 30 s.
+// TestDryRunsAreSeldom: one at the start and one each five minutes; soon after a doubt or a
+// refusal, and never more than one in 30 s.
 func TestDryRunsAreSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := pathOver(1)

@@ -90,8 +90,8 @@ func TestTheLedgerKeepsTheLastEndOfEachPolicy(t *testing.T) {
 	require.Empty(t, l.Ends, "a person's reset ends all of them")
 }
 
-// TestAnEntryWithoutARepairDoesNotCountAsAnEnd: repairs that took no step, of other targets, or that a person has
-// reset.
+// TestAnEntryWithoutARepairDoesNotCountAsAnEnd: repairs that took no step, of other targets, or
+// that a person has reset.
 func TestAnEntryWithoutARepairDoesNotCountAsAnEnd(t *testing.T) {
 	steps := Attempts{{Name: "reboot", Number: 1}}
 	for name, e := range map[string]Entry{

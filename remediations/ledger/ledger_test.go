@@ -215,8 +215,8 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	require.Nil(t, l.Replacing(another))
 }
 
-// TestAStoppedPolicyContinues after a person's reset, or after a repair shows that the provider accepts
-// calls again.
+// TestAStoppedPolicyContinues after a person's reset, or after a repair shows that the provider
+// accepts calls again.
 func TestAStoppedPolicyContinues(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    func(*ledger.Ledger)

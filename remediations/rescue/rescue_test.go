@@ -166,7 +166,8 @@ func TestPauseInTheLastMoment(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAHostThatIsReachedTooLateLosesItsTurn: the call of cp-1 grew too old on its way, so the next host is restarted.
+// TestAHostThatIsReachedTooLateLosesItsTurn: the call of cp-1 grew too old on its way, so the next
+// host is restarted.
 func TestAHostThatIsReachedTooLateLosesItsTurn(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -183,7 +184,8 @@ func TestAHostThatIsReachedTooLateLosesItsTurn(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAPauseOnTheWayToASlowHost: the pause counts, so the host keeps its turn though it was reached too late.
+// TestAPauseOnTheWayToASlowHost: the pause counts, so the host keeps its turn though it was reached
+// too late.
 func TestAPauseOnTheWayToASlowHost(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -277,8 +279,8 @@ func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAPostAloneStartsNoRescue: a forged post only starts a look, and an alert that Alertmanager does
-// not confirm holds.
+// TestAPostAloneStartsNoRescue: a forged post only starts a look, and an alert that Alertmanager
+// does not confirm holds.
 func TestAPostAloneStartsNoRescue(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -441,7 +443,8 @@ func TestJournalThatCannotBeReadHolds(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestWhateverHappensToTheControlPlane drives the plane through random histories; it checks itself at each restart.
+// TestWhateverHappensToTheControlPlane drives the plane through random histories; it checks itself
+// at each restart.
 func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	t.Parallel()
 	calls, ends := 0, map[remediations.Outcome]int{}
@@ -529,8 +532,8 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	require.True(t, calls > 0 || testing.Short())
 }
 
-// TestObservationsBeforeASleepAreForgotten, all of it, and no observation from while the machine was
-// awake.
+// TestObservationsBeforeASleepAreForgotten, all of it, and no observation from while the machine
+// was awake.
 func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 	t.Parallel()
 	then := time.Now()

@@ -21,8 +21,8 @@ func Same(a, b *corev1.Node) bool {
 }
 
 // NotBefore reports whether each condition of the Node was confirmed at the same time as in the
-// earlier reading, or later. If the API server's store goes back, a condition gets older, and may be
-// too old to count.
+// earlier reading, or later. If the API server's store goes back, a condition gets older, and may
+// be too old to count.
 func NotBefore(n, earlier *corev1.Node) bool {
 	for i, c := range n.Status.Conditions {
 		if i < len(earlier.Status.Conditions) && c.LastHeartbeatTime.Before(&earlier.Status.Conditions[i].LastHeartbeatTime) {

@@ -86,7 +86,8 @@ func unentitled(t testing.TB, l *lab.Lab) {
 	})
 }
 
-// denier is who denied the request: "policy", "webhook", another part of the API server, or "" if it was allowed.
+// denier is who denied the request: "policy", "webhook", another part of the API server, or "" if
+// it was allowed.
 func denier(err error) string {
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):

@@ -30,7 +30,8 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// server runs only the admission server, under the chart's ServiceAccount, with certificates that are renewed every few seconds.
+// server runs only the admission server, under the chart's ServiceAccount, with certificates that
+// are renewed every few seconds.
 func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *webhook.Server {
 	t.Helper()
 	certDir := filepath.Join(t.TempDir(), "certs")
@@ -70,8 +71,8 @@ func serverOf(t *testing.T, l *lab.Lab, admission *lab.Admission, name, certDir 
 	return s
 }
 
-// served is the certificate that the server shows, and whether the authority in the webhook's configuration, which the
-// API server trusts, has signed it.
+// served is the certificate that the server shows, and whether the authority in the webhook's
+// configuration, which the API server trusts, has signed it.
 func served(t *testing.T, l *lab.Lab, port int) (cert *x509.Certificate, trusted bool) {
 	t.Helper()
 	configuration, err := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "drydock", metav1.GetOptions{})
@@ -118,8 +119,8 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	require.NoError(t, s.Ready())
 
-	// Another authority: the API server gets it, and asks on. Between the two, for as long as the Secret takes to its
-	// mount, it gets no answer, and goes by the policy alone.
+	// Another authority: the API server gets it, and asks on. Between the two, for as long as the
+	// Secret takes to its mount, it gets no answer, and goes by the policy alone.
 	secrets := l.Client().CoreV1().Secrets(lab.Namespace)
 	secret, err := secrets.Get(t.Context(), "drydock-webhook", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -137,8 +138,8 @@ func TestCertificateIsRenewed(t *testing.T) {
 	})
 }
 
-// TestTheCertificateIsServedBeforeTheKubeletMountsIt: a kubelet may take more than a minute to bring a Secret that was empty when the
-// pod started. When the files come, they are served.
+// TestTheCertificateIsServedBeforeTheKubeletMountsIt: a kubelet may take more than a minute to
+// bring a Secret that was empty when the pod started. When the files come, they are served.
 func TestTheCertificateIsServedBeforeTheKubeletMountsIt(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(map[string]any{"exempt": exempt()})

@@ -33,7 +33,8 @@ func render(t *testing.T, values map[string]any) map[string]string {
 
 type m = map[string]any
 
-// TestChartKnowsWhoCarriesOutAReplacement: the users of the configured providers, by default those that the program has.
+// TestChartKnowsWhoCarriesOutAReplacement: the users of the configured providers, by default those
+// that the program has.
 func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	by := func(step string, providers m) string {
 		works, _, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "providers": providers}})[policyFile], `"name":"`+step+`",`)
@@ -65,7 +66,8 @@ func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	require.Equal(t, "[]", users(m{"karpenter": m{"users": []any{}}}))
 }
 
-// TestChartKnowsWhoInstallsDrivers: the users that the program has, changed by name as the program changes them.
+// TestChartKnowsWhoInstallsDrivers: the users that the program has, changed by name as the program
+// changes them.
 func TestChartKnowsWhoInstallsDrivers(t *testing.T) {
 	users := func(webhook m) (list []string) {
 		_, text, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "webhook": webhook}})[policyFile], "- name: installs")
@@ -82,7 +84,8 @@ func TestChartKnowsWhoInstallsDrivers(t *testing.T) {
 	require.ElementsMatch(t, of(admission.ShippedDrivers().With(admission.Drivers{"nvidia-gpu-operator": {"u"}, "amd-gpu-operator": {}, "mine": {"v"}})), users(m{"drivers": own}))
 }
 
-// TestChartFollowsTheConfiguration: there is a webhook where Drydock serves one, and denial where something enforces.
+// TestChartFollowsTheConfiguration: there is a webhook where Drydock serves one, and denial where
+// something enforces.
 func TestChartFollowsTheConfiguration(t *testing.T) {
 	byDefault := render(t, nil)
 	require.NotContains(t, byDefault, webhookFile, "nobody would answer")
@@ -146,7 +149,8 @@ func TestChartWithCertManager(t *testing.T) {
 	require.Contains(t, all[certsFile], "kind: Certificate")
 	require.Contains(t, all[certsFile], "drydock-webhook.drydock.svc")
 	require.NotContains(t, all[certsFile], "kind: Role")
-	// The API server goes by the certificate's names: with another name than it calls, nothing is denied.
+	// The API server goes by the certificate's names: with another name than it calls, nothing is
+	// denied.
 	for name, values := range map[string]m{
 		"drydock.example.com": {"config": m{"webhook": m{"certificates": "mounted"}}, "admission": m{"certManager": manager["certManager"], "webhook": m{"enabled": true, "url": "https://drydock.example.com:9443"}}},
 		"a.example.com":       {"config": m{"webhook": m{"certificates": "mounted", "dnsNames": []any{"a.example.com", "b.example.com"}}}, "admission": manager},
@@ -178,7 +182,8 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	}
 }
 
-// TestChartLetsOperatorsReadWhatWhyNeeds: the ConfigMaps and the Lease of its namespace, and the kubelets' Leases, and writes none.
+// TestChartLetsOperatorsReadWhatWhyNeeds: the ConfigMaps and the Lease of its namespace, and the
+// kubelets' Leases, and writes none.
 func TestChartLetsOperatorsReadWhatWhyNeeds(t *testing.T) {
 	all := render(t, m{"config": m{"leaderElection": m{"name": "repairs"}}})
 	parts := strings.Split(all["drydock/templates/operator.yaml"], "\n---\n")
@@ -200,7 +205,8 @@ func TestChartLetsOperatorsReadWhatWhyNeeds(t *testing.T) {
 	}
 }
 
-// TestChartAsksForRights: in the policy, in Drydock's configuration, and of the ClusterRole that has them; or nowhere.
+// TestChartAsksForRights: in the policy, in Drydock's configuration, and of the ClusterRole that
+// has them; or nowhere.
 func TestChartAsksForRights(t *testing.T) {
 	const operatorFile, configFile, roleFile = "drydock/templates/operator.yaml", "drydock/templates/configmap.yaml", "drydock/templates/clusterrole.yaml"
 	on := render(t, m{"admission": m{"webhook": m{"enabled": true}, "rights": m{"labels": m{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}}})

@@ -33,8 +33,8 @@ func heartbeat(t *testing.T, kubelet kubernetes.Interface, node string) {
 	require.NoError(t, err)
 }
 
-// TestKubelets, each with the client certificate of its node: what they must write passes, and never reaches the
-// webhook; what is Drydock's does not.
+// TestKubelets, each with the client certificate of its node: what they must write passes, and
+// never reaches the webhook; what is Drydock's does not.
 func TestKubelets(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -78,8 +78,9 @@ func TestKubelets(t *testing.T) {
 	y.becomes(n, "")
 }
 
-// TestNodeControllerTaints: the real controller manager taints a node that is lost in mid-repair, and takes the taints
-// off when it is back, under its controllers' own accounts and under the manager's one name.
+// TestNodeControllerTaints: the real controller manager taints a node that is lost in mid-repair,
+// and takes the taints off when it is back, under its controllers' own accounts and under the
+// manager's one name.
 func TestNodeControllerTaints(t *testing.T) {
 	for name, shared := range map[string]bool{"each controller by its own account": false, "all as the manager": true} {
 		t.Run(name, func(t *testing.T) {

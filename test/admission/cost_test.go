@@ -22,7 +22,8 @@ import (
 // crowded is the node whose kubelet gave it so many labels and annotations.
 const crowded = "n5"
 
-// crowd gives the Node that many labels and annotations, and a record of Drydock's, so that no expression ends early.
+// crowd gives the Node that many labels and annotations, and a record of Drydock's, so that no
+// expression ends early.
 func crowd(t testing.TB, drydock kubernetes.Interface, keys int) {
 	t.Helper()
 	n, err := drydock.CoreV1().Nodes().Get(t.Context(), crowded, metav1.GetOptions{})
@@ -77,9 +78,10 @@ func asKubelet(t testing.TB, l *lab.Lab) kubernetes.Interface {
 	return as(t, l, requests.User{Name: "system:node:" + crowded, Groups: []string{"system:nodes"}})
 }
 
-// TestNoNumberOfKeysGetsPastThePolicy: a kubelet may give its Node as many labels as fit. The API server gives up an expression
-// that costs too much, and lets the request through; one whose cost grew with the square of the keys would cost too much here.
-// Beyond what the policy searches nothing is searched: heartbeats pass, and keys are refused.
+// TestNoNumberOfKeysGetsPastThePolicy: a kubelet may give its Node as many labels as fit. The API
+// server gives up an expression that costs too much, and lets the request through; one whose cost
+// grew with the square of the keys would cost too much here. Beyond what the policy searches
+// nothing is searched: heartbeats pass, and keys are refused.
 func TestNoNumberOfKeysGetsPastThePolicy(t *testing.T) {
 	l := lab.Shared(t)
 	drydock, kubelet, person := as(t, l, requests.Drydock), asKubelet(t, l), as(t, l, requests.Person)
@@ -107,7 +109,8 @@ func TestNoNumberOfKeysGetsPastThePolicy(t *testing.T) {
 	crowd(t, drydock, 0)
 }
 
-// BenchmarkPolicy is what each write of a kubelet takes without and with the policy, by the number of the Node's keys.
+// BenchmarkPolicy is what each write of a kubelet takes without and with the policy, by the number
+// of the Node's keys.
 func BenchmarkPolicy(b *testing.B) {
 	l := lab.Shared(b)
 	drydock, nodes := as(b, l, requests.Drydock), asKubelet(b, l).CoreV1().Nodes()

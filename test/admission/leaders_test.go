@@ -13,12 +13,14 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// Nodes of a location whose leadership goes from one to another, one that has no part in it, and one of another location.
+// Nodes of a location whose leadership goes from one to another, one that has no part in it, and
+// one of another location.
 const (
 	ledNode, leadsNode, memberNode, foreignNode = "n2", "n3", "n4", "n5"
 )
 
-// leads writes what Drydock would have on the mesh's nodes: the leader's repair in that phase, or none.
+// leads writes what Drydock would have on the mesh's nodes: the leader's repair in that phase, or
+// none.
 func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 	y.t.Helper()
 	in := func(location string) func(*corev1.Node) {
@@ -40,8 +42,8 @@ func choosing(node string) [][]string {
 	return [][]string{{"annotate", "node", node, key + "=true", "--overwrite"}, {"annotate", "node", node, key + "=", "--overwrite"}}
 }
 
-// denied waits for admission to know what was written, then says how it refuses. Replicas watch Nodes, so that they know
-// of another Node's repair a moment later.
+// denied waits for admission to know what was written, then says how it refuses. Replicas watch
+// Nodes, so that they know of another Node's repair a moment later.
 func (y *yard) denied(args ...string) string {
 	y.t.Helper()
 	out := ""
@@ -54,8 +56,8 @@ func (y *yard) denied(args ...string) string {
 	return out
 }
 
-// TestTheLeaderCannotBeSetByHandWhileLeadershipMoves, with the real kubectl: neither the old leader, nor the new one, nor any other
-// node of the location, until the repair has ended.
+// TestTheLeaderCannotBeSetByHandWhileLeadershipMoves, with the real kubectl: neither the old
+// leader, nor the new one, nor any other node of the location, until the repair has ended.
 func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -105,7 +107,8 @@ func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	require.Contains(t, y.denied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
 	require.Equal(t, "drydock", y.node(leadsNode).Annotations[admission.MeshLeaderKey])
 
-	// break-glass on the node of the record stops the repair, and frees the location; one elsewhere that node alone.
+	// break-glass on the node of the record stops the repair, and frees the location; one elsewhere
+	// that node alone.
 	y.does("annotate", "node", memberNode, remediations.BreakGlassKey+"=why")
 	y.does("annotate", "node", memberNode, admission.MeshLeaderKey+"=")
 	require.Contains(t, y.isDenied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)

@@ -28,8 +28,8 @@ func installPolicy(t testing.TB, l *lab.Lab, mode string) {
 	t.Cleanup(func() { removeAdmission(t, l) })
 }
 
-// removeAdmission deletes the two objects, as docs/reference/admission.md describes, and waits until nothing is
-// denied any more.
+// removeAdmission deletes the two objects, as docs/reference/admission.md describes, and waits
+// until nothing is denied any more.
 func removeAdmission(t testing.TB, l *lab.Lab) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -51,8 +51,8 @@ func await(t testing.TB, what string, is func() bool) {
 	require.Eventually(t, is, lab.Patience, 50*time.Millisecond, "waiting for %s", what)
 }
 
-// TestPolicyAndCoreSayTheSame: on the hard core the API server with the policy alone denies what the core denies;
-// everywhere else it allows. The fixed table first, then whatever rapid thinks of.
+// TestPolicyAndCoreSayTheSame: on the hard core the API server with the policy alone denies what
+// the core denies; everywhere else it allows. The fixed table first, then whatever rapid thinks of.
 func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "enforce")
@@ -116,7 +116,8 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 		t.Logf("%d requests were denied by others", others)
 	})
 
-	// Every expression is total: one that failed would have let its request through without a word, but for this count.
+	// Every expression is total: one that failed would have let its request through without a word,
+	// but for this count.
 	metrics, err := l.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	require.NoError(t, err)
 	seen := 0
@@ -139,8 +140,8 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	})
 }
 
-// TestPolicyDeniesKeysWhereNothingEnforces, and nothing else: a record that a kubelet writes while Drydock observes would be
-// believed when it enforces.
+// TestPolicyDeniesKeysWhereNothingEnforces, and nothing else: a record that a kubelet writes while
+// Drydock observes would be believed when it enforces.
 func TestPolicyDeniesKeysWhereNothingEnforces(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "observe")

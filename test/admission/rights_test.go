@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// The ServiceAccount of a network plugin, which may patch nodes, and an engineer who has the chart's role.
+// The ServiceAccount of a network plugin, which may patch nodes, and an engineer who has the
+// chart's role.
 var (
 	plugin   = requests.User{Name: "system:serviceaccount:kube-system:cni", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
 	engineer = requests.User{Name: "ada", Groups: []string{"system:authenticated"}}
@@ -59,7 +60,8 @@ func say(t *testing.T, c kubernetes.Interface, key string, value any) error {
 	return err
 }
 
-// requireRights: by whom each word is denied to who may only patch nodes. Whoever has the role may say all of them.
+// requireRights: by whom each word is denied to who may only patch nodes. Whoever has the role may
+// say all of them.
 func requireRights(t *testing.T, of map[string]*warned, by string) {
 	t.Helper()
 	for key, word := range words {
@@ -77,8 +79,8 @@ func requireRights(t *testing.T, of map[string]*warned, by string) {
 	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
 }
 
-// requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes, and an owner of a node under
-// repair to everybody.
+// requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes, and
+// an owner of a node under repair to everybody.
 func (y *yard) requireKept(of map[string]*warned, by string) {
 	y.t.Helper()
 	defer y.becomes(requests.Node, "")
@@ -106,8 +108,8 @@ func (y *yard) requireKept(of map[string]*warned, by string) {
 	require.ErrorContains(y.t, err, "changing its ownerReferences would collide with it")
 }
 
-// TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine replaced. The policy says so, and
-// where it is gone the webhook does.
+// TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine
+// replaced. The policy says so, and where it is gone the webhook does.
 func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -133,7 +135,8 @@ func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="RightMissing",verdict="denied"}`))
 }
 
-// TestRightsInObserveModeAndNowhere: they hold where Drydock only observes, and not where a value takes them away.
+// TestRightsInObserveModeAndNowhere: they hold where Drydock only observes, and not where a value
+// takes them away.
 func TestRightsInObserveModeAndNowhere(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "observe")

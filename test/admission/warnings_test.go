@@ -31,7 +31,8 @@ func newWarned(t *testing.T, l *lab.Lab, user string, groups ...string) *warned 
 	return h
 }
 
-// checked asks, and asks again where the webhook says that it could not check a right: the API server had one second to answer.
+// checked asks, and asks again where the webhook says that it could not check a right: the API
+// server had one second to answer.
 func (h *warned) checked(ask func() error) error {
 	for end := time.Now().Add(lab.Patience); ; {
 		h.forget()

@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestWholeTable goes through the real API server with both the policy and the webhook's own process.
+// TestWholeTable goes through the real API server with both the policy and the webhook's own
+// process.
 func TestWholeTable(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -44,7 +45,8 @@ func TestWholeTable(t *testing.T) {
 	}
 }
 
-// TestPeopleDoNotCollide drives the real kubectl: denied in flight, allowed before, after and while only held.
+// TestPeopleDoNotCollide drives the real kubectl: denied in flight, allowed before, after and while
+// only held.
 func TestPeopleDoNotCollide(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -86,7 +88,8 @@ func TestPeopleDoNotCollide(t *testing.T) {
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="NoExecute",verdict="denied"}`))
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="Eviction",verdict="denied"}`))
 
-	// Break-glass lets them through. The webhook writes no Event about it: the leader does, and here another replica leads.
+	// Break-glass lets them through. The webhook writes no Event about it: the leader does, and
+	// here another replica leads.
 	y.becomes(n, remediations.PhaseVerifying)
 	y.does("annotate", "node", n, remediations.BreakGlassKey+"=the rack is on fire")
 	y.does("cordon", n)
@@ -124,8 +127,8 @@ func TestObserveModeOnlyWarns(t *testing.T) {
 	y.becomes(n, "")
 }
 
-// TestWebhookGone: with its process killed nodes still update, the hard core is still refused, and what only the
-// webhook knows is let through, the evictions of a drain among it.
+// TestWebhookGone: with its process killed nodes still update, the hard core is still refused, and
+// what only the webhook knows is let through, the evictions of a drain among it.
 func TestWebhookGone(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")

@@ -23,8 +23,9 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestADrydockWhoseWritesAPolicyDeniesSaysSo, from the alert that it cannot write until the policy is gone. The time before the
-// policy is the control. The same Drydock says when its webhook was asked last.
+// TestADrydockWhoseWritesAPolicyDeniesSaysSo, from the alert that it cannot write until the policy
+// is gone. The time before the policy is the control. The same Drydock says when its webhook was
+// asked last.
 func TestADrydockWhoseWritesAPolicyDeniesSaysSo(t *testing.T) {
 	const node, policy = "write-denied", "denies-drydock"
 	l := lab.Shared(t)
@@ -44,7 +45,8 @@ func TestADrydockWhoseWritesAPolicyDeniesSaysSo(t *testing.T) {
 		return book.Status
 	}
 	y := &yard{t: t, lab: l, drydock: d}
-	// A dry run comes each 5 minutes without cause. These waits are shorter, so that only a cause brings it.
+	// A dry run comes each 5 minutes without cause. These waits are shorter, so that only a cause
+	// brings it.
 	soon := func(what string, is func() bool) {
 		t.Helper()
 		require.Eventually(t, is, 2*time.Minute, 100*time.Millisecond, "waiting for %s", what)
@@ -98,7 +100,8 @@ func startLeading(t *testing.T, l *lab.Lab) *lab.Drydock {
 	return d
 }
 
-// denyAlerts installs a policy that denies the alerts on Nodes to everyone, and returns when it is in force. removed ends it.
+// denyAlerts installs a policy that denies the alerts on Nodes to everyone, and returns when it is
+// in force. removed ends it.
 func denyAlerts(t *testing.T, l *lab.Lab, name string) (removed func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

@@ -18,8 +18,9 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestADryRunNamesThePolicyThatDeniesDrydock: the policy of a second Drydock does not count as a fault of the Nodes, and the dry runs
-// change nothing. The Drydock that the policy is for is the control. A Node whose annotations are full refuses alone.
+// TestADryRunNamesThePolicyThatDeniesDrydock: the policy of a second Drydock does not count as a
+// fault of the Nodes, and the dry runs change nothing. The Drydock that the policy is for is the
+// control. A Node whose annotations are full refuses alone.
 func TestADryRunNamesThePolicyThatDeniesDrydock(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "enforce")

@@ -24,8 +24,9 @@ import (
 
 var bg = context.Background()
 
-// yard is a Drydock that serves admission, with both of the chart's objects installed. Another replica leads, so that
-// the records that a test writes are handled by no replica: those that do not lead serve admission, too.
+// yard is a Drydock that serves admission, with both of the chart's objects installed. Another
+// replica leads, so that the records that a test writes are handled by no replica: those that do
+// not lead serve admission, too.
 type yard struct {
 	t       *testing.T
 	lab     *lab.Lab

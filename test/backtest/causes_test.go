@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Each cause is looked for in the world: in what the Nodes, the ledger, Alertmanager and the machines were then.
+// Each cause is looked for in the world: in what the Nodes, the ledger, Alertmanager and the
+// machines were then.
 
 // cause explains a difference. The report says it.
 type cause struct {
@@ -33,8 +34,8 @@ var causes = []cause{
 	{"A look, a write and a call take no time: live, a decision comes later by as much as they took.", (*comparison).late},
 }
 
-// late: both did it, and not further apart than this machine was late; or a hold lasted no longer than that; or the alert ended before
-// anything was done, and the live Drydock got that too late.
+// late: both did it, and not further apart than this machine was late; or a hold lasted no longer
+// than that; or the alert ended before anything was done, and the live Drydock got that too late.
 func (c *comparison) late(d *difference) bool {
 	give := c.l.lag(d.from)
 	if d.act != nil && d.live && c.first(d.act) {
@@ -45,7 +46,8 @@ func (c *comparison) late(d *difference) bool {
 	return (d.both || d.holds != nil) && apart(d.from, d.until) <= give
 }
 
-// people: a person kept Drydock from the node then, and Drydock said so; or a person asked for the repair.
+// people: a person kept Drydock from the node then, and Drydock said so; or a person asked for the
+// repair.
 func (c *comparison) people(d *difference) bool {
 	const silenced, paused = string(remediations.ReasonSilenced), string(remediations.ReasonPaused)
 	switch {
@@ -59,7 +61,8 @@ func (c *comparison) people(d *difference) bool {
 	return c.seconds(d, func(at time.Time) bool { return c.l.told(d.node, at, c.l.lag(at)) })
 }
 
-// unanswered: Drydock said in its ledger that it could not trust what it had of alerts or leases, or that nothing confirmed an alert.
+// unanswered: Drydock said in its ledger that it could not trust what it had of alerts or leases,
+// or that nothing confirmed an alert.
 func (c *comparison) unanswered(d *difference) bool {
 	blind := func(at time.Time) bool {
 		p := c.l.pageAt(at)
@@ -98,8 +101,9 @@ func (c *comparison) cordon(d *difference) bool {
 	return c.l.cordoned(d.node, d.from, give) && c.heldReplayed(d, remediations.ReasonCordonedByOther)
 }
 
-// bootless: a boot cured the node live, as its machine shows, while the replay still waited for the step's proof or for the cooldown
-// after it; or the replay then judged the cure a recovery, or opened a breaker that had waited for it.
+// bootless: a boot cured the node live, as its machine shows, while the replay still waited for the
+// step's proof or for the cooldown after it; or the replay then judged the cure a recovery, or
+// opened a breaker that had waited for it.
 func (c *comparison) bootless(d *difference) bool {
 	switch {
 	case d.end != nil:
@@ -136,8 +140,8 @@ func (c *comparison) before(a *act) (out *act) {
 
 func (c *comparison) first(a *act) bool { return c.before(a) == nil }
 
-// storm: a breaker was open live, or had closed shortly before, and the other one did the same as much sooner or later as a breaker may
-// err: by its own cooldown, which is less than a minute here.
+// storm: a breaker was open live, or had closed shortly before, and the other one did the same as
+// much sooner or later as a breaker may err: by its own cooldown, which is less than a minute here.
 func (c *comparison) storm(d *difference) bool {
 	err := stormCooldown + c.l.lag(d.from)
 	after := slices.ContainsFunc(c.l.openings, func(o opening) bool {
@@ -161,8 +165,9 @@ func (c *comparison) storm(d *difference) bool {
 	return false
 }
 
-// consequence: the one that did not call held the node for its limit or its breaker, and in the other a slot was free or the breaker
-// closed; or what was done about the same fault of the node differed already.
+// consequence: the one that did not call held the node for its limit or its breaker, and in the
+// other a slot was free or the breaker closed; or what was done about the same fault of the node
+// differed already.
 func (c *comparison) consequence(d *difference) bool {
 	switch {
 	case d.opening != nil || d.both && d.end == nil:
@@ -177,8 +182,8 @@ func (c *comparison) consequence(d *difference) bool {
 	return d.end == nil && c.seconds(d, func(at time.Time) bool { return c.kept(d, at, true) || c.kept(d, at, false) })
 }
 
-// kept says that this one of the two held the node at that time, for a slot that the other had free or a breaker that the other had closed.
-// A repair that has begun has its slot.
+// kept says that this one of the two held the node at that time, for a slot that the other had free
+// or a breaker that the other had closed. A repair that has begun has its slot.
 func (c *comparison) kept(d *difference, at time.Time, live bool) bool {
 	slots, others := c.r.slots, c.l.slots
 	mine, theirs := c.r.openings, c.l.openings
@@ -195,8 +200,9 @@ func (c *comparison) kept(d *difference, at time.Time, live bool) bool {
 	return closed && c.heldBy(live, d, remediations.ReasonFleetUnhealthy) && c.around(at, func(at time.Time) bool { return isOpen(mine, at) })
 }
 
-// next: the call before it in its repair differed already; and the other one, when it was its turn there, made this call too, or held the
-// node, or had nothing more to cure. That it ran out of steps does not count as a cause.
+// next: the call before it in its repair differed already; and the other one, when it was its turn
+// there, made this call too, or held the node, or had nothing more to cure. That it ran out of
+// steps does not count as a cause.
 func (c *comparison) next(d *difference) bool {
 	was, others := c.before(d.act), c.r.acts
 	if !d.live {
@@ -241,14 +247,16 @@ func (c *comparison) ended(repair string) (remediations.Outcome, time.Time) {
 	return "", time.Time{}
 }
 
-// sameFault says that only one of the two made a call about the same fault of the node before, for a known cause.
+// sameFault says that only one of the two made a call about the same fault of the node before, for
+// a known cause.
 func (c *comparison) sameFault(d *difference) bool {
 	return slices.ContainsFunc(c.known, func(k *difference) bool {
 		return k.node == d.node && k.act != nil && !k.both && !k.from.After(d.until.Add(c.l.lag(d.until))) && c.oneFault(d.node, k.from, d.from)
 	})
 }
 
-// oneFault says that both times are within one fault of the node, as the record has it, and the cooldown after it.
+// oneFault says that both times are within one fault of the node, as the record has it, and the
+// cooldown after it.
 func (c *comparison) oneFault(node string, a, b time.Time) bool {
 	return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
 		ends := c.l.until
@@ -302,7 +310,8 @@ func (c *comparison) seconds(d *difference, is func(at time.Time) bool) bool {
 	return true
 }
 
-// around asks about each second that the two may be apart, and says whether it is so in one of them.
+// around asks about each second that the two may be apart, and says whether it is so in one of
+// them.
 func (c *comparison) around(at time.Time, is func(at time.Time) bool) bool {
 	give := c.l.lag(at)
 	for d := -give; d <= give; d += time.Second {

@@ -91,8 +91,8 @@ type held struct {
 	replayed string
 }
 
-// sameTime is how far apart two times may be that are the same: they are kept in whole seconds, and what is seen of an object is seen
-// a moment later.
+// sameTime is how far apart two times may be that are the same: they are kept in whole seconds, and
+// what is seen of an object is seen a moment later.
 const sameTime = 2 * time.Second
 
 func apart(a, b time.Time) time.Duration { return a.Sub(b).Abs() }
@@ -113,7 +113,8 @@ type comparison struct {
 	alike []string
 }
 
-// compare holds what was replayed against what was lived, call for call, end for end, hold for hold, opening for opening.
+// compare holds what was replayed against what was lived, call for call, end for end, hold for
+// hold, opening for opening.
 func compare(l *lived, r *replayed) *comparison {
 	c := &comparison{l: l, r: r}
 	var all []*difference
@@ -203,7 +204,8 @@ func (c *comparison) endings(pairs map[string]string) (out []*difference) {
 	return out
 }
 
-// breakers are the openings that only one of the two had, and those that did not end at the same time.
+// breakers are the openings that only one of the two had, and those that did not end at the same
+// time.
 func (c *comparison) breakers() (out []*difference) {
 	taken := map[int]bool{}
 	for _, o := range c.l.openings {
@@ -226,7 +228,8 @@ func (c *comparison) breakers() (out []*difference) {
 	return out
 }
 
-// holds are the times when the two held a node for different reasons, for longer than they may be apart.
+// holds are the times when the two held a node for different reasons, for longer than they may be
+// apart.
 func (c *comparison) holds() (out []*difference) {
 	for _, node := range slices.Sorted(maps.Keys(c.l.nodes)) {
 		var open *difference

@@ -26,7 +26,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// journal is all that the API server said of the Nodes and the ledger, and by how much this machine was late.
+// journal is all that the API server said of the Nodes and the ledger, and by how much this machine
+// was late.
 type journal struct {
 	mu      sync.Mutex
 	nodes   map[string][]sight
@@ -146,10 +147,12 @@ func watch(t *testing.T, on *lab.Lab, civo *lab.Civo) *lived {
 	return l
 }
 
-// tick is how often this process looks at the clock, and tolerated how late it is on a machine that has time.
+// tick is how often this process looks at the clock, and tolerated how late it is on a machine that
+// has time.
 const tick, tolerated = 100 * time.Millisecond, 200 * time.Millisecond
 
-// measure notes when this machine is late: Drydock and Prometheus run beside this process, and are as late.
+// measure notes when this machine is late: Drydock and Prometheus run beside this process, and are
+// as late.
 func (l *lived) measure(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -170,11 +173,12 @@ func (l *lived) measure(ctx context.Context) {
 	}
 }
 
-// onTime is how much later Drydock decides live on a machine that is not busy: a scrape, an evaluation and two looks, and times are kept
-// in whole seconds.
+// onTime is how much later Drydock decides live on a machine that is not busy: a scrape, an
+// evaluation and two looks, and times are kept in whole seconds.
 const onTime = 5 * time.Second
 
-// lag is by how much a decision of that time may come later live: as much as this machine was late in the half minute before.
+// lag is by how much a decision of that time may come later live: as much as this machine was late
+// in the half minute before.
 func (l *lived) lag(at time.Time) time.Duration {
 	out := onTime
 	for _, s := range l.stalls {
@@ -203,8 +207,8 @@ func (l *lived) leads() {
 	}, lab.Patience, 100*time.Millisecond, "Drydock does not lead")
 }
 
-// peace waits until all has ended: every node well, nothing under way, no breaker open, and for as long as a step may be proven after the
-// last one.
+// peace waits until all has ended: every node well, nothing under way, no breaker open, and for as
+// long as a step may be proven after the last one.
 func (l *lived) peace() {
 	l.t.Helper()
 	var restless string
@@ -337,8 +341,8 @@ func (l *lived) learn(all []sight, i int, s sight) {
 	}
 }
 
-// called takes the calls that had an effect. Which step each was is in the node's record or, where the watch did not see
-// that, in its history.
+// called takes the calls that had an effect. Which step each was is in the node's record or, where
+// the watch did not see that, in its history.
 func (l *lived) called(intents map[string][]act) {
 	l.t.Helper()
 	for _, call := range l.civo.Done(civosim.HardReboots) {
@@ -420,8 +424,8 @@ func (l *lived) pageAt(at time.Time) *page {
 	return nil
 }
 
-// held are the reasons for one of which the node was held at that time: its record's own or, where that has none that still counts, those
-// that hold all repairs. None: nothing held it.
+// held are the reasons for one of which the node was held at that time: its record's own or, where
+// that has none that still counts, those that hold all repairs. None: nothing held it.
 func (l *lived) held(node string, at time.Time) (out []string) {
 	s := l.sightOf(node, at)
 	if s == nil {

@@ -28,7 +28,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A month at speed: what takes minutes in a cluster takes seconds here, by the configuration and the rules alone.
+// A month at speed: what takes minutes in a cluster takes seconds here, by the configuration and
+// the rules alone.
 const (
 	fleet         = 40
 	pollInterval  = time.Second
@@ -40,8 +41,8 @@ const (
 	ruleFor = 2 * time.Second
 	// cycle is a day of this month: the windows are closed in one minute of it.
 	cycle = 3 * time.Minute
-	// tooBusy is by how much the machine may be late in half a minute of a month of which something is expected: a plan that runs out
-	// before the windows close has four seconds to spare.
+	// tooBusy is by how much the machine may be late in half a minute of a month of which something
+	// is expected: a plan that runs out before the windows close has four seconds to spare.
 	tooBusy = 3 * time.Second
 )
 
@@ -57,7 +58,8 @@ type month struct {
 	stubborn map[string]bool // nodes that no reboot cures
 }
 
-// scaledRules are the shipped rules of a node that is not Ready, evaluated each second, with short times.
+// scaledRules are the shipped rules of a node that is not Ready, evaluated each second, with short
+// times.
 func scaledRules(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../rules/NodeNotReady.yaml")
@@ -276,8 +278,8 @@ func (m *month) live(draw *rand.Rand, days int) (until time.Time) {
 	return time.Now().Truncate(time.Second)
 }
 
-// TestAMonthAtSpeedIsReplayedAsItWasLived, by the real programs: decision for decision, with every difference explained by a cause that
-// the report names.
+// TestAMonthAtSpeedIsReplayedAsItWasLived, by the real programs: decision for decision, with every
+// difference explained by a cause that the report names.
 func TestAMonthAtSpeedIsReplayedAsItWasLived(t *testing.T) {
 	seed, days := uint64(21), 1
 	switch {
@@ -331,7 +333,8 @@ func (m *month) happened(r *replayed, days int) {
 	}
 }
 
-// controls: the comparison finds, and explains by nothing, where Drydock had decided otherwise, and where a cause was not there.
+// controls: the comparison finds, and explains by nothing, where Drydock had decided otherwise, and
+// where a cause was not there.
 func (m *month) controls(r *replayed, backtest func(config string) string) {
 	fails := func(why, what string, l *lived, r *replayed) {
 		m.t.Run(why, func(t *testing.T) { require.Regexp(t, "(?m)^"+what, strings.Join(compare(l, r).unexplained, "\n")) })

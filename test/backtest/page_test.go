@@ -1,4 +1,5 @@
-// Package backtest runs the commands of docs/operate/backtest.md as they stand there, on a small fleet's past.
+// Package backtest runs the commands of docs/operate/backtest.md as they stand there, on a small
+// fleet's past.
 package backtest
 
 import (
@@ -118,7 +119,8 @@ func serves(t *testing.T, dir, command string) string {
 	return "http://" + address
 }
 
-// TestThePageHasTheProgramsFlags: each flag of the page is the program's, and each of the program's is on the page.
+// TestThePageHasTheProgramsFlags: each flag of the page is the program's, and each of the program's
+// is on the page.
 func TestThePageHasTheProgramsFlags(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, "backtest"), "./cmd/drydock-backtest"))

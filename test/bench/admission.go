@@ -26,7 +26,8 @@ import (
 // requestsARound are those of each kind that one round sends.
 const requestsARound = 60
 
-// measureAdmission sends requests with nothing in their way, with a trivial webhook, and with Drydock's, in turn.
+// measureAdmission sends requests with nothing in their way, with a trivial webhook, and with
+// Drydock's, in turn.
 func (y *yard) measureAdmission() error {
 	trivial, err := y.trivialWebhook()
 	if err != nil {

@@ -80,7 +80,8 @@ func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	}
 }
 
-// kind sorts a call as the issue does: Events, the leader's own lease and the LIST of leases are separate kinds.
+// kind sorts a call as the issue does: Events, the leader's own lease and the LIST of leases are
+// separate kinds.
 func (c call) kind() string {
 	what := c.Verb + " " + c.ObjectRef.Resource
 	if c.ObjectRef.Subresource != "" {

@@ -45,8 +45,9 @@ type spent struct {
 	peak       float64 // MB of resident memory at most, mapped blocks included
 }
 
-// measureBacktest compares a whole backtest with Prometheus' own rule backfill: promtool, both with the Prometheus that answers. Both
-// have the same rules evaluated at the same interval; the backtest also asks for the fleet and decides. It needs no cluster.
+// measureBacktest compares a whole backtest with Prometheus' own rule backfill: promtool, both with
+// the Prometheus that answers. Both have the same rules evaluated at the same interval; the
+// backtest also asks for the fleet and decides. It needs no cluster.
 func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	dir, err := os.MkdirTemp("", "drydock-bench-backtest-")
 	if err != nil {
@@ -122,7 +123,8 @@ func measureBacktest(ctx context.Context, o options, size int, t *table) error {
 	return measureDecisions(ctx, o, median(theirs), t)
 }
 
-// measureDecisions has BenchmarkMonth decide about 30 days of as many nodes, apart from the reading: both answers, beside each other.
+// measureDecisions has BenchmarkMonth decide about 30 days of as many nodes, apart from the
+// reading: both answers, beside each other.
 func measureDecisions(ctx context.Context, o options, backfill time.Duration, t *table) error {
 	run := exec.CommandContext(ctx, "test/go", "test", "-run", "xxx", "-bench", "^BenchmarkMonth$", "-benchtime", "1x",
 		"-count", strconv.Itoa(o.rounds), "./internal/backtest") // with the flags of what is compiled already
@@ -239,7 +241,8 @@ func runBacktest(ctx context.Context, dir, program string, until time.Time, more
 	return spent{run.ProcessState.UserTime() + run.ProcessState.SystemTime(), clock, float64(used.Maxrss) * 1024 / 1e6}, found, nil
 }
 
-// runBackfill evaluates the same rules over the same blocks with promtool, and gives the processor time of promtool and of Prometheus.
+// runBackfill evaluates the same rules over the same blocks with promtool, and gives the processor
+// time of promtool and of Prometheus.
 func runBackfill(ctx context.Context, server *lab.Process, address, dir string, files []string, until time.Time) (time.Duration, error) {
 	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// calm lets all alerts end, and returns when Alertmanager has said so to Drydock and the Nodes are as before: only then is
-// each alert of the next storm news to both. Alertmanager does not post again what it believes to be known, and Drydock
-// does not write what is there.
+// calm lets all alerts end, and returns when Alertmanager has said so to Drydock and the Nodes are
+// as before: only then is each alert of the next storm news to both. Alertmanager does not post
+// again what it believes to be known, and Drydock does not write what is there.
 func (y *yard) calm() error {
 	if err := y.deliver(true); err != nil {
 		return err
@@ -45,7 +45,8 @@ func (y *yard) cleared() error {
 		if len(left) == 0 {
 			return true, nil
 		}
-		// Drydock clears away one node after the other. With its rival the bench is through in a fifth of the time.
+		// Drydock clears away one node after the other. With its rival the bench is through in a
+		// fifth of the time.
 		_, _, err = y.fleet.everywhere(y.ctx, y.fleet.size, workersAtOnce, func(ctx context.Context, node string) error {
 			if left[node] == nil {
 				return nil

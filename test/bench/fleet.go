@@ -29,10 +29,12 @@ const (
 	labelsPerNode      = 20
 	annotationsPerNode = 12
 	nodeBytes          = 12 << 10 // at least, in JSON
-	// heartbeat is how often a kubelet writes its node's status, for a share of them; leases are the lab's.
+	// heartbeat is how often a kubelet writes its node's status, for a share of them; leases are
+	// the lab's.
 	heartbeat      = 10 * time.Second
 	heartbeatShare = 10
-	// workersAtOnce is how many requests the API server here answers at once without anything but latency growing.
+	// workersAtOnce is how many requests the API server here answers at once without anything but
+	// latency growing.
 	workersAtOnce = 16
 )
 
@@ -40,7 +42,8 @@ const (
 type fleet struct {
 	client kubernetes.Interface
 	size   int
-	// again is how often and when a node is added again: preparing is retried, what is measured never is.
+	// again is how often and when a node is added again: preparing is retried, what is measured
+	// never is.
 	again wait.Backoff
 	// bytes is what one node takes in JSON.
 	bytes int
@@ -91,8 +94,8 @@ func (f *fleet) add(ctx context.Context, i int) error {
 	return retry.OnError(f.again, mayPass, func() error { return f.register(ctx, i) })
 }
 
-// register does what the node's kubelet does, and lets others write on the node, so that its managed fields are real ones. What is
-// there already stays.
+// register does what the node's kubelet does, and lets others write on the node, so that its
+// managed fields are real ones. What is there already stays.
 func (f *fleet) register(ctx context.Context, i int) error {
 	nodes := f.client.CoreV1().Nodes()
 	n := heavyNode(i)
@@ -224,7 +227,8 @@ func (f *fleet) beat(ctx context.Context) {
 	}
 }
 
-// patch is the bare PATCH that all is compared with: one annotation on one node, its answer read and not decoded.
+// patch is the bare PATCH that all is compared with: one annotation on one node, its answer read
+// and not decoded.
 func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {
@@ -233,7 +237,8 @@ func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	return f.client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).Body(body).Do(ctx).Error()
 }
 
-// everywhere does something to the first n nodes, so many at a time, and says how long each and all took.
+// everywhere does something to the first n nodes, so many at a time, and says how long each and all
+// took.
 func (f *fleet) everywhere(ctx context.Context, n, workers int, do func(ctx context.Context, node string) error) (each []time.Duration, all time.Duration, err error) {
 	each = make([]time.Duration, n)
 	g, gctx := errgroup.WithContext(ctx)

@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestANodeIsAddedThoughEtcdWasSlow: one timeout while thousands of nodes are added must not end the run. A fault that no wait cures does.
+// TestANodeIsAddedThoughEtcdWasSlow: one timeout while thousands of nodes are added must not end
+// the run. A fault that no wait cures does.
 func TestANodeIsAddedThoughEtcdWasSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		first string
@@ -60,7 +61,8 @@ func TestANodeIsAddedThoughEtcdWasSlow(t *testing.T) {
 	}
 }
 
-// TestTheNodesAreAwaitedThoughEtcdIsSlow: a list that timed out is repeated. A right that is missing ends the wait at once.
+// TestTheNodesAreAwaitedThoughEtcdIsSlow: a list that timed out is repeated. A right that is
+// missing ends the wait at once.
 func TestTheNodesAreAwaitedThoughEtcdIsSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		code  int

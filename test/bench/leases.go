@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// measureLeases reads the sample of the leases as Drydock does before its first repair after a quiet while, and all leases, in turns.
+// measureLeases reads the sample of the leases as Drydock does before its first repair after a
+// quiet while, and all leases, in turns.
 func (y *yard) measureLeases() error {
 	config := rest.CopyConfig(y.lab.AdminConfig())
 	config.QPS, config.DisableCompression = -1, true

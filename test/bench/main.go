@@ -1,6 +1,6 @@
-// Command bench measures Drydock on a whole cluster on this machine, and prints one table: each figure beside its
-// reference, which is measured in the same run, on the same fleet and under the same load. test/bench/RESULTS.md keeps the
-// latest table and says how to read it.
+// Command bench measures Drydock on a whole cluster on this machine, and prints one table: each
+// figure beside its reference, which is measured in the same run, on the same fleet and under the
+// same load. test/bench/RESULTS.md keeps the latest table and says how to read it.
 //
 // Everything listens on loopback and ends with the program.
 package main

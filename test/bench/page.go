@@ -12,8 +12,8 @@ import (
 // atOnce is how long an answer to a key may take and still feel immediate.
 const atOnce = 100 * time.Millisecond
 
-// measurePage opens the page of `kubectl drydock ui` in Chromium: how long until all nodes are seen, how late a change is, and how long
-// the page takes for a key.
+// measurePage opens the page of `kubectl drydock ui` in Chromium: how long until all nodes are
+// seen, how late a change is, and how long the page takes for a key.
 func (y *yard) measurePage() error {
 	if err := browser.Supported(); err != nil {
 		y.table.add(row{what: "page", nodes: y.fleet.size, measured: "not measured: " + err.Error(), reference: "-", ratio: "-", target: "-"})
@@ -97,7 +97,8 @@ func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error
 	return median(paints), nil
 }
 
-// measureDelay pauses a node and resumes it, and looks when its tile says so; beside it, the answer of the API server to the change.
+// measureDelay pauses a node and resumes it, and looks when its tile says so; beside it, the answer
+// of the API server to the change.
 func (y *yard) measureDelay(tab *browser.Tab) error {
 	const node = "node-7"
 	var seen, answered []time.Duration
@@ -129,7 +130,8 @@ func (y *yard) measureDelay(tab *browser.Tab) error {
 	return nil
 }
 
-// settled returns when the page has drawn what it had to draw: the second frame begins when the first one is drawn.
+// settled returns when the page has drawn what it had to draw: the second frame begins when the
+// first one is drawn.
 const settled = `new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))`
 
 // answer does one step in the page, and gives the milliseconds until what it changed is drawn.
@@ -157,7 +159,8 @@ const (
 	}`
 )
 
-// took is what a step of the page took: by the clock, and of processor time, which another load on the machine changes little.
+// took is what a step of the page took: by the clock, and of processor time, which another load on
+// the machine changes little.
 type took struct {
 	wall time.Duration
 	work browser.Work

@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The past that is backtested: some hours of samples at 30 s. A month of 5,000 nodes has five thousand million samples. What
-// is read at once is two hours, however long the time is: the flag -hours shows whether a longer time needs more memory.
+// The past that is backtested: some hours of samples at 30 s. A month of 5,000 nodes has five
+// thousand million samples. What is read at once is two hours, however long the time is: the flag
+// -hours shows whether a longer time needs more memory.
 const (
 	backtestHours = 3 // of the flag -hours, if it is not given
 	backtestStep  = 30 * time.Second
@@ -27,8 +28,8 @@ var (
 	backtestFrom    = backtestSamples.Add(10 * time.Minute)
 )
 
-// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector, with promtool. One node in a hundred is not
-// Ready for the second hour of each day.
+// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector, with
+// promtool. One node in a hundred is not Ready for the second hour of each day.
 func writePast(ctx context.Context, dir string, size int, until time.Time) error {
 	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {

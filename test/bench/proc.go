@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// tick is the kernel's unit of a process's time, USER_HZ: 100 a second on every platform that Linux has.
+// tick is the kernel's unit of a process's time, USER_HZ: 100 a second on every platform that Linux
+// has.
 const tick = time.Second / 100
 
 // cpuOf is the time that a process has spent so far.

@@ -21,7 +21,8 @@ func (y *yard) profile(part string) error {
 	return nil
 }
 
-// profileWhile takes a CPU profile in the course of what follows, when the one before it is here: there is one at a time.
+// profileWhile takes a CPU profile in the course of what follows, when the one before it is here:
+// there is one at a time.
 func (y *yard) profileWhile(part string, seconds int) {
 	if y.profiles == "" {
 		return

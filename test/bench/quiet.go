@@ -51,7 +51,8 @@ func (y *yard) measureStart() error {
 	return nil
 }
 
-// leadYoung is for how long a Drydock that has begun to lead still looks for what the one before it may be writing.
+// leadYoung is for how long a Drydock that has begun to lead still looks for what the one before it
+// may be writing.
 const leadYoung = 2 * time.Minute
 
 // measureIdle looks at a minute with heartbeats alone.
@@ -145,7 +146,8 @@ func counted(kinds map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// measurePoll has Alertmanager hold many alerts that are none of Drydock's, as it does in a large company.
+// measurePoll has Alertmanager hold many alerts that are none of Drydock's, as it does in a large
+// company.
 func (y *yard) measurePoll() error {
 	const active = 5000
 	alerts := make([]map[string]any, active)

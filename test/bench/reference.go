@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// The references are programs of their own, as Drydock is one: what one process serves and loads at the same time is
-// measured badly.
+// The references are programs of their own, as Drydock is one: what one process serves and loads at
+// the same time is measured badly.
 const (
 	referenceGin      = "gin"      // ADDRESS: decodes a payload and does nothing with it
 	referenceReceiver = "receiver" // ADDRESS KUBECONFIG: writes the alerts of each payload to their Nodes
@@ -95,7 +95,8 @@ func bareGin(take func([]posted)) http.Handler {
 	return e
 }
 
-// bareWriter writes each alert that fires to its Node, as many at once as Drydock, and looks at nothing.
+// bareWriter writes each alert that fires to its Node, as many at once as Drydock, and looks at
+// nothing.
 func bareWriter(ctx context.Context, kubeconfig string) (func([]posted), error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // pauseBetween keeps one sample's writes out of the next one's way, mostly.
 const pauseBetween = 250 * time.Millisecond
 
-// measureLatency posts alerts one at a time, and waits for the call that reboots each node. A first one after a quiet
-// while has to read the leases again; those after it, within seconds, do not.
+// measureLatency posts alerts one at a time, and waits for the call that reboots each node. A first
+// one after a quiet while has to read the leases again; those after it, within seconds, do not.
 func (y *yard) measureLatency() error {
 	var first, later, bare []time.Duration
 	next := y.fleet.size - 1 // not the nodes that beat, which are one in ten from 0 on
@@ -74,8 +74,8 @@ func (y *yard) touch(ctx context.Context, node string) error {
 	return y.fleet.patch(ctx, node, "bench.example.com/touched", time.Now().Format(time.RFC3339Nano))
 }
 
-// postUntilCall makes the node's alert active at Alertmanager, posts it, and waits for the provider's reboot. The alert
-// ends then, so that the repair does, too.
+// postUntilCall makes the node's alert active at Alertmanager, posts it, and waits for the
+// provider's reboot. The alert ends then, so that the repair does, too.
 func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -100,7 +100,8 @@ func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	return call.At.Sub(began), y.tell([]map[string]any{alert}, time.Now())
 }
 
-// firstAsked is when the provider was first asked anything after a time: it looks the machine up before the intent is written.
+// firstAsked is when the provider was first asked anything after a time: it looks the machine up
+// before the intent is written.
 func (y *yard) firstAsked(after time.Time) time.Time {
 	for _, c := range y.civo.Calls() {
 		if c.At.After(after) {
@@ -123,8 +124,8 @@ func (y *yard) awaitNoRepairs() error {
 	})
 }
 
-// measureRepair counts the calls of whole repairs: from Alertmanager's own post of the firing alert to its own post of the
-// resolved one, and the end of the repair.
+// measureRepair counts the calls of whole repairs: from Alertmanager's own post of the firing alert
+// to its own post of the resolved one, and the end of the repair.
 func (y *yard) measureRepair() error {
 	if err := y.deliver(true); err != nil {
 		return err

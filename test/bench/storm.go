@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// measureStorms has an alert for every node at once, from Alertmanager itself, which makes a group of each.
+// measureStorms has an alert for every node at once, from Alertmanager itself, which makes a group
+// of each.
 func (y *yard) measureStorms() error {
 	size := y.fleet.size
 	if err := y.calm(); err != nil { // what was measured before may have left alerts, and an alert that is there is not written
@@ -127,8 +128,9 @@ func (y *yard) storm() (s stormed, err error) {
 	return s, nil
 }
 
-// written tells Alertmanager of an alert for every node, and says how long it takes until the API server has answered the last write of one,
-// and how long the leader's lease was not renewed meanwhile.
+// written tells Alertmanager of an alert for every node, and says how long it takes until the API
+// server has answered the last write of one, and how long the leader's lease was not renewed
+// meanwhile.
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()
@@ -157,7 +159,8 @@ func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	return ended.Sub(began), leaseGap, err
 }
 
-// bareStorms has the same storms written by a receiver that does nothing else, as Drydock's own user, while Drydock is stopped.
+// bareStorms has the same storms written by a receiver that does nothing else, as Drydock's own
+// user, while Drydock is stopped.
 func (y *yard) bareStorms() (time.Duration, error) {
 	if err := y.stopDrydock(); err != nil {
 		return 0, err
@@ -206,7 +209,8 @@ func keyOf(node string) string {
 	return remediations.AlertPrefix + remediations.Fingerprint(labels)
 }
 
-// askMeanwhile puts a word on a node that Drydock can only refuse, again and again, and says how long each was unanswered.
+// askMeanwhile puts a word on a node that Drydock can only refuse, again and again, and says how
+// long each was unanswered.
 func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 	node := nodeName(1)
 	for ctx.Err() == nil {
@@ -226,7 +230,8 @@ func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 	return answers
 }
 
-// refused puts the word on the node, and watches until it is off again: asking for it would be load.
+// refused puts the word on the node, and watches until it is off again: asking for it would be
+// load.
 func (y *yard) refused(ctx context.Context, node string) error {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // a word that was given is waited for
 	defer cancel()

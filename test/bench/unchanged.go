@@ -58,7 +58,8 @@ func (y *yard) measureUnchanged() error {
 	return nil
 }
 
-// postAll posts for a second or so over 16 connections, and says how many alerts a second were taken.
+// postAll posts for a second or so over 16 connections, and says how many alerts a second were
+// taken.
 func (y *yard) postAll(url string, posts [][]byte, perPost int) (float64, error) {
 	const lasts = time.Second
 	began := time.Now()

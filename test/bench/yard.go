@@ -132,7 +132,8 @@ func (y *yard) start(size int) (err error) {
 	if y.audit, flags, err = newAudit(y.dir); err != nil {
 		return err
 	}
-	// A lease lasts two thirds of the grace and is renewed four times in that: about 25 writes a second, whatever the fleet.
+	// A lease lasts two thirds of the grace and is renewed four times in that: about 25 writes a
+	// second, whatever the fleet.
 	grace := time.Duration(max(60, size*24/100)) * time.Second
 	y.lab, err = lab.Start(y.ctx, lab.Options{
 		Components: lab.ControlPlane, Alertmanagers: 1, NodeGrace: grace, APIServerFlags: flags, Out: os.Stdout, RepeatInterval: 4 * time.Hour,
@@ -199,7 +200,8 @@ func (y *yard) startReference(kind string, args ...string) (*lab.Process, string
 // memoryLimit is the limit of a pod of Drydock's.
 const memoryLimit = "200MiB"
 
-// config is a production's, but for a policy whose repairs end soon and limits that let many nodes be repaired at once.
+// config is a production's, but for a policy whose repairs end soon and limits that let many nodes
+// be repaired at once.
 func (y *yard) config() map[string]any {
 	return map[string]any{
 		"alertmanager":   map[string]any{"pollInterval": "15s", "maxStaleness": "30s"},
@@ -237,8 +239,8 @@ func (y *yard) stopDrydock() error {
 	return y.drydock.Stop(ctx)
 }
 
-// left is closed when Drydock has ended by itself, as a leader does whose Lease the API server did not renew in time. A pod would be started
-// again; here nothing more is measured.
+// left is closed when Drydock has ended by itself, as a leader does whose Lease the API server did
+// not renew in time. A pod would be started again; here nothing more is measured.
 func (y *yard) left() <-chan struct{} {
 	if y.drydock == nil || y.stopped {
 		return nil

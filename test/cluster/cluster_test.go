@@ -16,10 +16,12 @@ import (
 	"drydock.dev/drydock/internal/lab/cluster"
 )
 
-// wanted is the environment variable that make cluster-test sets: the tests need root, and minutes of both processors.
+// wanted is the environment variable that make cluster-test sets: the tests need root, and minutes
+// of both processors.
 const wanted = "DRYDOCK_CLUSTER"
 
-// shared is the cluster of all tests. Each repair that a test causes ends before the next test begins.
+// shared is the cluster of all tests. Each repair that a test causes ends before the next test
+// begins.
 var shared struct {
 	built   cluster.Built
 	cluster *cluster.Cluster
@@ -76,7 +78,8 @@ func start(t *testing.T) (*cluster.Cluster, context.Context) {
 	return shared.cluster, ctx
 }
 
-// TestTheCommandOnReachesAHost as root, but without the right to set the machine's clock. It only reads what it may do.
+// TestTheCommandOnReachesAHost as root, but without the right to set the machine's clock. It only
+// reads what it may do.
 func TestTheCommandOnReachesAHost(t *testing.T) {
 	c, ctx := start(t)
 	dir, err := c.Commands()

@@ -50,8 +50,8 @@ func run(ctx context.Context) error {
 	return show(ctx, c, machine, began)
 }
 
-// freePort returns a port that is free in the machine's network. The API server has the same port in
-// both networks, so that one kubeconfig fits both.
+// freePort returns a port that is free in the machine's network. The API server has the same port
+// in both networks, so that one kubeconfig fits both.
 func freePort(ctx context.Context, machine *cluster.Machine) (int, error) {
 	listener, err := machine.Listen(ctx, "127.0.0.1:0")
 	if err != nil {

@@ -50,7 +50,8 @@ func ended(n *corev1.Node) []remediations.Entry {
 	return remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 }
 
-// awaitRepair waits for the end of one more repair than before, and returns it. No repair is in flight then.
+// awaitRepair waits for the end of one more repair than before, and returns it. No repair is in
+// flight then.
 func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name string, before int) remediations.Entry {
 	t.Helper()
 	n := await(ctx, t, c, name, "the end of its repair", func(n *corev1.Node) bool {
@@ -163,7 +164,8 @@ func TestTheLeadersOwnNodeIsRebooted(t *testing.T) {
 	require.NoError(t, c.AwaitDrydock(ctx, 2))
 }
 
-// TestADrainWaitsForABudgetThatYieldsLate: a disk is almost full; the node is rebooted only when the budget has allowed the eviction.
+// TestADrainWaitsForABudgetThatYieldsLate: a disk is almost full; the node is rebooted only when
+// the budget has allowed the eviction.
 func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
 	c, ctx := start(t)
 	name := another(t, c)

@@ -7,8 +7,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// With a MachineHealthCheck, and a BMC whose reset does not help: the Machine is annotated, and Cluster API does the rest. The
-// MachineHealthCheck is kept off for the reset alone, or the replacement would never come.
+// With a MachineHealthCheck, and a BMC whose reset does not help: the Machine is annotated, and
+// Cluster API does the rest. The MachineHealthCheck is kept off for the reset alone, or the
+// replacement would never come.
 func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	e := newEnv(t, "whole", true)
 	e.App("web", nil)

@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// A pod that may not be evicted holds Cluster API's drain for ever.
-// The drain continues until a person acts; a policy that continues after the time of Drydock's own drain ends Cluster API's, too.
+// A pod that may not be evicted holds Cluster API's drain for ever. The drain continues until a
+// person acts; a policy that continues after the time of Drydock's own drain ends Cluster API's,
+// too.
 func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 	for name, ends := range map[string]bool{"replace": false, "drain": true} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// A Cluster that a person paused: the hold names it before the intent, and nothing is requested. Unpaused, the same Machine is replaced.
+// A Cluster that a person paused: the hold names it before the intent, and nothing is requested.
+// Unpaused, the same Machine is replaced.
 func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	e := newEnv(t, "held", true)
 	old, object := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])

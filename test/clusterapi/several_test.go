@@ -20,9 +20,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// One installation with machines of Cluster API, of Civo and with a BMC, and one plan for all of them: each is cured by its own
-// provider. While one is under repair the limit holds the others, whosever they are. What has no provider, or is named and not there,
-// is said beforehand.
+// One installation with machines of Cluster API, of Civo and with a BMC, and one plan for all of
+// them: each is cured by its own provider. While one is under repair the limit holds the others,
+// whosever they are. What has no provider, or is named and not there, is said beforehand.
 func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	e := newEnv(t, "several", true)
 	require.NoError(t, e.Lab.AddNode(t.Context(), lab.NodeSpec{Name: "civo-0", ProviderID: "civo://" + uuid.NewString()}))
@@ -117,7 +117,8 @@ func ledgerOf(e *owners.Env) *ledger.Ledger {
 	return l
 }
 
-// mostSlots watches the ledger, and returns how many repairs were under way at once until it is called.
+// mostSlots watches the ledger, and returns how many repairs were under way at once until it is
+// called.
 func mostSlots(e *owners.Env) func() int {
 	e.T.Helper()
 	w, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(e.T.Context(), metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})

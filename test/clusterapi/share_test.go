@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// The MachineHealthCheck has a machine replaced that is not Ready for 5 s. Drydock's BMC reboots one such machine, and takes longer than
-// that: it is left alone, while the other one, for which Drydock has no step, is replaced.
+// The MachineHealthCheck has a machine replaced that is not Ready for 5 s. Drydock's BMC reboots
+// one such machine, and takes longer than that: it is left alone, while the other one, for which
+// Drydock has no step, is replaced.
 func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 	e := newEnv(t, "shared", true)
 	old, object, other := e.Node(e.Nodes[0]), e.Object(e.Nodes[0]), e.Object(e.Nodes[1])

@@ -1,5 +1,6 @@
-// Package connect runs the real program against a real Prometheus and Alertmanager, with the interval between polls that
-// Drydock ships with, and shows that an installation which is not connected says so by itself, and how soon.
+// Package connect runs the real program against a real Prometheus and Alertmanager, with the
+// interval between polls that Drydock ships with, and shows that an installation which is not
+// connected says so by itself, and how soon.
 package connect
 
 import (
@@ -34,8 +35,8 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Nodes: 2, RuleFiles: []string{ruleFile}, Alertmanagers: 2})
 }
 
-// harbour is the lab, with one installation of Drydock a test. They ask the first Alertmanager; the second, which posts as
-// well, is for who stops it.
+// harbour is the lab, with one installation of Drydock a test. They ask the first Alertmanager; the
+// second, which posts as well, is for who stops it.
 type harbour struct {
 	lab   *lab.Lab
 	token string
@@ -121,8 +122,9 @@ func (b *berth) ledger() *ledger.Ledger {
 	return l
 }
 
-// becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails if another bad state comes
-// before, and beyond the limit where the machine has nothing else to do: in the soak.
+// becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails
+// if another bad state comes before, and beyond the limit where the machine has nothing else to do:
+// in the soak.
 func (b *berth) becomes(d *lab.Drydock, state selftest.State, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()
 	if !soak.Whole() {

@@ -21,7 +21,8 @@ const (
 	mendedWithin  = 90 * time.Second
 )
 
-// TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its own, and corrects it.
+// TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its
+// own, and corrects it.
 func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 	h := newHarbour(t)
 	t.Run("side by side", func(t *testing.T) {
@@ -37,8 +38,8 @@ func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 	})
 }
 
-// connected is the control: two replicas, where the follower gets the posts; then an Alertmanager that is started
-// again, and a Drydock to which nothing comes any more.
+// connected is the control: two replicas, where the follower gets the posts; then an Alertmanager
+// that is started again, and a Drydock to which nothing comes any more.
 func connected(b *berth) {
 	elsewhere, err := lab.FreePort()
 	require.NoError(b.t, err)
@@ -84,7 +85,8 @@ func exposed(at time.Time) string {
 	return strconv.FormatFloat(float64(at.Unix()), 'g', -1, 64)
 }
 
-// rulesNotLoaded: Prometheus has no such alert, as where a PrometheusRule lacks the label that it is selected by.
+// rulesNotLoaded: Prometheus has no such alert, as where a PrometheusRule lacks the label that it
+// is selected by.
 func rulesNotLoaded(b *berth) {
 	const name = "DrydockSelfTestLoadedLater"
 	r := b.receiver()
@@ -98,7 +100,8 @@ func rulesNotLoaded(b *berth) {
 	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
 }
 
-// receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an AlertmanagerConfig.
+// receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an
+// AlertmanagerConfig.
 func receiverOfAnotherName(b *berth) {
 	r := b.receiver()
 	r.receiver = "monitoring/x/" + b.name
@@ -109,7 +112,8 @@ func receiverOfAnotherName(b *berth) {
 	require.Contains(b.t, l.Status.SelfTest.Message, name)
 	said, err := b.selfTest(d, "15s")
 	require.Error(b.t, err)
-	// Between the two answers the tests beside this one may change the routes, which the message lists before the name.
+	// Between the two answers the tests beside this one may change the routes, which the message
+	// lists before the name.
 	before, after, last := strings.Cut(said, "the self-test did not succeed in time; the last answer: unrouted: Alertmanager has the alert")
 	require.True(b.t, last, before)
 	require.Contains(b.t, after, name)

@@ -20,8 +20,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// alerts is a yard's Prometheus, and the half of its Alertmanager that posts: Alertmanager itself is the real one and is
-// asked by Drydock, but it has one configuration for all yards. Like Alertmanager, it posts until it is answered 200.
+// alerts is a yard's Prometheus, and the half of its Alertmanager that posts: Alertmanager itself
+// is the real one and is asked by Drydock, but it has one configuration for all yards. Like
+// Alertmanager, it posts until it is answered 200.
 type alerts struct {
 	yard    *yard
 	posting sync.WaitGroup
@@ -64,7 +65,8 @@ func (a *alerts) resolve(ctx context.Context, node string) error {
 	return nil
 }
 
-// post brings the alert to any replica, again and again until one has it. The channel is closed then.
+// post brings the alert to any replica, again and again until one has it. The channel is closed
+// then.
 func (a *alerts) post(status, node string) <-chan struct{} {
 	body := encoded(map[string]any{"version": "4", "receiver": "drydock", "status": status, "alerts": []any{map[string]any{
 		"status": status, "startsAt": a.began, "endsAt": time.Time{}, "labels": labelsOf(node),
@@ -147,7 +149,8 @@ func encoded(v any) []byte {
 	return data
 }
 
-// TestAnAlertThatWasNotTakenIsSentAgain: one post that is lost on a busy machine does not end an alert.
+// TestAnAlertThatWasNotTakenIsSentAgain: one post that is lost on a busy machine does not end an
+// alert.
 func TestAnAlertThatWasNotTakenIsSentAgain(t *testing.T) {
 	t.Parallel()
 	var posts atomic.Int32

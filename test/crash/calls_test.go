@@ -42,7 +42,8 @@ type call struct {
 // hook sees every call at both of its moments and says what becomes of it.
 type hook func(c *call, when moment) lab.Verdict
 
-// kind is a call's first name without numbers, so that the same write of another attempt is of the same kind.
+// kind is a call's first name without numbers, so that the same write of another attempt is of the
+// same kind.
 func (c *call) kind() string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -52,10 +53,11 @@ func (c *call) kind() string {
 	}, c.first)
 }
 
-// describe names a request to the API server by what it changes. Two kinds of writes have no name, since no repair
-// rests on them: Events, which are sent after the fact and from goroutines of their own; and renewals of the leader's
-// Lease and of the cluster's, which come by the clock (that a leader is lost at any time is what TestLeadersAreKilled is about).
-// Nor has a dry run, which writes nothing.
+// describe names a request to the API server by what it changes. Two kinds of writes have no name,
+// since no repair rests on them: Events, which are sent after the fact and from goroutines of their
+// own; and renewals of the leader's Lease and of the cluster's, which come by the clock (that a
+// leader is lost at any time is what TestLeadersAreKilled is about). Nor has a dry run, which
+// writes nothing.
 func (y *yard) describe(r *http.Request, body []byte) *call {
 	c := &call{request: r}
 	path := r.URL.Path
@@ -110,8 +112,8 @@ func (y *yard) describeLedger(body []byte) string {
 	return strings.Join(words, " ")
 }
 
-// attemptOf is the attempt's number in an intent's id: repair-step-attempt, with a fourth part where the attempt had been given
-// back and is made again.
+// attemptOf is the attempt's number in an intent's id: repair-step-attempt, with a fourth part
+// where the attempt had been given back and is made again.
 func attemptOf(intent string) string { return strings.Split(intent, "-")[2] }
 
 func describePatch(body []byte) string {

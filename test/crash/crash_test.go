@@ -1,10 +1,11 @@
-// Package crash kills the real program at each call that changes something, breaks the API server under it, stops and
-// kills its leaders, and holds what comes of it against the promises of the package remediations: an attempt reaches
-// the provider at most once, whatever happens; no limit is exceeded at any time; every repair comes to its end, and to
-// the end that the reboots that really arrived allow.
+// Package crash kills the real program at each call that changes something, breaks the API server
+// under it, stops and kills its leaders, and holds what comes of it against the promises of the
+// package remediations: an attempt reaches the provider at most once, whatever happens; no limit is
+// exceeded at any time; every repair comes to its end, and to the end that the reboots that really
+// arrived allow.
 //
-// DRYDOCK_SOAK=1 runs every crash point and the long forms, which otherwise are a sample. The sample's seed is printed;
-// DRYDOCK_SEED sets it.
+// DRYDOCK_SOAK=1 runs every crash point and the long forms, which otherwise are a sample. The
+// sample's seed is printed; DRYDOCK_SEED sets it.
 package crash
 
 import (
@@ -106,9 +107,10 @@ const sample = 24
 // golden is the list of all points at which the program is killed.
 var golden = filepath.Join("testdata", "points.golden")
 
-// TestCrashAtEveryStep first lists the calls of each story that change something, then plays the story again for each of
-// them and kills the program there, once before the call takes effect and once after, before its answer. A process that
-// died is started again, and the story must come to its end.
+// TestCrashAtEveryStep first lists the calls of each story that change something, then plays the
+// story again for each of them and kills the program there, once before the call takes effect and
+// once after, before its answer. A process that died is started again, and the story must come to
+// its end.
 func TestCrashAtEveryStep(t *testing.T) {
 	s, random := shared(t), seeded(t)
 	lists := make([][]string, len(stories))
@@ -155,8 +157,9 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// record plays the story undisturbed and lists what the program changed, in order. Where the machine was too busy for the last look before
-// a call, the attempt was given back and made again: that is another story, and this one is played again.
+// record plays the story undisturbed and lists what the program changed, in order. Where the
+// machine was too busy for the last look before a call, the attempt was given back and made again:
+// that is another story, and this one is played again.
 func (s story) record(t *testing.T, at site) (names []string) {
 	for range 5 {
 		names = s.recordOnce(t, at)
@@ -183,7 +186,8 @@ func (s story) recordOnce(t *testing.T, at site) []string {
 	var mu sync.Mutex
 	var names []string
 	y.on(func(c *call, when moment) lab.Verdict {
-		// A Drydock that starts writes that it is blind only if it is in charge of the cluster before an Alertmanager has answered.
+		// A Drydock that starts writes that it is blind only if it is in charge of the cluster
+		// before an Alertmanager has answered.
 		if c.name != "" && !strings.HasSuffix(c.name, " blind") && when == after && c.answer.StatusCode < 300 {
 			mu.Lock()
 			defer mu.Unlock()

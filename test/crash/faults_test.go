@@ -25,7 +25,8 @@ type fault struct {
 	name string
 	when moment
 	do   func(y *yard, c *call) lab.Verdict
-	// slow says that it takes 10 s: but in a soak only the intent and the outcome suffer it, and in a mixture one call.
+	// slow says that it takes 10 s: but in a soak only the intent and the outcome suffer it, and in
+	// a mixture one call.
 	slow bool
 }
 
@@ -49,7 +50,8 @@ var faults = []fault{
 	}, true},
 }
 
-// touch changes an object in the test's own name, so that a write that rests on what was read before is refused.
+// touch changes an object in the test's own name, so that a write that rests on what was read
+// before is refused.
 func (y *yard) touch(what string) {
 	ctx := y.t.Context()
 	patch := []byte(fmt.Sprintf(`{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, time.Now().UnixNano()))
@@ -67,8 +69,9 @@ func (y *yard) touch(what string) {
 	}
 }
 
-// TestEachWriteFailsOnce makes the first write of each kind go wrong, in one way a run: the ledger, the alert, the
-// intent, the outcome, the end. The plan has attempts to spare, so that every repair must come to a proven cure.
+// TestEachWriteFailsOnce makes the first write of each kind go wrong, in one way a run: the ledger,
+// the alert, the intent, the outcome, the end. The plan has attempts to spare, so that every repair
+// must come to a proven cure.
 func TestEachWriteFailsOnce(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults {
@@ -105,7 +108,8 @@ func TestEachWriteFailsOnce(t *testing.T) {
 	}
 }
 
-// TestFaultsAtRandom throws all of them at a repair of two nodes, at a third of all writes, for a minute.
+// TestFaultsAtRandom throws all of them at a repair of two nodes, at a third of all writes, for a
+// minute.
 func TestFaultsAtRandom(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -199,8 +203,8 @@ func (c *cutOff) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// TestTheAPIServerRestarts kills the API server in mid-repair: for a moment, and for longer than the leader may go
-// without renewing its Lease. It has a lab of its own, since everybody suffers.
+// TestTheAPIServerRestarts kills the API server in mid-repair: for a moment, and for longer than
+// the leader may go without renewing its Lease. It has a lab of its own, since everybody suffers.
 func TestTheAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 1})

@@ -13,8 +13,9 @@ import (
 	"drydock.dev/drydock/internal/soak"
 )
 
-// TestLeadersAreKilled has two replicas repair several nodes, some at once, while the leader is killed every few
-// seconds. A replica that died is started again, and is the other's successor before long.
+// TestLeadersAreKilled has two replicas repair several nodes, some at once, while the leader is
+// killed every few seconds. A replica that died is started again, and is the other's successor
+// before long.
 func TestLeadersAreKilled(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})
@@ -23,9 +24,10 @@ func TestLeadersAreKilled(t *testing.T) {
 	require.GreaterOrEqual(t, fallen(), 2, "leaders that were killed")
 }
 
-// TestLeadersStall is the same with leaders that are stopped for a while, longer than their Lease or not, and wake in the
-// middle of whatever they were at. A step's proof is waited for longer than a call may be late, as in any sane plan, so
-// that a late call can only be of the attempt that is on record.
+// TestLeadersStall is the same with leaders that are stopped for a while, longer than their Lease
+// or not, and wake in the middle of whatever they were at. A step's proof is waited for longer than
+// a call may be late, as in any sane plan, so that a late call can only be of the attempt that is
+// on record.
 func TestLeadersStall(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})
@@ -45,8 +47,8 @@ func fleet() int {
 	return 6
 }
 
-// repairAll makes all nodes fail and waits for all to be cured. The plan has attempts to spare, so whatever is lost on
-// the way, none may be exhausted.
+// repairAll makes all nodes fail and waits for all to be cured. The plan has attempts to spare, so
+// whatever is lost on the way, none may be exhausted.
 func (y *yard) repairAll() {
 	y.t.Helper()
 	y.start()
@@ -62,9 +64,10 @@ func (y *yard) repairAll() {
 	require.Equal(y.t, y.slots, y.view.most, "as many slots at once as the limit allows")
 }
 
-// fell makes every leader fall a moment after its first change, or a few changes after, whichever comes first: one after the other, until
-// the returned function is called, which says how many that were. The changes see to it that a fast Drydock loses its leaders as well. A
-// slow one may never come to its call: many leaders fall, and the last one stays.
+// fell makes every leader fall a moment after its first change, or a few changes after, whichever
+// comes first: one after the other, until the returned function is called, which says how many that
+// were. The changes see to it that a fast Drydock loses its leaders as well. A slow one may never
+// come to its call: many leaders fall, and the last one stays.
 func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
 	count, most := 0, 5*fleet()/2

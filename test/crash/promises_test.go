@@ -26,9 +26,9 @@ func history(v *view, node string) []remediations.Entry {
 	return remediations.DecodeHistory(v.nodes[node].Annotations[remediations.HistoryKey])
 }
 
-// kept holds what became of every node against the promises, with the provider's own record as the measure: no attempt
-// arrived twice or without being on record, the repair ended as the number of reboots that arrived allows, and nothing
-// of it is left behind.
+// kept holds what became of every node against the promises, with the provider's own record as the
+// measure: no attempt arrived twice or without being on record, the repair ended as the number of
+// reboots that arrived allows, and nothing of it is left behind.
 func (y *yard) kept() {
 	t := y.t
 	t.Helper()

@@ -25,11 +25,12 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// intentGood is how long after its intent a call may still arrive: invariant 4's 10 s, one more since the record's times
-// have no fractions, and half of one on the way.
+// intentGood is how long after its intent a call may still arrive: invariant 4's 10 s, one more
+// since the record's times have no fractions, and half of one on the way.
 const intentGood = 11500 * time.Millisecond
 
-// stalled is for how long this process, which makes every call, got no processor: no call is late for that.
+// stalled is for how long this process, which makes every call, got no processor: no call is late
+// for that.
 var stalled = watchStalls()
 
 type stalls struct {
@@ -71,7 +72,8 @@ func (s *stalls) since(begin time.Time) (sum time.Duration) {
 	return sum
 }
 
-// provider is a yard's own, behind a server that asks the test about each reboot and notes what arrives.
+// provider is a yard's own, behind a server that asks the test about each reboot and notes what
+// arrives.
 type provider struct {
 	yard   *yard
 	civo   *lab.Civo
@@ -142,9 +144,10 @@ func (p *provider) nodeOf(path string) string {
 	return ""
 }
 
-// arrived holds a call against the promises at the time that it arrives: it has an intent on its Node that is young and
-// that no call came for yet, and its Node's slot in the ledger. The slot may have the attempt of a leader that just woke: of
-// two that begin on one Node at once its resourceVersion decides, and limits count the Node once.
+// arrived holds a call against the promises at the time that it arrives: it has an intent on its
+// Node that is young and that no call came for yet, and its Node's slot in the ledger. The slot may
+// have the attempt of a leader that just woke: of two that begin on one Node at once its
+// resourceVersion decides, and limits count the Node once.
 func (p *provider) arrived(node string, at time.Time) {
 	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())
 	var n *corev1.Node
@@ -184,7 +187,8 @@ func (p *provider) arrived(node string, at time.Time) {
 	p.arrivals = append(p.arrivals, a)
 }
 
-// to returns the intents whose calls reached the node's machine, and when the last of them was written.
+// to returns the intents whose calls reached the node's machine, and when the last of them was
+// written.
 func (p *provider) to(node string) (intents []string, last time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -205,7 +209,8 @@ func (p *provider) calls(node string) []string {
 // Away is civosim's. Heartbeats are not judged in this lab: its API server has no node controller.
 func (p *provider) Away(context.Context, civosim.Instance) error { return nil }
 
-// Reboot is civosim's: the machine is back, with a new boot ID, and well if this was the reboot that cures it.
+// Reboot is civosim's: the machine is back, with a new boot ID, and well if this was the reboot
+// that cures it.
 func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID string, _ bool) error {
 	if p.yard.held {
 		select {
@@ -219,7 +224,8 @@ func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	cured := p.rebooted[in.Hostname] >= p.yard.cures
 	p.mu.Unlock()
 	if cured {
-		// The alert goes first, and is posted to Drydock, so that what is written has one order on any machine.
+		// The alert goes first, and is posted to Drydock, so that what is written has one order on
+		// any machine.
 		if err := p.yard.alerts.resolve(ctx, in.Hostname); err != nil {
 			p.yard.breach("resolving the alert of %s: %v", in.Hostname, err)
 		}

@@ -22,8 +22,8 @@ type replica struct {
 	index int
 	token string
 	proxy *lab.Proxy
-	// known is closed when the test has the process in hand: before that nothing it asks for is let through, or a hook
-	// would have no process to kill.
+	// known is closed when the test has the process in hand: before that nothing it asks for is let
+	// through, or a hook would have no process to kill.
 	known chan struct{}
 	// deaths counts how often the process has ended.
 	deaths atomic.Int64
@@ -79,7 +79,8 @@ func (r *replica) start() {
 
 type callKey struct{}
 
-// before is the proxy's hook: it shows the replica no Nodes but its yard's, and asks the test about the call.
+// before is the proxy's hook: it shows the replica no Nodes but its yard's, and asks the test about
+// the call.
 func (r *replica) before(req *http.Request) lab.Verdict {
 	if req.URL.Path == "/api/v1/nodes" {
 		q := req.URL.Query()
@@ -121,7 +122,8 @@ func (r *replica) after(res *http.Response) lab.Verdict {
 	return r.yard.ask(c, after)
 }
 
-// ask numbers a call that has a name, notes it, and asks the test's hook. The second call of a name has #2 behind it.
+// ask numbers a call that has a name, notes it, and asks the test's hook. The second call of a name
+// has #2 behind it.
 func (y *yard) ask(c *call, when moment) lab.Verdict {
 	y.mu.Lock()
 	if c.name != "" && when == before {
@@ -156,7 +158,8 @@ func (y *yard) ask(c *call, when moment) lab.Verdict {
 	return v
 }
 
-// undo takes a call that changed nothing out of the count, so that the one made in its place has its name.
+// undo takes a call that changed nothing out of the count, so that the one made in its place has
+// its name.
 func (y *yard) undo(c *call) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -165,7 +168,8 @@ func (y *yard) undo(c *call) {
 	}
 }
 
-// settled waits until no call that was seen is without its answer: a watch may show what it did before its hook runs.
+// settled waits until no call that was seen is without its answer: a watch may show what it did
+// before its hook runs.
 func (y *yard) settled() {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return y.underway.Load() == 0 }, lab.Patience, 10*time.Millisecond)

@@ -23,9 +23,10 @@ import (
 // tooLate is when a call may go out no more, counted from before its intent: invariant 4's 10 s.
 const tooLate = 11 * time.Second
 
-// TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the decision and the call,
-// until another replica has taken over, made the next attempt and ended the repair, and wakes it then: by its own
-// reckoning it is in the middle of its attempt. A call from it would reboot a machine that is well. It must make none.
+// TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the
+// decision and the call, until another replica has taken over, made the next attempt and ended the
+// repair, and wakes it then: by its own reckoning it is in the middle of its attempt. A call from
+// it would reboot a machine that is well. It must make none.
 //
 // The control stops it at the same place for a moment only: the call goes out then, once.
 func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
@@ -83,8 +84,9 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 	}
 }
 
-// TestACallIsNotMadeAfterTenSeconds stops a Drydock that knows no leaders between its intent and its call, for longer than
-// the call may wait. It has lost nothing but time, so that only its intent's age forbids the call.
+// TestACallIsNotMadeAfterTenSeconds stops a Drydock that knows no leaders between its intent and
+// its call, for longer than the call may wait. It has lost nothing but time, so that only its
+// intent's age forbids the call.
 func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, stall := range map[string]time.Duration{"too long": tooLate, "control: a moment": 2 * time.Second} {
@@ -100,8 +102,8 @@ func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
 	}
 }
 
-// stallsBeforeItsCall gives the one call of a Drydock that stalls before it for so long. busy: the machine was, so that it woke late, or
-// could not look at its Node in time.
+// stallsBeforeItsCall gives the one call of a Drydock that stalls before it for so long. busy: the
+// machine was, so that it woke late, or could not look at its Node in time.
 func stallsBeforeItsCall(t *testing.T, stall time.Duration) (made string, busy bool) {
 	t.Helper()
 	const soon = 8 * time.Second // after the intent: time is left to make the call in
@@ -141,7 +143,8 @@ func stallsBeforeItsCall(t *testing.T, stall time.Duration) (made string, busy b
 	return calls[0], busy
 }
 
-// stopAt stops the replica that makes that call, once, and says which it was. A call to the provider is the leader's.
+// stopAt stops the replica that makes that call, once, and says which it was. A call to the
+// provider is the leader's.
 func (y *yard) stopAt(at func(y *yard, c *call, when moment) bool) <-chan *replica {
 	stopped := make(chan *replica, 1)
 	var once sync.Once
@@ -161,8 +164,8 @@ func (y *yard) stopAt(at func(y *yard, c *call, when moment) bool) <-chan *repli
 	return stopped
 }
 
-// looked says that the call is the look at the provider that comes right before the reboot: another one comes before the
-// intent, so that what could only be refused costs no attempt.
+// looked says that the call is the look at the provider that comes right before the reboot: another
+// one comes before the intent, so that what could only be refused costs no attempt.
 func (y *yard) looked(c *call) bool {
 	if c.from != nil || c.name != "" {
 		return false
@@ -178,7 +181,8 @@ func (y *yard) signal(r *replica, s syscall.Signal) {
 	}
 }
 
-// stop stops the process, and returns when none of its threads runs any more: the signal alone does not wait for that.
+// stop stops the process, and returns when none of its threads runs any more: the signal alone does
+// not wait for that.
 func (y *yard) stop(r *replica) {
 	pid := r.PID()
 	y.signal(r, syscall.SIGSTOP)
@@ -198,16 +202,18 @@ func (y *yard) stop(r *replica) {
 // awake continues a stopped replica.
 func (y *yard) awake(r *replica) { y.signal(r, syscall.SIGCONT) }
 
-// knows waits until the process that slept has found out how it stands: it ends since another leads, or, where that one
-// has given the lead up meanwhile, it leads again. Whatever it was at when it slept is behind it then.
+// knows waits until the process that slept has found out how it stands: it ends since another
+// leads, or, where that one has given the lead up meanwhile, it leads again. Whatever it was at
+// when it slept is behind it then.
 func (y *yard) knows(r *replica, led int64) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 || r.renewed.Load() > led }, lab.Patience, 20*time.Millisecond)
 }
 
-// TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger behind the leader's back, as a leader does that
-// stalls, wakes, and is refused by the Node: it reads the ledger again after the first conflict, so the ledger's version
-// does not stop it. Nothing else makes the one that leads write, or read, the ledger.
+// TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger behind the leader's back, as
+// a leader does that stalls, wakes, and is refused by the Node: it reads the ledger again after the
+// first conflict, so the ledger's version does not stop it. Nothing else makes the one that leads
+// write, or read, the ledger.
 func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{steady: true})

@@ -83,8 +83,8 @@ func (y *yard) annotate(i int, key, value string) {
 	require.NoError(y.t, err)
 }
 
-// inOrder puts each provider's call behind the intent that it is for: it goes out beside the loop, which may write to
-// the ledger before or after it.
+// inOrder puts each provider's call behind the intent that it is for: it goes out beside the loop,
+// which may write to the ledger before or after it.
 func inOrder(names []string) []string {
 	var out, intents []string
 	for _, name := range names {

@@ -22,8 +22,8 @@ import (
 // ledgerName is what the chart's roles let Drydock write.
 const ledgerName = "drydock-ledger"
 
-// view is what a yard's Nodes and ledger say, as a watch of the test's own shows them. Every state that the watch
-// delivers is held against the limits.
+// view is what a yard's Nodes and ledger say, as a watch of the test's own shows them. Every state
+// that the watch delivers is held against the limits.
 type view struct {
 	yard *yard
 

@@ -20,9 +20,9 @@ import (
 // yardLabel marks a Node as one yard's.
 const yardLabel = "drydock-lab/yard"
 
-// yard is one Drydock with all that is its own: a namespace with the chart's roles, its ledger and its Lease, Nodes, a
-// provider, alerts. Many yards share one API server and one Alertmanager, and know nothing of each other: a yard's
-// proxy shows its Drydock the yard's Nodes alone.
+// yard is one Drydock with all that is its own: a namespace with the chart's roles, its ledger and
+// its Lease, Nodes, a provider, alerts. Many yards share one API server and one Alertmanager, and
+// know nothing of each other: a yard's proxy shows its Drydock the yard's Nodes alone.
 type yard struct {
 	options
 	t        *testing.T
@@ -45,7 +45,8 @@ type yard struct {
 	breaches []string
 }
 
-// options say what a yard is like. The zero value has one node, one replica and one slot; the first reboot cures.
+// options say what a yard is like. The zero value has one node, one replica and one slot; the first
+// reboot cures.
 type options struct {
 	nodes, replicas, slots int
 	// cures is which of the reboots that reach a machine cures it, from 1.
@@ -64,7 +65,8 @@ type options struct {
 	held bool
 }
 
-// patient is a wait for those with no attempt to spare: a proof that came later, on a busy machine, would cost one.
+// patient is a wait for those with no attempt to spare: a proof that came later, on a busy machine,
+// would cost one.
 const patient = "60s"
 
 func (o options) withDefaults() options {
@@ -185,7 +187,8 @@ func (y *yard) on(h hook) {
 	y.hook = h
 }
 
-// breach notes a promise that was broken. Hooks run in goroutines that may not end the test themselves.
+// breach notes a promise that was broken. Hooks run in goroutines that may not end the test
+// themselves.
 func (y *yard) breach(format string, args ...any) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

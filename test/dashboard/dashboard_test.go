@@ -1,5 +1,6 @@
-// Package dashboard holds that Grafana's dashboard shows what it says: each of its queries is run against the lab's
-// Prometheus, which scrapes a real Drydock that repaired a node, and must return data.
+// Package dashboard holds that Grafana's dashboard shows what it says: each of its queries is run
+// against the lab's Prometheus, which scrapes a real Drydock that repaired a node, and must return
+// data.
 package dashboard
 
 import (
@@ -184,8 +185,8 @@ func TestEndsOfRepairsAndBlindnessAreAnnotated(t *testing.T) {
 	require.Contains(t, d.Annotations.List[1].Expr, "max by", "a gauge of the leader's")
 }
 
-// fleet are the gauges that the leader alone has; after it has changed, the old one's are around for as long as Prometheus
-// looks back.
+// fleet are the gauges that the leader alone has; after it has changed, the old one's are around
+// for as long as Prometheus looks back.
 var fleet = regexp.MustCompile(`drydock_(repairs|holds|breaker_state|blind|leader|selftest_state|selftest_last_arrival_timestamp_seconds|alertmanager_up)\{`)
 
 var (

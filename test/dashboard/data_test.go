@@ -67,8 +67,8 @@ func annotate(t *testing.T, l *lab.Lab, node, key, value string) {
 	require.NoError(t, err)
 }
 
-// lived starts a Drydock and lets it see something of all that there is to be shown: a repair from its alert to its proven
-// end, one that is held, and a request that admission was asked about.
+// lived starts a Drydock and lets it see something of all that there is to be shown: a repair from
+// its alert to its proven end, one that is held, and a request that admission was asked about.
 func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 	t.Helper()
 	l = lab.Shared(t)
@@ -118,7 +118,8 @@ func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 	return l, began
 }
 
-// data is what a query returns, as Grafana would draw it: how many values there are that can be drawn.
+// data is what a query returns, as Grafana would draw it: how many values there are that can be
+// drawn.
 func data(t *testing.T, l *lab.Lab, q target, from, to time.Time) (int, string) {
 	t.Helper()
 	expr := strings.NewReplacer(

@@ -1,6 +1,7 @@
-// Command demo runs Drydock's main job on a whole cluster on this machine: a node breaks, Prometheus raises the alert,
-// Alertmanager brings it, Drydock reboots the node through (simulated) Civo, and proves the cure. In a second act people
-// come first: a silence holds a repair, and a drain of a node under repair is refused.
+// Command demo runs Drydock's main job on a whole cluster on this machine: a node breaks,
+// Prometheus raises the alert, Alertmanager brings it, Drydock reboots the node through (simulated)
+// Civo, and proves the cure. In a second act people come first: a silence holds a repair, and a
+// drain of a node under repair is refused.
 //
 // KEEP=1 keeps everything up until it is interrupted.
 package main
@@ -22,7 +23,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The demo's own times: a real cluster takes 50 s to miss a heartbeat and 5 minutes to raise the alert.
+// The demo's own times: a real cluster takes 50 s to miss a heartbeat and 5 minutes to raise the
+// alert.
 const (
 	ruleFor    = 2 * time.Second
 	policyFor  = time.Second
@@ -31,7 +33,8 @@ const (
 	broken     = "node-2"
 )
 
-// setting is what differs between the demo and its tests. A busy machine may use up the demo's times, so the tests have longer ones.
+// setting is what differs between the demo and its tests. A busy machine may use up the demo's
+// times, so the tests have longer ones.
 type setting struct {
 	nodeGrace     time.Duration
 	within        time.Duration // how long an act may take, and the proof of a reboot
@@ -88,8 +91,9 @@ func demo(ctx context.Context, s setting) error {
 // built are the programs that the demo runs itself.
 type built struct{ amtool, drydock, plugin string }
 
-// build compiles what is not there yet. Drydock and its plugin, which it puts into the folder, are compiled beside the lab's programs,
-// so that no compiler runs beside the cluster, whose nodes would be lost on a busy machine.
+// build compiles what is not there yet. Drydock and its plugin, which it puts into the folder, are
+// compiled beside the lab's programs, so that no compiler runs beside the cluster, whose nodes
+// would be lost on a busy machine.
 func build(ctx context.Context, dir string) (built, error) {
 	b := built{drydock: filepath.Join(dir, "drydock"), plugin: filepath.Join(dir, "kubectl-drydock")}
 	g, ctx := errgroup.WithContext(ctx)
@@ -117,7 +121,8 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting) error
 	if err != nil {
 		return err
 	}
-	// The second act's machine stays away until the cordon was refused: that must find the node under repair.
+	// The second act's machine stays away until the cordon was refused: that must find the node
+	// under repair.
 	cordon, refused := context.WithCancel(ctx)
 	civo, err := l.StartCivo(ctx, lab.CivoOptions{RebootTime: rebootTime, Cures: func(in civosim.Instance, _ civosim.Op) bool {
 		if in.Hostname == touchy {

@@ -14,14 +14,15 @@ func patient() setting {
 	return setting{nodeGrace: lab.DefaultNodeGrace, within: lab.Patience, stormCooldown: 5 * time.Second}
 }
 
-// The demo itself checks each thing that it prints: the call, the cure, the silence that holds a repair, the drain that is refused.
+// The demo itself checks each thing that it prints: the call, the cure, the silence that holds a
+// repair, the drain that is refused.
 func TestTheDemoDoesWhatItPrints(t *testing.T) {
 	require.NoError(t, demo(t.Context(), patient()))
 }
 
-// Drydock is killed when the provider has rebooted the machine and before Drydock has the answer. The demo must end as ever, and the
-// provider must have rebooted each of its two machines once. This is the main job, from the fault to the proven cure, with one crash:
-// make test runs it.
+// Drydock is killed when the provider has rebooted the machine and before Drydock has the answer.
+// The demo must end as ever, and the provider must have rebooted each of its two machines once.
+// This is the main job, from the fault to the proven cure, with one crash: make test runs it.
 func TestTheMainJobWithACrashInTheMiddle(t *testing.T) {
 	s, crashes := patient(), 0
 	var reboots func() []civosim.Call

@@ -21,7 +21,8 @@ import (
 // touchy is the node of the second act.
 const touchy = "node-3"
 
-// people is the second act: a person silences a node, then drains it while it is under repair. refused is called when that was refused.
+// people is the second act: a person silences a node, then drains it while it is under repair.
+// refused is called when that was refused.
 func people(ctx context.Context, l *lab.Lab, b built, config string, within time.Duration, refused func()) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*within)
 	defer cancel()

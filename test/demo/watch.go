@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// sighting is one thing that must happen, and how it is seen: on the Node, whose every change is looked at, or by
-// asking. It gives what to print, or nothing while it has not happened.
+// sighting is one thing that must happen, and how it is seen: on the Node, whose every change is
+// looked at, or by asking. It gives what to print, or nothing while it has not happened.
 type sighting struct {
 	what string
 	node func(*corev1.Node) string
@@ -34,7 +34,8 @@ func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
 	return ""
 }
 
-// watch breaks the node and prints a line for each thing that happens, with the time since the break.
+// watch breaks the node and prints a line for each thing that happens, with the time since the
+// break.
 func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo, within time.Duration) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {

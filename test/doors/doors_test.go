@@ -1,4 +1,5 @@
-// Package doors floods each port of the real program, one after the other, on loopback and for seconds.
+// Package doors floods each port of the real program, one after the other, on loopback and for
+// seconds.
 package doors
 
 import (
@@ -100,7 +101,8 @@ func (y *yard) memory() (now, peak int) {
 	return of("VmRSS"), of("VmHWM")
 }
 
-// answers says that a GET is answered 200, in the end: a connection of its own, too, may be closed to make room for another.
+// answers says that a GET is answered 200, in the end: a connection of its own, too, may be closed
+// to make room for another.
 func (y *yard) answers(url string) {
 	y.Helper()
 	client := &http.Client{Timeout: lab.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -118,8 +120,8 @@ func (y *yard) answers(url string) {
 	require.Equal(y, http.StatusOK, code, url)
 }
 
-// connections runs one client many times at once until the flood ends. Each has its own connection; what happens to it is
-// the server's business.
+// connections runs one client many times at once until the flood ends. Each has its own connection;
+// what happens to it is the server's business.
 func (y *yard) connections(ctx context.Context, use func(ctx context.Context, client int) error) (done int) {
 	counts := make([]int, y.clients)
 	var g errgroup.Group
@@ -185,7 +187,8 @@ func half(ctx context.Context, address string) error {
 	return ctx.Err()
 }
 
-// fullOfLabels is the body that decodes to the most: alerts with as many labels of one letter as one may have.
+// fullOfLabels is the body that decodes to the most: alerts with as many labels of one letter as
+// one may have.
 func fullOfLabels() []byte {
 	var labels strings.Builder
 	for i := range 60 {
@@ -199,7 +202,8 @@ func fullOfLabels() []byte {
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","name":"node-1","operation":"UPDATE","userInfo":{"username":"cfo@example.com"},
 "oldObject":{"metadata":{"name":"node-1"}},"object":{"metadata":{"name":"node-1","annotations":{"drydock.dev/break-glass":"forged %d"}},"spec":{"unschedulable":true}}}}`
 
-// TestAFloodOfAPortTakesLittleMemory: nor does it end the leader, or keep the other ports from answering.
+// TestAFloodOfAPortTakesLittleMemory: nor does it end the leader, or keep the other ports from
+// answering.
 func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 	y := newYard(t)
 	holder, _ := y.lease()

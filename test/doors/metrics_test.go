@@ -26,7 +26,8 @@ import (
 // floods is how many scrape at once in the flood.
 const floods = 16
 
-// servingFiles writes the certificate of a test server, which is for 127.0.0.1, and returns a client that trusts it.
+// servingFiles writes the certificate of a test server, which is for 127.0.0.1, and returns a
+// client that trusts it.
 func servingFiles(t *testing.T) (certFile, keyFile string, client *http.Client) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.NotFoundHandler())
@@ -45,7 +46,8 @@ func servingFiles(t *testing.T) (certFile, keyFile string, client *http.Client) 
 	return certFile, keyFile, client
 }
 
-// scrape returns the answer's status and text, which has the figures only where it is 200. An empty token is not sent.
+// scrape returns the answer's status and text, which has the figures only where it is 200. An empty
+// token is not sent.
 func scrape(t *testing.T, client *http.Client, url, token string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -70,7 +72,8 @@ func scrape(t *testing.T, client *http.Client, url, token string) (int, string, 
 	return res.StatusCode, string(text), nil
 }
 
-// scraped waits for this status, over lost connections and over a Drydock that cannot ask the API server for a while; any other is wrong.
+// scraped waits for this status, over lost connections and over a Drydock that cannot ask the API
+// server for a while; any other is wrong.
 func scraped(t *testing.T, client *http.Client, url, token string, want int, why string) {
 	t.Helper()
 	code, text, err := scrape(t, client, url, token)
@@ -80,8 +83,8 @@ func scraped(t *testing.T, client *http.Client, url, token string, want int, why
 	}
 }
 
-// TestOnlyUsersOfTheAPIServerReadTheMetrics where the chart's value is set, with the rights that the chart gives to Drydock
-// and to Prometheus. The control: without it anybody does.
+// TestOnlyUsersOfTheAPIServerReadTheMetrics where the chart's value is set, with the rights that
+// the chart gives to Drydock and to Prometheus. The control: without it anybody does.
 func TestOnlyUsersOfTheAPIServerReadTheMetrics(t *testing.T) {
 	l := lab.Shared(t)
 	values := map[string]any{"config": map[string]any{"mode": "enforce"}, "admission": map[string]any{"policy": map[string]any{"enabled": false}}}

@@ -187,7 +187,8 @@ func TestADrainNeedsEachOfItsRightsAndSaysWhichItLacks(t *testing.T) {
 	})
 }
 
-// A pod that the kubelet of a well node does not end is waited for, whatever it is, but not in silence.
+// A pod that the kubelet of a well node does not end is waited for, whatever it is, but not in
+// silence.
 func TestAPodThatDoesNotEndOnAWellNodeIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.run("stays", withFinalizer)

@@ -1,5 +1,5 @@
-// Package drain drains nodes of the lab: a real API server with its Eviction API, the real disruption controller, and
-// pods of KWOK.
+// Package drain drains nodes of the lab: a real API server with its Eviction API, the real
+// disruption controller, and pods of KWOK.
 package drain
 
 import (
@@ -49,7 +49,8 @@ func rights() []rbacv1.PolicyRule {
 	}
 }
 
-// place is a test's own node and namespace, and a Drainer for them behind a proxy that sees what it asks.
+// place is a test's own node and namespace, and a Drainer for them behind a proxy that sees what it
+// asks.
 type place struct {
 	t        *testing.T
 	lab      *lab.Lab
@@ -146,7 +147,8 @@ func (p *place) see(r *http.Request) lab.Verdict {
 	return lab.Pass
 }
 
-// onEviction has before see each eviction before the API server does, and after each that it has carried out.
+// onEviction has before see each eviction before the API server does, and after each that it has
+// carried out.
 func (p *place) onEviction(before, after func(pod string) lab.Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -288,8 +290,8 @@ func (p *place) unfinalize(name string) {
 	}
 }
 
-// replicas makes a ReplicaSet whose first pods are on the node; those that replace them stay Pending, for there is no
-// scheduler.
+// replicas makes a ReplicaSet whose first pods are on the node; those that replace them stay
+// Pending, for there is no scheduler.
 func (p *place) replicas(app string, n int, change ...func(*corev1.Pod)) {
 	p.t.Helper()
 	pod, selector := template(app, change...), &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
@@ -301,7 +303,8 @@ func (p *place) replicas(app string, n int, change ...func(*corev1.Pod)) {
 	p.bind(app, n, p.node)
 }
 
-// bind puts n pods of the app that have no node yet on one, and waits until all its pods there are running.
+// bind puts n pods of the app that have no node yet on one, and waits until all its pods there are
+// running.
 func (p *place) bind(app string, n int, node string) {
 	p.t.Helper()
 	bound := 0
@@ -323,7 +326,8 @@ func (p *place) bind(app string, n int, node string) {
 	})
 }
 
-// budget makes a PodDisruptionBudget, and waits until the disruption controller has counted that many healthy pods.
+// budget makes a PodDisruptionBudget, and waits until the disruption controller has counted that
+// many healthy pods.
 func (p *place) budget(name, app string, needs, healthy int) {
 	p.t.Helper()
 	b := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: policyv1.PodDisruptionBudgetSpec{

@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// A workload that is pinned to its node and tolerates every taint comes back there after each eviction.
+// A workload that is pinned to its node and tolerates every taint comes back there after each
+// eviction.
 func TestAPodThatComesBackToTheCordonedNodeIsEvictedOnce(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("pinned", 2, func(pod *corev1.Pod) {

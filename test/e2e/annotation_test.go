@@ -23,8 +23,8 @@ import (
 
 const rebootOfDeckhouse = "update.node.deckhouse.io/reboot"
 
-// onDeckhouse makes a Node, and plays the script on it by its contract: it removes the annotation, and reboots. rebooted has the requests
-// that it took.
+// onDeckhouse makes a Node, and plays the script on it by its contract: it removes the annotation,
+// and reboots. rebooted has the requests that it took.
 func (y *yard) onDeckhouse(node string) (rebooted func() []string) {
 	y.t.Helper()
 	ctx := context.WithoutCancel(y.t.Context())
@@ -60,7 +60,8 @@ func (y *yard) onDeckhouse(node string) (rebooted func() []string) {
 	return func() []string { mu.Lock(); defer mu.Unlock(); return append([]string{}, done...) }
 }
 
-// byDeckhouse is a configuration whose reboots of such nodes are Deckhouse's, beside Civo for all others.
+// byDeckhouse is a configuration whose reboots of such nodes are Deckhouse's, beside Civo for all
+// others.
 func byDeckhouse() lab.DrydockOptions {
 	o := byMetal3()
 	o.Config["providers"] = map[string]any{"annotation": map[string]any{"preset": "deckhouse"}}
@@ -75,8 +76,8 @@ func (y *yard) nothingAsked(node string) {
 	}, lab.Patience, 100*time.Millisecond, "no request of Drydock's is left on the Node")
 }
 
-// The whole chain on the Node itself, where Drydock also writes its record: alert, witness, intent, the annotation, a new boot ID, and
-// nothing left behind.
+// The whole chain on the Node itself, where Drydock also writes its record: alert, witness, intent,
+// the annotation, a new boot ID, and nothing left behind.
 func TestAnAnnotationOnTheNodeRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	rebooted := y.onDeckhouse("anno-0")
@@ -95,7 +96,8 @@ func TestAnAnnotationOnTheNodeRebootsTheMachine(t *testing.T) {
 	y.nothingAsked("anno-0")
 }
 
-// Whatever becomes of the request on the Node, the machine is rebooted once, and nothing is left behind.
+// Whatever becomes of the request on the Node, the machine is rebooted once, and nothing is left
+// behind.
 func TestAFaultLeavesOneAnnotationOnTheNode(t *testing.T) {
 	aFaultLeavesOneRequest(t, func(y *yard, name string) requested {
 		node := "anno-" + name

@@ -44,8 +44,9 @@ func wholePlan(over map[string]any) map[string]any {
 	return p
 }
 
-// app runs one replica of an app on the node, behind a budget that forbids its eviction. free deletes the budget; what is
-// evicted then ends at once, as with a kubelet that still works though it says that it is not Ready.
+// app runs one replica of an app on the node, behind a budget that forbids its eviction. free
+// deletes the budget; what is evicted then ends at once, as with a kubelet that still works though
+// it says that it is not Ready.
 func (y *yard) app(name, node string) (free func()) {
 	y.t.Helper()
 	client, labels := y.lab.Client(), map[string]string{"app": name}
@@ -112,8 +113,9 @@ func (y *yard) podsOn(node string) int {
 	return len(pods.Items)
 }
 
-// S3-7, S3-15: a reboot that does not help, a drain that a budget holds back, then is released, a machine replaced, and
-// the cure proven on another one. Drydock dies when the provider has begun to replace it, which changes nothing.
+// S3-7, S3-15: a reboot that does not help, a drain that a budget holds back, then is released, a
+// machine replaced, and the cure proven on another one. Drydock dies when the provider has begun to
+// replace it, which changes nothing.
 func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -152,7 +154,8 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	y.noSecret()
 }
 
-// S3-15: a GPU node is rebooted as often as often as the policy allows, and then left to a person; it is never replaced.
+// S3-15: a GPU node is rebooted as often as often as the policy allows, and then left to a person;
+// it is never replaced.
 func TestAGPUNodeEndsExhausted(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -216,7 +219,8 @@ func TestAPauseInMidDrainStopsIt(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-34").Outcome)
 }
 
-// Bad input at the provider: a sentence that says what is wrong, and a hold; no attempt is spent on it.
+// Bad input at the provider: a sentence that says what is wrong, and a hold; no attempt is spent on
+// it.
 func TestAnUnknownClusterIsAHold(t *testing.T) {
 	y := newYard(t)
 	wrong := *y.civo
@@ -231,7 +235,8 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	require.Nil(t, remediations.ReadJournal(y.node("node-35")).Record, "nothing was begun")
 }
 
-// Civo refuses the reboot of this one machine: nothing was done, an Event says so, and the plan continues with the next attempt.
+// Civo refuses the reboot of this one machine: nothing was done, an Event says so, and the plan
+// continues with the next attempt.
 func TestARefusedRebootIsNotDoneAndThePlanContinues(t *testing.T) {
 	y := newYard(t)
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.Failed())
@@ -251,8 +256,8 @@ func TestARefusedRebootIsNotDoneAndThePlanContinues(t *testing.T) {
 	y.measures(d, `drydock_steps_total{outcome="accepted",step="reboot"} 1`)
 }
 
-// Civo reboots the machine and cuts the connection before it answers: the reboot may have been done, so it is not asked for again, and the
-// new boot ID is its proof.
+// Civo reboots the machine and cuts the connection before it answers: the reboot may have been
+// done, so it is not asked for again, and the new boot ID is its proof.
 func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	y := newYard(t)
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.After(civosim.Cut()))

@@ -1,6 +1,6 @@
-// Package e2e runs the real program in the lab: a fault on a Node, Prometheus's alert, Alertmanager's post, and what
-// becomes of the machine at the (simulated) provider. Tests assert the state of the world: the Node, the ledger, the
-// provider's own record.
+// Package e2e runs the real program in the lab: a fault on a Node, Prometheus's alert,
+// Alertmanager's post, and what becomes of the machine at the (simulated) provider. Tests assert
+// the state of the world: the Node, the ledger, the provider's own record.
 package e2e
 
 import (
@@ -32,8 +32,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// patience is how long a step's proof may take where it is to come: on a busy machine, too, nothing but a fault uses it up. A step that
-// is to be given up has a wait of its own.
+// patience is how long a step's proof may take where it is to come: on a busy machine, too, nothing
+// but a fault uses it up. A step that is to be given up has a wait of its own.
 const patience = "10m"
 
 // The fleet is large enough for shares of it to mean something; node-i is in zone i modulo zones.
@@ -54,7 +54,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// yard is what one test has: the shared lab, a provider of its own, and Drydock as it configures it.
+// yard is what one test has: the shared lab, a provider of its own, and Drydock as it configures
+// it.
 type yard struct {
 	t     *testing.T
 	lab   *lab.Lab
@@ -94,8 +95,9 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// settle takes away what earlier tests left: alerts that still fire, records, the ledger with its breakers, and histories: of
-// those the ledger is created again, and a machine is repaired three times a day at most.
+// settle takes away what earlier tests left: alerts that still fire, records, the ledger with its
+// breakers, and histories: of those the ledger is created again, and a machine is repaired three
+// times a day at most.
 func (y *yard) settle(nodes []corev1.Node) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -150,8 +152,8 @@ func alertsAt(ctx context.Context, url string) string {
 	return strings.TrimSpace(string(alerts))
 }
 
-// policy is the shipped one with short times; further keys are laid over it. A fault does not count as a relapse of one that an earlier
-// test made on the same node.
+// policy is the shipped one with short times; further keys are laid over it. A fault does not count
+// as a relapse of one that an earlier test made on the same node.
 func policy(over map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "node-not-ready", "match": []any{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
@@ -294,8 +296,9 @@ func (y *yard) reboots(node string) int {
 	return count
 }
 
-// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text. It watches: the API server keeps no
-// Events in memory, so each list reads all that there are.
+// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the
+// text. It watches: the API server keeps no Events in memory, so each list reads all that there
+// are.
 func (y *yard) told(node, reason, text string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)

@@ -37,7 +37,8 @@ var templates = map[string]map[string]any{
 	"Metal3Remediation":      {"strategy": map[string]any{"type": "Reboot", "retryLimit": int64(1), "timeout": "300s"}},
 }
 
-// byRemediator is the step that asks the remediator of that kind, whose template is in that namespace.
+// byRemediator is the step that asks the remediator of that kind, whose template is in that
+// namespace.
 func byRemediator(kind, namespace, wait string) map[string]any {
 	return map[string]any{"step": "external", "wait": wait, "attempts": 1, "template": map[string]any{
 		"apiVersion": lab.Remediations[kind].String(), "kind": kind + "Template", "namespace": namespace, "name": "own",
@@ -80,7 +81,8 @@ func (y *yard) remediator(o lab.RemediatorOptions, nodes ...string) (*lab.Remedi
 	return r, objects
 }
 
-// remediating is a configuration whose plan has the first step by node, and then the provider's reset.
+// remediating is a configuration whose plan has the first step by node, and then the provider's
+// reset.
 func remediating(first map[string]map[string]any) lab.DrydockOptions {
 	var policies []any
 	for node, step := range first {
@@ -101,8 +103,9 @@ func (y *yard) noneLeft(objects dynamic.ResourceInterface, nodes ...string) {
 	}
 }
 
-// The whole chain: alert, witness, intent, the remediation object, a machine that comes back with a new boot ID, and the object's end.
-// A remediator that does nothing learns that it timed out, and the plan continues.
+// The whole chain: alert, witness, intent, the remediation object, a machine that comes back with a
+// new boot ID, and the object's end. A remediator that does nothing learns that it timed out, and
+// the plan continues.
 func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	r, objects := y.remediator(lab.RemediatorOptions{Idle: []string{"node-68"}}, "node-67", "node-68")
@@ -124,8 +127,9 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
-// FenceAgentsRemediation is asked by the same contract: its own kind and spec, the Node's name, its conditions. Its taint on the Node
-// does not count as a stranger's mark while Drydock waits for it, and goes with the object.
+// FenceAgentsRemediation is asked by the same contract: its own kind and spec, the Node's name, its
+// conditions. Its taint on the Node does not count as a stranger's mark while Drydock waits for it,
+// and goes with the object.
 func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	const node = "node-45"
 	y := newYard(t)
@@ -156,8 +160,9 @@ func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	}
 }
 
-// A Metal3Remediation has the name of the Node's Machine and belongs to it: by that alone its controller finds the host. It has a phase
-// and no conditions, and does not read that it timed out: one that does nothing is deleted nevertheless, and the plan continues.
+// A Metal3Remediation has the name of the Node's Machine and belongs to it: by that alone its
+// controller finds the host. It has a phase and no conditions, and does not read that it timed out:
+// one that does nothing is deleted nevertheless, and the plan continues.
 func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	for _, node := range []string{"metal-r", "metal-idle"} {
@@ -186,9 +191,10 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 }
 
-// A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not over, and the plan continues: the next
-// step's new boot ID proves the cure. A machine that gets well without a boot has recovered by itself, whoever says that he did it. The
-// control: the same word about a machine that has booted.
+// A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not
+// over, and the plan continues: the next step's new boot ID proves the cure. A machine that gets
+// well without a boot has recovered by itself, whoever says that he did it. The control: the same
+// word about a machine that has booted.
 func TestSucceededDoesNotProveARepair(t *testing.T) {
 	const claimed, well, booted = "node-46", "node-48", "node-47"
 	y := newYard(t)
@@ -222,8 +228,8 @@ func TestSucceededDoesNotProveARepair(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
-// attempts are the attempts of these intents, whose ids are repair-step-attempt, with a fourth part where the attempt had been given back
-// and is made again.
+// attempts are the attempts of these intents, whose ids are repair-step-attempt, with a fourth part
+// where the attempt had been given back and is made again.
 func attempts(intents []string) (out []string) {
 	for _, id := range intents {
 		out = append(out, strings.Join(strings.Split(id, "-")[:3], "-"))
@@ -240,7 +246,8 @@ func (y *yard) attempt(node string) string {
 	return r.Intent.ID
 }
 
-// Whatever becomes of the request that makes the object, one object reboots the machine, and it is deleted.
+// Whatever becomes of the request that makes the object, one object reboots the machine, and it is
+// deleted.
 func TestAFaultLeavesOneObject(t *testing.T) {
 	aFaultLeavesOneRequest(t, func(y *yard, _ string) requested {
 		const node = "node-69"

@@ -17,17 +17,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// fault is what becomes of the first request of a repair that goes to another system through the API server.
+// fault is what becomes of the first request of a repair that goes to another system through the
+// API server.
 type fault struct {
-	// before is what the request meets on its way to the API server, after what its answer meets when the request is carried out.
+	// before is what the request meets on its way to the API server, after what its answer meets
+	// when the request is carried out.
 	before, after lab.Verdict
 	// kills: Drydock dies then, and is started again.
 	kills bool
-	// attempts is how many the repair takes: a second one if it is unknown whether the first request changed something.
+	// attempts is how many the repair takes: a second one if it is unknown whether the first
+	// request changed something.
 	attempts int
 	// again: the first attempt is given back, since the request was refused, and it is made again.
 	again bool
-	// told is what people learn of the first attempt, by the Event of that reason; empty: Drydock died before it could know.
+	// told is what people learn of the first attempt, by the Event of that reason; empty: Drydock
+	// died before it could know.
 	reason, told string
 }
 
@@ -47,11 +51,13 @@ type requested struct {
 	asks func(r *http.Request, body []byte) bool
 	// rebooted is what the other system has rebooted, by its own record.
 	rebooted func() []string
-	// ended asserts what the other system has rebooted and kept when a repair of so many attempts has ended.
+	// ended asserts what the other system has rebooted and kept when a repair of so many attempts
+	// has ended.
 	ended func(e remediations.Entry, attempts int)
 }
 
-// aFaultLeavesOneRequest: whatever becomes of the first request, the machine is rebooted once, and the new boot ID proves it.
+// aFaultLeavesOneRequest: whatever becomes of the first request, the machine is rebooted once, and
+// the new boot ID proves it.
 func aFaultLeavesOneRequest(t *testing.T, begin func(y *yard, name string) requested) {
 	t.Helper()
 	for name, f := range soak.OneOf(t, faults) {

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Alertmanager asks for no credentials: any client of its API makes any alert, as old as they like. What is true of
-// the node itself decides, and where Alertmanager routes the alert.
+// Alertmanager asks for no credentials: any client of its API makes any alert, as old as they like.
+// What is true of the node itself decides, and where Alertmanager routes the alert.
 func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	y := newYard(t)
 	const healthy, elsewhere = "node-42", "node-43"
@@ -32,7 +32,8 @@ func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	require.Zero(t, y.reboots(healthy))
 	y.told(healthy, "RepairHeld", "NotWitnessed: ")
 
-	// The controls: the same alerts, and both nodes really are not Ready. One alert is not routed to Drydock.
+	// The controls: the same alerts, and both nodes really are not Ready. One alert is not routed
+	// to Drydock.
 	y.fail(elsewhere)
 	y.fail(healthy)
 	y.record(healthy, "the reboot verified", verifying)
@@ -47,7 +48,8 @@ func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	y.recovers(elsewhere, 1)
 }
 
-// posted puts an alert about the node into an Alertmanager, as old as any policy's for could ask, and gives what ends it.
+// posted puts an alert about the node into an Alertmanager, as old as any policy's for could ask,
+// and gives what ends it.
 func (y *yard) posted(node string) (end func()) {
 	y.t.Helper()
 	add := func(until time.Time) {
@@ -69,10 +71,12 @@ type page struct {
 	text atomic.Pointer[string]
 }
 
-// The two are scraped under different jobs: a tenant's own, and the one that the shipped rules trust.
+// The two are scraped under different jobs: a tenant's own, and the one that the shipped rules
+// trust.
 var tenant, trusted = &page{}, &page{}
 
-// scraped starts the pages and gives the jobs that scrape them, with honor_labels left as it is by default.
+// scraped starts the pages and gives the jobs that scrape them, with honor_labels left as it is by
+// default.
 func scraped() []map[string]any {
 	var jobs []map[string]any
 	for name, p := range map[string]http.Handler{"tenant": tenant, "kube-state-metrics": trusted, "drydock": controller} {
@@ -98,8 +102,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// forged are words about a node's kube-proxy and about its place in the mesh, as kube-state-metrics and Drydock's agents
-// would say them of one that is ill.
+// forged are words about a node's kube-proxy and about its place in the mesh, as kube-state-metrics
+// and Drydock's agents would say them of one that is ill.
 func forged(node string) string {
 	text := fmt.Sprintf(`kube_pod_info{namespace="kube-system",pod="kube-proxy-forged",node=%q,created_by_kind="DaemonSet",created_by_name="kube-proxy"} 1
 kube_pod_status_ready{namespace="kube-system",pod="kube-proxy-forged",condition="true"} 0
@@ -129,8 +133,8 @@ const sentinel = `groups:
     for: 5s
 `
 
-// A tenant exports whatever it likes, and Prometheus scrapes it. The shipped rules take words of the jobs that they trust
-// alone; and where those lie, the node itself is asked.
+// A tenant exports whatever it likes, and Prometheus scrapes it. The shipped rules take words of
+// the jobs that they trust alone; and where those lie, the node itself is asked.
 func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
 	y := newYard(t)
 	const node = "node-44"

@@ -14,10 +14,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// An alert ends for a while though the fault stays: its rule begins to count its "for" again. In each of these ways the
-// step's own proof comes, too, and the node is Ready. The fault is what must be gone.
+// An alert ends for a while though the fault stays: its rule begins to count its "for" again. In
+// each of these ways the step's own proof comes, too, and the node is Ready. The fault is what must
+// be gone.
 func TestAFaultThatStaysIsNeverACure(t *testing.T) {
-	// Each way has nodes of its own: three repairs on one machine are as many as limits.repairsPerNode lets begin.
+	// Each way has nodes of its own: three repairs on one machine are as many as
+	// limits.repairsPerNode lets begin.
 	for name, way := range map[string]struct {
 		node, control string
 		away          time.Duration // of the machine
@@ -59,8 +61,8 @@ func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 	}
 }
 
-// diskFull is a rule as a user writes it: without keep_firing_for, and blind while its series is missing. Its for is longer
-// than the policy's proofFor.
+// diskFull is a rule as a user writes it: without keep_firing_for, and blind while its series is
+// missing. Its for is longer than the policy's proofFor.
 const diskFull = `groups:
 - name: disk-full
   rules:

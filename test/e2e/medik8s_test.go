@@ -19,8 +19,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// A node whose Lease another person holds is not repaired, and the hold names who. When that Lease is gone the same node is rebooted, once:
-// Drydock has the Lease before the reset leaves, and gives it back when the repair has ended.
+// A node whose Lease another person holds is not repaired, and the hold names who. When that Lease
+// is gone the same node is rebooted, once: Drydock has the Lease before the reset leaves, and gives
+// it back when the repair has ended.
 func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
 	const node, name = "node-72", "node-node-72"
 	y := newYard(t)

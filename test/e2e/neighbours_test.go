@@ -22,8 +22,9 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// TestEachMarkOfOthersHoldsTheRepair: on a real API server every mark of the shipped list holds the repair of a node that is ill and
-// names its owner, and so do a mark of the configuration and a person's cordon. With the mark gone the same node is rebooted, once.
+// TestEachMarkOfOthersHoldsTheRepair: on a real API server every mark of the shipped list holds the
+// repair of a node that is ill and names its owner, and so do a mark of the configuration and a
+// person's cordon. With the mark gone the same node is rebooted, once.
 func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	y := newYard(t)
 	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Values: []string{"frozen"}, By: "the platform team", Means: "nobody is to touch the node"}

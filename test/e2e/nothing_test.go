@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Each of these shows that nothing happens, and then takes the cause away in the same lab, and it happens.
+// Each of these shows that nothing happens, and then takes the cause away in the same lab, and it
+// happens.
 
 func TestAForgedPostIsOnlyALook(t *testing.T) {
 	y := newYard(t)

@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestObservedRepairsAreInTheHistory: two ill nodes, one place. The second is judged when the first one's wait has ended, and gets well
-// by itself. Then the policy enforces: what was observed holds neither repair, whatever its cooldown.
+// TestObservedRepairsAreInTheHistory: two ill nodes, one place. The second is judged when the first
+// one's wait has ended, and gets well by itself. Then the policy enforces: what was observed holds
+// neither repair, whatever its cooldown.
 func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	y := newYard(t)
 	as := func(mode, wait string) map[string]any {

@@ -44,7 +44,8 @@ func (y *yard) cancelled(node, id string) {
 	y.consumed(node, remediations.CancelKey)
 }
 
-// A request on a node that is well: it is repaired once, through every guard but the alert's, and proven like any other.
+// A request on a node that is well: it is repaired once, through every guard but the alert's, and
+// proven like any other.
 func TestARequestIsCarriedOut(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
@@ -72,7 +73,8 @@ func TestARequestIsCarriedOut(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(cases))
 }
 
-// A request that is unreadable is answered and does nothing; so is one that comes while a repair is under way.
+// A request that is unreadable is answered and does nothing; so is one that comes while a repair is
+// under way.
 func TestARequestThatCannotBe(t *testing.T) {
 	y := newYard(t)
 	const nonsense, busy = "node-14", "node-15"
@@ -213,8 +215,8 @@ func (y *yard) times(node, reason string) (n int) {
 	return n
 }
 
-// Cancelled before its first step, between two, and while one is verified: it ends there, its slot is free, and the same
-// alert starts nothing while it fires on, until a person asks for it.
+// Cancelled before its first step, between two, and while one is verified: it ends there, its slot
+// is free, and the same alert starts nothing while it fires on, until a person asks for it.
 func TestCancel(t *testing.T) {
 	y := newYard(t)
 	const pending, between, verified, control = "node-23", "node-24", "node-25", "node-26"
@@ -262,7 +264,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A person wanted to stop something, and it is unreadable what: the node is paused, and an Event says so.
+// A person wanted to stop something, and it is unreadable what: the node is paused, and an Event
+// says so.
 func TestAnUnreadableCancel(t *testing.T) {
 	y := newYard(t)
 	const node, idle = "node-27", "node-28"
@@ -285,7 +288,8 @@ func TestAnUnreadableCancel(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 2).ID)
 }
 
-// TestBreakGlassHolds: nothing new starts on the node. The ledger keeps the time, also across a restart.
+// TestBreakGlassHolds: nothing new starts on the node. The ledger keeps the time, also across a
+// restart.
 func TestBreakGlassHolds(t *testing.T) {
 	y := newYard(t)
 	const node = "node-29"
@@ -319,12 +323,13 @@ func TestBreakGlassHolds(t *testing.T) {
 	y.ledger("it is whole", func(l *ledger.Ledger) bool { return len(l.Status.BreakGlass) == 0 })
 }
 
-// Killed and started again while every kind of hold stands: the records stay as they are and nothing is done. Then each
-// is taken away, and the same repair continues.
+// Killed and started again while every kind of hold stands: the records stay as they are and
+// nothing is done. Then each is taken away, and the same repair continues.
 func TestKilledInEveryKindOfHold(t *testing.T) {
 	y := newYard(t)
 	const control, approved, inhibited = "node-40", "node-35", "node-31"
-	// What is inhibited is known to one replica alone, which may learn of the alert later than the other.
+	// What is inhibited is known to one replica alone, which may learn of the alert later than the
+	// other.
 	asked := policy(map[string]any{
 		"name": "asks-first", "approval": true,
 		"nodeSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": corev1.LabelHostname, "operator": "In", "values": []string{approved, inhibited}}}},

@@ -20,7 +20,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// figures is the metrics page of the Drydock that runs now, for the lab's Prometheus, which is configured before any starts.
+// figures is the metrics page of the Drydock that runs now, for the lab's Prometheus, which is
+// configured before any starts.
 type figures struct{ url atomic.Pointer[string] }
 
 var controller = &figures{}
@@ -93,8 +94,9 @@ func (p *person) all() map[string]bool {
 	return names
 }
 
-// TestPeopleArePagedOnlyWhenDrydockGivesUp, by the routes of deploy/alertmanager.yaml, with the route for handled alerts: a repair that
-// cures pages nobody, and one that gives up pages once at each of the two Alertmanagers. The chat hears of both nodes.
+// TestPeopleArePagedOnlyWhenDrydockGivesUp, by the routes of deploy/alertmanager.yaml, with the
+// route for handled alerts: a repair that cures pages nobody, and one that gives up pages once at
+// each of the two Alertmanagers. The chat hears of both nodes.
 func TestPeopleArePagedOnlyWhenDrydockGivesUp(t *testing.T) {
 	y := newYard(t)
 	const cured, lost = "node-60", "node-61"

@@ -63,7 +63,8 @@ func (y *yard) silence(replica int, by, comment string, matchers ...string) sile
 	return s
 }
 
-// silenceBoth makes one on each of the Alertmanagers, which know nothing of each other, and gives what ends both.
+// silenceBoth makes one on each of the Alertmanagers, which know nothing of each other, and gives
+// what ends both.
 func (y *yard) silenceBoth(comment string, matchers ...string) (expire func()) {
 	y.t.Helper()
 	a, b := y.silence(0, author, comment, matchers...), y.silence(1, author, comment, matchers...)
@@ -112,8 +113,8 @@ func (y *yard) standing(replica int, id string) (s standing) {
 	return s
 }
 
-// alertmanagers waits until each of the two has the node's alert as wanted: its state, empty where it has none, and who
-// mutes it in the group that goes to Drydock.
+// alertmanagers waits until each of the two has the node's alert as wanted: its state, empty where
+// it has none, and who mutes it in the group that goes to Drydock.
 func (y *yard) alertmanagers(node, what string, wanted func(state string, mutedBy []string) bool) {
 	y.t.Helper()
 	type status struct {
@@ -154,8 +155,8 @@ func (y *yard) configure(d *lab.Drydock, over map[string]any) {
 	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: y.token, Config: over}))
 }
 
-// learnt is what Drydock has from posts, by its own count. An alert that its Node has already says nothing: the other one of two
-// Alertmanagers may post it once more at any time.
+// learnt is what Drydock has from posts, by its own count. An alert that its Node has already says
+// nothing: the other one of two Alertmanagers may post it once more at any time.
 func (y *yard) learnt(d *lab.Drydock) string {
 	y.t.Helper()
 	var lines []string
@@ -167,11 +168,12 @@ func (y *yard) learnt(d *lab.Drydock) string {
 	return strings.Join(lines, "")
 }
 
-// asking is a policy that waits for a person's word: what Alertmanager says is asked before that, so a test sees Drydock
-// take it in.
+// asking is a policy that waits for a person's word: what Alertmanager says is asked before that,
+// so a test sees Drydock take it in.
 func asking() map[string]any { return policy(map[string]any{"approval": true}) }
 
-// waiting makes a fault that Alertmanager has posted and that waits for approval, and gives what approves it.
+// waiting makes a fault that Alertmanager has posted and that waits for approval, and gives what
+// approves it.
 func (y *yard) waiting(node string) (approve func()) {
 	y.t.Helper()
 	y.fail(node)
@@ -212,7 +214,8 @@ func (y *yard) stubborn(nodes ...string) {
 	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: helpedAgain(nodes...)})
 }
 
-// away makes the machines stay away when they are rebooted, until the test lets them come back: with them the alert stays, and the repair.
+// away makes the machines stay away when they are rebooted, until the test lets them come back:
+// with them the alert stays, and the repair.
 func (y *yard) away(cures func(civosim.Instance, civosim.Op) bool) (comeBack func()) {
 	y.t.Helper()
 	let := make(chan struct{})
@@ -243,7 +246,8 @@ func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 	}
 }
 
-// soon is how long a reboot that does not help is waited for, while a person does something about it.
+// soon is how long a reboot that does not help is waited for, while a person does something about
+// it.
 const soon = "60s"
 
 // twice is a plan whose first reboot is given up after so long.
@@ -350,8 +354,8 @@ func (r *relay) await(what string, alertmanagers int, wanted func(post) bool) {
 	}, lab.Patience, 100*time.Millisecond, what)
 }
 
-// fromBoth waits until both Alertmanagers have posted the node's alert. One that is silenced before its post still has news when
-// the silence ends.
+// fromBoth waits until both Alertmanagers have posted the node's alert. One that is silenced before
+// its post still has news when the silence ends.
 func (r *relay) fromBoth(node string) {
 	r.t.Helper()
 	r.await("a post about "+node+" from each Alertmanager", 2, func(p post) bool { return p.of(node) == "firing" })
@@ -364,8 +368,8 @@ func inhibits(node string) map[string]any {
 	}}}
 }
 
-// inhibit makes the second Alertmanager know of a rack without power, and gives what ends that. Were it the first one as well, no
-// Alertmanager would post.
+// inhibit makes the second Alertmanager know of a rack without power, and gives what ends that.
+// Were it the first one as well, no Alertmanager would post.
 func (y *yard) inhibit() (end func()) {
 	y.t.Helper()
 	power := func(until time.Time) {

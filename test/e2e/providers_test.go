@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// strangers builds Drydock with one provider more, as a person would add it: a line in the list of sections, and one in the list of
-// providers. Nothing else of the program is another.
+// strangers builds Drydock with one provider more, as a person would add it: a line in the list of
+// sections, and one in the list of providers. Nothing else of the program is another.
 func strangers(t *testing.T) string {
 	t.Helper()
 	root, err := programs.ModuleRoot()
@@ -101,8 +101,9 @@ func newBoards(y *yard, nodes map[string]string) *boards {
 	return b
 }
 
-// Nodes of two providers are ill at once, and one of a third that no provider serves. Each is rebooted by its own provider, which is never
-// asked about the other's; the limits count both; and no provider reboots the third.
+// Nodes of two providers are ill at once, and one of a third that no provider serves. Each is
+// rebooted by its own provider, which is never asked about the other's; the limits count both; and
+// no provider reboots the third.
 func TestTwoProvidersServeOneInstallation(t *testing.T) {
 	y := newYard(t)
 	for name, id := range map[string]string{"bmc-0": "bmc://rack-0", "aws-0": "aws:///eu-1a/i-0"} {

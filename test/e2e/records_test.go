@@ -36,7 +36,8 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y.told("node-30", "RepairCancelled", bytes)
 }
 
-// A ledger that is unreadable holds everything; one that a person deletes is created again from the Nodes.
+// A ledger that is unreadable holds everything; one that a person deletes is created again from the
+// Nodes.
 func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})

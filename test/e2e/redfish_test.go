@@ -64,8 +64,8 @@ func kinds(b *lab.BMC) (out []string) {
 	return out
 }
 
-// The whole chain: alert, witness, intent, the reset at the BMC, a machine that is away so long that its node is lost, a new boot ID,
-// the proof.
+// The whole chain: alert, witness, intent, the reset at the BMC, a machine that is away so long
+// that its node is lost, a new boot ID, the proof.
 func TestABMCRebootsItsMachine(t *testing.T) {
 	y := newYard(t)
 	back := make(chan struct{})
@@ -92,9 +92,9 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
 }
 
-// Four machines at once, each reset as often as it must be, and no more: one whose BMC refuses the first request, one whose BMC
-// resets it and whose answer is lost, one whose operating system hangs and does nothing that it is asked for, and one whose operating
-// system still does.
+// Four machines at once, each reset as often as it must be, and no more: one whose BMC refuses the
+// first request, one whose BMC resets it and whose answer is lost, one whose operating system hangs
+// and does nothing that it is asked for, and one whose operating system still does.
 func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	y := newYard(t)
 	asked := 0
@@ -139,7 +139,8 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	y.told("node-61", "RepairVerifying", "nothing was done")
 }
 
-// Drydock dies when the reset has left: before the BMC does it, or afterwards and before its answer. The machine is reset once.
+// Drydock dies when the reset has left: before the BMC does it, or afterwards and before its
+// answer. The machine is reset once.
 func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 	for name, done := range map[string]bool{"before it is done": false, "before its answer": true} {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +182,8 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 	}
 }
 
-// A machine that is off is left alone, because a person may have switched it off on purpose. Switched on, it is reset.
+// A machine that is off is left alone, because a person may have switched it off on purpose.
+// Switched on, it is reset.
 func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	y := newYard(t)
 	b := y.bmc("node-66", lab.BMCOptions{})
@@ -201,8 +203,9 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	require.Equal(t, []string{"ForceRestart"}, kinds(b))
 }
 
-// The witness is the machine's power: a node that is not Ready is left alone while its BMC says that the machine is on, and repaired when
-// the BMC says that it is off. No reset is asked of the BMC: the step is another system's, which switches the machine on.
+// The witness is the machine's power: a node that is not Ready is left alone while its BMC says
+// that the machine is on, and repaired when the BMC says that it is off. No reset is asked of the
+// BMC: the step is another system's, which switches the machine on.
 func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	y := newYard(t)
 	b := y.bmc("node-74", lab.BMCOptions{})

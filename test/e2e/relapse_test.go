@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A fault that comes back soon was not cured: the plan continues where it was, and ends with a person. Where no time is given for
-// a fault to be the same one, each is met from the plan's beginning.
+// A fault that comes back soon was not cured: the plan continues where it was, and ends with a
+// person. Where no time is given for a fault to be the same one, each is met from the plan's
+// beginning.
 func TestAFaultThatComesBackContinuesThePlan(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-56", "node-57"
@@ -39,7 +40,8 @@ func TestAFaultThatComesBackContinuesThePlan(t *testing.T) {
 	}
 }
 
-// failsAndRecovers makes the node fail, and gives its repair, which is to end well, as the one of so many.
+// failsAndRecovers makes the node fail, and gives its repair, which is to end well, as the one of
+// so many.
 func (y *yard) failsAndRecovers(node string, repairs int) remediations.Entry {
 	y.t.Helper()
 	y.fail(node)

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// The whole chain: a kubelet falls silent, kube-controller-manager finds out, Prometheus raises the alert, Alertmanager
-// brings it, Drydock reboots the machine once and proves the cure.
+// The whole chain: a kubelet falls silent, kube-controller-manager finds out, Prometheus raises the
+// alert, Alertmanager brings it, Drydock reboots the machine once and proves the cure.
 func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -43,8 +43,8 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	y.noSecret()
 }
 
-// Drydock dies when the provider has done the work and before its answer: the machine was rebooted once, and that is
-// found out afterwards.
+// Drydock dies when the provider has done the work and before its answer: the machine was rebooted
+// once, and that is found out afterwards.
 func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -61,8 +61,9 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-1"))
 }
 
-// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is. What others are told of
-// the repair came with the intent, and goes with the end; what a person told them before stays.
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the
+// next one is. What others are told of the repair came with the intent, and goes with the end; what
+// a person told them before stays.
 func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
@@ -94,8 +95,8 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	require.Equal(t, []string{persons.Key}, announced(y.node("node-2")))
 }
 
-// The plan runs out on a machine that reboots and does not get well: the node is cordoned and left, until a person
-// says that it is repaired.
+// The plan runs out on a machine that reboots and does not get well: the node is cordoned and left,
+// until a person says that it is repaired.
 func TestExhaustedIsCordonedUntilReset(t *testing.T) {
 	y := newYard(t)
 	y.machines(lab.CivoOptions{Cures: func(civosim.Instance, civosim.Op) bool { return false }})

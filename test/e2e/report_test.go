@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// reported holds what `kubectl drydock report -o json` says of the node against its one repair that ended.
+// reported holds what `kubectl drydock report -o json` says of the node against its one repair that
+// ended.
 func (y *yard) reported(node string, e remediations.Entry) {
 	y.t.Helper()
 	plugin, err := y.lab.PluginProgram(y.t.Context())

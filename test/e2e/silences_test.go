@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// A silence made beforehand on one of two Alertmanagers that know nothing of each other: the other one posts the alert,
-// and nothing is done. Who, why and until when stand where people look.
+// A silence made beforehand on one of two Alertmanagers that know nothing of each other: the other
+// one posts the alert, and nothing is done. Who, why and until when stand where people look.
 func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 	y := newYard(t)
 	back := make(chan struct{}, 1) // each machine that is rebooted waits for its turn, and the repair with it
@@ -23,7 +23,8 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 		return true
 	}})
 	t.Cleanup(func() { close(back) })
-	// One replica may learn of an alert later than the other, so the repair also waits for approval: nothing is done before both know it.
+	// One replica may learn of an alert later than the other, so the repair also waits for
+	// approval: nothing is done before both know it.
 	d := y.run(lab.DrydockOptions{Config: several(config(asking()))})
 	const node = "node-50"
 
@@ -53,7 +54,8 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 	y.measures(d, `drydock_holds{policy="node-not-ready",reason="Silenced"} 0`)
 }
 
-// A silence made while the first reboot is verified: that is recorded as it went, and the second one waits.
+// A silence made while the first reboot is verified: that is recorded as it went, and the second
+// one waits.
 func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	y := newYard(t)
 	const node = "node-51"
@@ -84,7 +86,8 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	require.Equal(t, r.ID, e.ID)
 }
 
-// A silence made while a reboot is verified that helped: nothing is torn, the cure is proven and recorded under it.
+// A silence made while a reboot is verified that helped: nothing is torn, the cure is proven and
+// recorded under it.
 func TestASilenceTearsNothing(t *testing.T) {
 	y := newYard(t)
 	const node = "node-52"
@@ -97,7 +100,8 @@ func TestASilenceTearsNothing(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// The sequences that make Alertmanager, as measured, send nothing or the wrong thing. Drydock reads what is so.
+// The sequences that make Alertmanager, as measured, send nothing or the wrong thing. Drydock reads
+// what is so.
 
 func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	y := newYard(t)
@@ -145,7 +149,8 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// Two nodes in one group, one silenced and firing, one resolved: the post says "resolved" of the whole.
+// Two nodes in one group, one silenced and firing, one resolved: the post says "resolved" of the
+// whole.
 func TestAGroupThatSaysResolved(t *testing.T) {
 	y := newYard(t)
 	const quiet, other = "node-55", "node-56"
@@ -211,13 +216,15 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y.held(node, remediations.ReasonAlertUnconfirmed)
 	require.Zero(t, y.reboots(node))
 
-	// The control: one that stays, and that need not be so old. No post will come for an hour, and the repair needs no post.
+	// The control: one that stays, and that need not be so old. No post will come for an hour, and
+	// the repair needs no post.
 	y.fail(control)
 	y.recovers(control, 1)
 	require.Equal(t, before, y.learnt(d))
 }
 
-// A person removes a pause right after making a silence: what Alertmanager said before that does not justify an action.
+// A person removes a pause right after making a silence: what Alertmanager said before that does
+// not justify an action.
 func TestASilenceMadeBeforeAPauseEnded(t *testing.T) {
 	y := newYard(t)
 	const node = "node-4"
@@ -252,7 +259,8 @@ func TestAnInhibitionHolds(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// A time interval that mutes the groups which go to Drydock holds; one that mutes another owner's does not.
+// A time interval that mutes the groups which go to Drydock holds; one that mutes another owner's
+// does not.
 func TestAMuteTimeHolds(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-0", "node-1"
@@ -284,8 +292,8 @@ func TestAMuteTimeHolds(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// Drydock's own silence keeps the pager quiet and never Drydock: it is known by its id on the record. Another owner's
-// that only looks like it holds.
+// Drydock's own silence keeps the pager quiet and never Drydock: it is known by its id on the
+// record. Another owner's that only looks like it holds.
 func TestDrydocksOwnSilence(t *testing.T) {
 	y := newYard(t)
 	const node, forged = "node-2", "node-3"

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Prometheus dies while a reboot is verified, as it would if it ran on that very node. Its alerts resolve by
-// themselves after a while; that proves nothing. When it is back, the cure is proven.
+// Prometheus dies while a reboot is verified, as it would if it ran on that very node. Its alerts
+// resolve by themselves after a while; that proves nothing. When it is back, the cure is proven.
 func TestADeadPrometheusProvesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": patience}}}))})
@@ -45,8 +45,8 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-20"))
 }
 
-// Both Alertmanagers go away with the reboot, as they would if they ran on that node: the reboot is verified when one is
-// back.
+// Both Alertmanagers go away with the reboot, as they would if they ran on that node: the reboot is
+// verified when one is back.
 func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -67,7 +67,8 @@ func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-21"))
 }
 
-// Drydock reboots the node that it runs on, and dies with it: the next leader finds the story on the Node.
+// Drydock reboots the node that it runs on, and dies with it: the next leader finds the story on
+// the Node.
 func TestDrydockRebootsItsOwnNode(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})

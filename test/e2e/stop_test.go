@@ -14,15 +14,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drydock must stop while a call is under way: it waits for the answer, puts it on record, and ends well. The
-// next one proves the cure.
+// Drydock must stop while a call is under way: it waits for the answer, puts it on record, and ends
+// well. The next one proves the cure.
 func TestStoppedDuringTheCall(t *testing.T) {
 	y := newYard(t)
 	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
-	// Drydock waits for five seconds. Where a busy machine took longer than that, nothing was promised, and another node shows it.
+	// Drydock waits for five seconds. Where a busy machine took longer than that, nothing was
+	// promised, and another node shows it.
 	const promised, most = 5 * time.Second, 5
 	var node string
 	for i, took := 0, promised; took >= promised; i++ {

@@ -24,16 +24,16 @@ const stormLimit = 3
 // stormCooldown is how long the breaker stays open below its share.
 const stormCooldown = 3 * time.Second
 
-// The policy's for is longer than kube-controller-manager needs to see them all, so that the breaker knows the whole
-// storm before the first node is old enough to be repaired.
+// The policy's for is longer than kube-controller-manager needs to see them all, so that the
+// breaker knows the whole storm before the first node is old enough to be repaired.
 func stormy() map[string]any {
 	c := config(policy(map[string]any{"for": "20s"}))
 	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": stormCooldown.String()}
 	return c
 }
 
-// Half of all nodes are lost at once: nothing is done. Then most come back: one is tried, and after it the others, never
-// more at once than the limit, until all are cured.
+// Half of all nodes are lost at once: nothing is done. Then most come back: one is tried, and after
+// it the others, never more at once than the limit, until all are cured.
 func TestHalfOfTheFleetIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -65,8 +65,8 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	require.Positive(t, most(), "the watch saw them at all")
 }
 
-// A twentieth of all nodes is lost: below the breaker's share. They are cured, several at a time and never more than the
-// limit.
+// A twentieth of all nodes is lost: below the breaker's share. They are cured, several at a time
+// and never more than the limit.
 func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -85,8 +85,8 @@ func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	require.Greater(t, most(), 1, "the limit is what bounds them, not the loop")
 }
 
-// Half of a zone is lost, an eighth of the fleet: the zone is left alone, and a node of another zone is repaired. Were more nodes lost than
-// limits.unhealthy, nothing would be repaired.
+// Half of a zone is lost, an eighth of the fleet: the zone is left alone, and a node of another
+// zone is repaired. Were more nodes lost than limits.unhealthy, nothing would be repaired.
 func TestHalfOfAZoneIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -125,7 +125,8 @@ func TestTheWholeFleetIsDown(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-40").Outcome)
 }
 
-// lastingDiskFull is diskFull as one slow scrape does not end it: that would look like the end of the storm.
+// lastingDiskFull is diskFull as one slow scrape does not end it: that would look like the end of
+// the storm.
 const lastingDiskFull = `groups:
 - name: disk-full
   rules:
@@ -136,10 +137,11 @@ const lastingDiskFull = `groups:
     labels: {remediation: disk-full}
 `
 
-// The Alertmanagers die in the storm. What was counted stays: no alert is known, and that does not show health.
+// The Alertmanagers die in the storm. What was counted stays: no alert is known, and that does not
+// show health.
 func TestTheAlertmanagersDieInAStorm(t *testing.T) {
-	// An Alertmanager that is started again may learn of its alerts seconds after the Watchdog: until then it is calm. That must not last
-	// as long as the cooldown.
+	// An Alertmanager that is started again may learn of its alerts seconds after the Watchdog:
+	// until then it is calm. That must not last as long as the cooldown.
 	const cooldown, longer = 15 * time.Second, 20 * time.Second
 	y := newYard(t)
 	require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(lastingDiskFull)))
@@ -169,8 +171,8 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	y.ledgerStays("the breaker is open", longer, open)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
-	// They die once more, and all but four nodes get well by themselves unseen. The Alertmanagers come back with
-	// four alerts of twenty. That calm begins when it is seen.
+	// They die once more, and all but four nodes get well by themselves unseen. The Alertmanagers
+	// come back with four alerts of twenty. That calm begins when it is seen.
 	left := full[:4]
 	for i := range 2 {
 		y.lab.StopAlertmanager(i)
@@ -294,7 +296,8 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	y.t.Fatalf("waiting for the ledger: %s; it has %s", what, last)
 }
 
-// watchFleet counts, at every change of any node, how many are under repair; it gives the most there ever were.
+// watchFleet counts, at every change of any node, how many are under repair; it gives the most
+// there ever were.
 func (y *yard) watchFleet() (most func() int) {
 	y.t.Helper()
 	w, err := y.lab.Client().CoreV1().Nodes().Watch(y.t.Context(), metav1.ListOptions{LabelSelector: remediations.PhaseLabel})

@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alert is one as Alertmanager posts it, with just the labels that the shipped rule gives, so that it is the same
-// alert as Prometheus's own.
+// alert is one as Alertmanager posts it, with just the labels that the shipped rule gives, so that
+// it is the same alert as Prometheus's own.
 func alert(status, node string) map[string]any {
 	return map[string]any{
 		"status": status, "startsAt": time.Now().Add(-time.Minute).UTC(), "endsAt": time.Time{}, "fingerprint": "0000000000000000",
@@ -70,7 +70,8 @@ func (y *yard) metrics(d *lab.Drydock) string {
 	return string(text)
 }
 
-// measures waits for the line among the program's figures, which follow at the end of the pass that wrote the Node.
+// measures waits for the line among the program's figures, which follow at the end of the pass that
+// wrote the Node.
 func (y *yard) measures(d *lab.Drydock, line string) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return strings.Contains(y.metrics(d), line) }, lab.Patience, 50*time.Millisecond, line)
@@ -102,7 +103,8 @@ func (y *yard) startAlertmanagers() {
 	}
 }
 
-// killOn kills Drydock when the API server has written that phase on the node, before the answer gets back.
+// killOn kills Drydock when the API server has written that phase on the node, before the answer
+// gets back.
 func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
 	return func(res *http.Response) lab.Verdict {
 		if res.Request.Method != http.MethodPatch || res.Request.URL.Query().Has("dryRun") || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestWhyFollowsASilence: why names who silenced the node, then says that it is under repair, and then that nothing is to be done.
+// TestWhyFollowsASilence: why names who silenced the node, then says that it is under repair, and
+// then that nothing is to be done.
 func TestWhyFollowsASilence(t *testing.T) {
 	y := newYard(t)
 	const node = "node-71"

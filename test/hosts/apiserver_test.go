@@ -22,8 +22,9 @@ import (
 // control are the hosts of the API servers, in the configuration's order.
 var control = []string{"cp-1", "cp-2", "cp-3"}
 
-// breakAll breaks the kubelets, and with them the API servers, of these hosts, and waits until none answers anywhere: without
-// two members there is no etcd. Drydock is stopped meanwhile, or it would begin to repair them before all are seen to be gone.
+// breakAll breaks the kubelets, and with them the API servers, of these hosts, and waits until none
+// answers anywhere: without two members there is no etcd. Drydock is stopped meanwhile, or it would
+// begin to repair them before all are seen to be gone.
 func (y *yard) breakAll(fault func(*hosts.Host, context.Context) error, names ...string) {
 	y.t.Helper()
 	for _, d := range y.running {
@@ -48,8 +49,8 @@ func (y *yard) answers() {
 	})
 }
 
-// claimed ends Drydock and compares what its journal claims of a rescue with what the hosts' own journals show. It returns
-// the hosts that were restarted, in their order.
+// claimed ends Drydock and compares what its journal claims of a rescue with what the hosts' own
+// journals show. It returns the hosts that were restarted, in their order.
 func (y *yard) claimed(d *lab.Drydock, id string) []string {
 	y.t.Helper()
 	d.Kill() // the state directory is its alone
@@ -79,7 +80,8 @@ func (y *yard) claimed(d *lab.Drydock, id string) []string {
 	return restarted
 }
 
-// One API server of three does not count as a fault of the control plane: its node is lost, and repaired as a node.
+// One API server of three does not count as a fault of the control plane: its node is lost, and
+// repaired as a node.
 func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(wait), apiPolicy()))
@@ -93,8 +95,9 @@ func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	require.Empty(t, y.entries("cp-2", string(remediations.KindAPIServer)))
 }
 
-// Two of three, and none answers: the third has no etcd. Restarting the first that fails gives two back, which ends the
-// rescue; the other is repaired as a node. The third answers as soon as the first has its etcd back, which has its own API server later.
+// Two of three, and none answers: the third has no etcd. Restarting the first that fails gives two
+// back, which ends the rescue; the other is repaired as a node. The third answers as soon as the
+// first has its etcd back, which has its own API server later.
 func TestTwoAPIServersThatAreGoneAreRescued(t *testing.T) {
 	y := newYard(t)
 	d := y.run(y.config(nodePolicy(wait), apiPolicyProven(90*time.Second)))
@@ -131,7 +134,8 @@ func TestAllAPIServersAreRescuedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A host without SSH, and one that does not prove to be the host, are passed over; the others suffice.
+// A host without SSH, and one that does not prove to be the host, are passed over; the others
+// suffice.
 func TestAHostThatCannotBeRestartedIsPassedOver(t *testing.T) {
 	ways := map[string]func(*hosts.Host, context.Context) error{
 		"dead": (*hosts.Host).SSHDead, "hanging": (*hosts.Host).SSHHangs, "another key": (*hosts.Host).WrongHostKey,
@@ -153,7 +157,8 @@ func TestAHostThatCannotBeRestartedIsPassedOver(t *testing.T) {
 	}
 }
 
-// Drydock is killed while it rescues, and started again while there is still no API server: nothing is restarted twice.
+// Drydock is killed while it rescues, and started again while there is still no API server: nothing
+// is restarted twice.
 func TestKilledInTheMiddleOfARescue(t *testing.T) {
 	y := newYard(t)
 	d := y.run(y.config(nodePolicy(wait), apiPolicy()))
@@ -169,7 +174,8 @@ func TestKilledInTheMiddleOfARescue(t *testing.T) {
 	require.Equal(t, []string{"cp-1", "cp-2"}, y.claimed(d, e.ID))
 }
 
-// Two replicas, each with a state directory of its own, see the same fault: no host is restarted twice.
+// Two replicas, each with a state directory of its own, see the same fault: no host is restarted
+// twice.
 func TestTwoReplicasRestartNoHostTwice(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(wait), apiPolicy()))

@@ -78,8 +78,8 @@ func bootAll(ctx context.Context) (err error) {
 	return err
 }
 
-// startBlackbox starts the exporter that asks the API servers from outside, and returns the job of Prometheus that asks
-// it. It ends with this process.
+// startBlackbox starts the exporter that asks the API servers from outside, and returns the job of
+// Prometheus that asks it. It ends with this process.
 func startBlackbox(ctx context.Context, h *hosts.Hosts) (map[string]any, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "blackbox_exporter")
 	if err != nil {

@@ -58,7 +58,8 @@ func TestARestartIsOneAndStandsInTheHostsJournal(t *testing.T) {
 	require.NotEqual(t, before.InvocationID, after.InvocationID)
 	require.Equal(t, "n1-1-1", after.Restarting)
 
-	// Another caller is refused while it is there, by systemd itself: another replica, a second attempt.
+	// Another caller is refused while it is there, by systemd itself: another replica, a second
+	// attempt.
 	other := &caller{c.yard, must(t, hosts.Options{
 		User: lab.User, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Hold: hold, Timeout: time.Minute,
 	})}
@@ -121,8 +122,8 @@ func TestAHangingKubeletIsRestartedAndItsLastWordsAreRead(t *testing.T) {
 	require.Equal(t, []string{lab.ByDrydock("n1-1-1")}, c.restarts("cp-3"))
 }
 
-// An own unit that the configuration allows is restarted, one that it does not is not even asked about, and one that the
-// host does not have is reported as missing.
+// An own unit that the configuration allows is restarted, one that it does not is not even asked
+// about, and one that the host does not have is reported as missing.
 func TestOnlyUnitsOfTheListAreRestarted(t *testing.T) {
 	c := newCaller(t, time.Second)
 	outcome, err := c.restart("worker-1", lab.OtherUnit, "n1-1-1")

@@ -16,8 +16,9 @@ import (
 	client "drydock.dev/drydock/remediations/providers/hosts"
 )
 
-// rebooting is Drydock's configuration with hosts that serve the step reboot for the nodes of these names, and Civo for all others.
-// The plan has nothing else; wait is for how long the proof of one attempt is waited for.
+// rebooting is Drydock's configuration with hosts that serve the step reboot for the nodes of these
+// names, and Civo for all others. The plan has nothing else; wait is for how long the proof of one
+// attempt is waited for.
 func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any {
 	c := y.config(map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
@@ -30,7 +31,8 @@ func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any
 	return c
 }
 
-// reboots returns a function that counts the boots of the host from now on: how many there were, and the attempts of Drydock's among them.
+// reboots returns a function that counts the boots of the host from now on: how many there were,
+// and the attempts of Drydock's among them.
 func (y *yard) reboots(name string) func() (boots int, attempts []string) {
 	y.t.Helper()
 	look := func() (int, []string) {
@@ -52,8 +54,9 @@ func (y *yard) reboots(name string) func() (boots int, attempts []string) {
 	}
 }
 
-// The whole chain in a cluster of two kinds of machines: one kubelet ends on a host that SSH reboots, one on a machine of Civo's. Each
-// node is rebooted once, by its own provider, and its new boot ID proves the cure.
+// The whole chain in a cluster of two kinds of machines: one kubelet ends on a host that SSH
+// reboots, one on a machine of Civo's. Each node is rebooted once, by its own provider, and its new
+// boot ID proves the cure.
 func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
 	y := newYard(t)
 	own, civo, other := y.reboots("worker-1"), y.reboots("worker-2"), y.reboots("cp-1")
@@ -79,7 +82,8 @@ func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
 	require.Zero(t, boots)
 }
 
-// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the
+// next one is.
 func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
@@ -108,7 +112,8 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%s-1-%d", e.ID, len(e.Steps)-1)}, attempts)
 }
 
-// The host reboots and never says so, and Drydock dies besides: the reboot is one, and the new boot ID is its proof.
+// The host reboots and never says so, and Drydock dies besides: the reboot is one, and the new boot
+// ID is its proof.
 func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	for name, killed := range map[string]bool{"lost": false, "lost, and Drydock killed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +145,11 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	}
 }
 
-// The host is in another boot when the command arrives than when the intent was written, so it is not rebooted. A boot takes longer than
-// an intent is good for, so the host loses the boot ID that its machine has mounted, and shows the kernel's. With the first one back a
-// later call reboots: it is the same attempt, or a later one where the machine was too busy to answer in the intent's time.
+// The host is in another boot when the command arrives than when the intent was written, so it is
+// not rebooted. A boot takes longer than an intent is good for, so the host loses the boot ID that
+// its machine has mounted, and shows the kernel's. With the first one back a later call reboots: it
+// is the same attempt, or a later one where the machine was too busy to answer in the intent's
+// time.
 func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
@@ -163,7 +170,8 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 		}
 		return lab.Pass
 	})
-	// The time of an attempt that is refused passes: the first has little, the others what a reboot may take on a busy machine.
+	// The time of an attempt that is refused passes: the first has little, the others what a reboot
+	// may take on a busy machine.
 	c := y.rebooting(4, "4m", "worker-1")
 	p := c["policies"].([]any)[0].(map[string]any)
 	p["plan"] = append([]any{map[string]any{"step": "reboot", "wait": soon.String(), "attempts": 1}}, p["plan"].([]any)...)

@@ -45,7 +45,8 @@ func (y *yard) ready(name string, want corev1.ConditionStatus) {
 	})
 }
 
-// version is the cluster's resource version now. That of an object may be older than what a restarted API server remembers.
+// version is the cluster's resource version now. That of an object may be older than what a
+// restarted API server remembers.
 func (y *yard) version() string {
 	y.t.Helper()
 	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.t.Context(), metav1.ListOptions{Limit: 1})
@@ -53,7 +54,8 @@ func (y *yard) version() string {
 	return nodes.ResourceVersion
 }
 
-// lost waits until the node has been lost since the cluster's version before, also if it is well again.
+// lost waits until the node has been lost since the cluster's version before, also if it is well
+// again.
 func (y *yard) lost(name, before string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -118,7 +120,8 @@ func (y *yard) attempted(name string) {
 	require.NoError(y.t, y.hosts.Host(name).AwaitAttempt(ctx, hosts.KubeletUnit, y.before[name]), "a restart reaches %s", name)
 }
 
-// rescued waits for the end of the first rescue of the API servers to be in the history of that node.
+// rescued waits for the end of the first rescue of the API servers to be in the history of that
+// node.
 func (y *yard) rescued(name string) remediations.Entry {
 	y.t.Helper()
 	y.await("a rescue of the API servers is in the history of node "+name, func() bool { return len(y.entries(name, string(remediations.KindAPIServer))) > 0 })
@@ -126,7 +129,8 @@ func (y *yard) rescued(name string) remediations.Entry {
 	return e[len(e)-1]
 }
 
-// restarts are who restarted the host's kubelet in this test, by its own journal, without systemd's own.
+// restarts are who restarted the host's kubelet in this test, by its own journal, without systemd's
+// own.
 func (y *yard) restarts(name string) []string {
 	y.t.Helper()
 	all, err := y.hosts.Host(name).Restarts(y.t.Context(), hosts.KubeletUnit)
@@ -140,13 +144,15 @@ func (y *yard) restarts(name string) []string {
 	return out
 }
 
-// withheldBefore ends the name of an attempt that was given back once and then made, as happens where the API server is slow to answer.
+// withheldBefore ends the name of an attempt that was given back once and then made, as happens
+// where the API server is slow to answer.
 var withheldBefore = regexp.MustCompile(`(-\d+-\d+)-[0-9a-z]{8,}$`)
 
 // numbered is the attempt's name up to its numbers.
 func numbered(attempt string) string { return withheldBefore.ReplaceAllString(attempt, "$1") }
 
-// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the text.
+// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the
+// text.
 func (y *yard) told(node, text string) {
 	y.t.Helper()
 	y.await(fmt.Sprintf("an Event about %s says %q", node, text), func() bool {
@@ -163,7 +169,8 @@ func (y *yard) told(node, text string) {
 	})
 }
 
-// killOn kills Drydock when the API server has written a repair of the node in that phase, before Drydock gets the answer.
+// killOn kills Drydock when the API server has written a repair of the node in that phase, before
+// Drydock gets the answer.
 func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
 	return func(res *http.Response) lab.Verdict {
 		if !writes(res, node, phase) {

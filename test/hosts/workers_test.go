@@ -22,8 +22,8 @@ func attempts(id string, names ...string) []string {
 	return out
 }
 
-// The whole chain: a kubelet ends or hangs, kube-controller-manager finds its node lost, Prometheus raises the alert,
-// Drydock restarts the unit over SSH, and the node's own lease proves the cure.
+// The whole chain: a kubelet ends or hangs, kube-controller-manager finds its node lost, Prometheus
+// raises the alert, Drydock restarts the unit over SSH, and the node's own lease proves the cure.
 func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stopped": (*hosts.Host).Stop, "hanging": (*hosts.Host).Hang} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,8 @@ func TestAHostWithAnotherKeyIsRefusedAndReported(t *testing.T) {
 	y.told("worker-2", "SHA256:")
 }
 
-// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the next one is.
+// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the
+// next one is.
 func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
@@ -117,8 +118,8 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	require.Equal(t, attempts(e.ID, "1-1"), y.restarts("worker-1"))
 }
 
-// Drydock dies when the host has done the restart and before that is on record: it was restarted once, and that is found
-// out afterwards.
+// Drydock dies when the host has done the restart and before that is on record: it was restarted
+// once, and that is found out afterwards.
 func TestKilledAfterTheRestart(t *testing.T) {
 	y := newYard(t)
 	d := y.run(y.config(nodePolicy(2 * time.Minute))) // which passes whole, because the call's answer is unknown

@@ -1,7 +1,8 @@
-// Package hosts runs the real programs on real hosts: machines with systemd and sshd, an etcd cluster and the lab's API
-// servers on three of them, kubelets that renew leases; Prometheus, Alertmanager and Drydock outside of them, as they are
-// where the API server's own failure is to be seen. Tests assert the state of the world: the node, what the hosts' own
-// journals say of restarts, the record.
+// Package hosts runs the real programs on real hosts: machines with systemd and sshd, an etcd
+// cluster and the lab's API servers on three of them, kubelets that renew leases; Prometheus,
+// Alertmanager and Drydock outside of them, as they are where the API server's own failure is to be
+// seen. Tests assert the state of the world: the node, what the hosts' own journals say of
+// restarts, the record.
 package hosts
 
 import (
@@ -25,7 +26,8 @@ import (
 // tick is how often it is looked at.
 const tick = 200 * time.Millisecond
 
-// grace is how long a kubelet may be silent before its node is lost. A busy machine must not be that busy.
+// grace is how long a kubelet may be silent before its node is lost. A busy machine must not be
+// that busy.
 const grace = 10 * time.Second
 
 // yard is what one test has: hosts without a fault, and Drydock as it configures it.
@@ -58,8 +60,8 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// settle ends the holds of earlier tests on the hosts, waits until all is well, and takes away what Drydock has left on the
-// nodes and in the ledger.
+// settle ends the holds of earlier tests on the hosts, waits until all is well, and takes away what
+// Drydock has left on the nodes and in the ledger.
 func (y *yard) settle() {
 	y.t.Helper()
 	for _, h := range y.hosts.All() {
@@ -95,10 +97,12 @@ func (y *yard) settle() {
 	})
 }
 
-// hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has no key for.
+// hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has
+// no key for.
 const hold = time.Minute
 
-// wait is how long a plan waits for the proof of what succeeds: only a fault uses it up. soon is how long for what does not.
+// wait is how long a plan waits for the proof of what succeeds: only a fault uses it up. soon is
+// how long for what does not.
 const (
 	wait = lab.Patience
 	soon = 20 * time.Second
@@ -119,13 +123,15 @@ func (y *yard) config(policies ...any) map[string]any {
 			"user": hosts.User, "keyFile": y.hosts.KeyFile(), "knownHostsFile": y.hosts.KnownHostsFile(),
 			"units": []string{hosts.OtherUnit},
 		}},
-		// While no API server answers no node can say that it is well, so the breaker may open: for a moment, and not for ten minutes.
+		// While no API server answers no node can say that it is well, so the breaker may open: for
+		// a moment, and not for ten minutes.
 		"limits":   map[string]any{"startupGrace": "0s", "unhealthy": "60%", "stormCooldown": "10s", "repairsPerNode": 10},
 		"policies": policies,
 	}
 }
 
-// nodePolicy is the shipped node-not-ready with short times, and with these steps after two attempts at the kubelet.
+// nodePolicy is the shipped node-not-ready with short times, and with these steps after two
+// attempts at the kubelet.
 func nodePolicy(wait time.Duration, further ...any) map[string]any {
 	return map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
@@ -134,9 +140,10 @@ func nodePolicy(wait time.Duration, further ...any) map[string]any {
 	}
 }
 
-// apiPolicy is the shipped apiserver-down with short times. Its proof takes longer than an API server needs to start: where one that
-// ran all along answers first, the one that was restarted is to answer as well before the rescue is judged. One of three gives no
-// majority, so each rescue takes its whole wait once; the second restart has it for what a busy machine needs to start.
+// apiPolicy is the shipped apiserver-down with short times. Its proof takes longer than an API
+// server needs to start: where one that ran all along answers first, the one that was restarted is
+// to answer as well before the rescue is judged. One of three gives no majority, so each rescue
+// takes its whole wait once; the second restart has it for what a busy machine needs to start.
 func apiPolicy() map[string]any { return apiPolicyProven(15 * time.Second) }
 
 func apiPolicyProven(proof time.Duration) map[string]any {
@@ -147,7 +154,8 @@ func apiPolicyProven(proof time.Duration) map[string]any {
 	}
 }
 
-// reboot is the step after those on the host: the provider's, which takes the machine's power away for a moment.
+// reboot is the step after those on the host: the provider's, which takes the machine's power away
+// for a moment.
 var reboot = map[string]any{"step": "reboot", "wait": wait.String()}
 
 // run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.

@@ -20,7 +20,8 @@ import (
 // one is the value that installs the mesh's agent.
 var one = m{"agent": m{"enabled": true}}
 
-// TestOneValueInstallsTheAgent, on every node, without any privilege; and has Drydock look at the mesh.
+// TestOneValueInstallsTheAgent, on every node, without any privilege; and has Drydock look at the
+// mesh.
 func TestOneValueInstallsTheAgent(t *testing.T) {
 	for name, text := range render(t, "drydock", nil) {
 		require.NotContains(t, text, "drydock-agent", "%s: nobody asked for it", name)
@@ -60,7 +61,8 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 	require.NotContains(t, string(text), "kilo")
 }
 
-// TestTheAgentsPodsAreNotReplicas: its pods take no alerts, are in no budget of Drydock's, and are not spread with them.
+// TestTheAgentsPodsAreNotReplicas: its pods take no alerts, are in no budget of Drydock's, and are
+// not spread with them.
 func TestTheAgentsPodsAreNotReplicas(t *testing.T) {
 	all := objects(t, render(t, "drydock", one))
 	var ds appsv1.DaemonSet

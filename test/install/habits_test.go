@@ -201,8 +201,9 @@ func TestOneAlertCanBeChanged(t *testing.T) {
 	require.Contains(t, after["NodeNotReady"].Annotations["runbook_url"], "/NodeNotReady.md")
 }
 
-// TestThresholdsCanBeChanged: in the expression nothing else changes. promtool takes the result, and what made each alert of the mesh and of
-// Sei fire does not meet a threshold that is far higher. With the shipped threshold it does.
+// TestThresholdsCanBeChanged: in the expression nothing else changes. promtool takes the result,
+// and what made each alert of the mesh and of Sei fire does not meet a threshold that is far
+// higher. With the shipped threshold it does.
 func TestThresholdsCanBeChanged(t *testing.T) {
 	before, _ := shipped(t, operator)
 	changes := map[string]struct {

@@ -188,8 +188,8 @@ func TestTheRealHelmReadsEveryVariant(t *testing.T) {
 	}
 }
 
-// TestHelmTestRunsTheSelfTest: a pod that the API server takes, with Drydock's own account and a command that the program has, and
-// that no Service sends alerts to.
+// TestHelmTestRunsTheSelfTest: a pod that the API server takes, with Drydock's own account and a
+// command that the program has, and that no Service sends alerts to.
 func TestHelmTestRunsTheSelfTest(t *testing.T) {
 	l := cluster(t)
 	text := helm(t, l, "template", "--show-only", "templates/tests/selftest.yaml", "-f", ci(t, "names"))

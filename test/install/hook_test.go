@@ -26,8 +26,9 @@ func hook(t *testing.T, args ...string) []*unstructured.Unstructured {
 	return objects(t, map[string]string{"check.yaml": text})
 }
 
-// TestHelmChecksTheConfigurationFirst: a Job runs `drydock check` on the configuration of the pods, without any right, and within the
-// strictest Pod Security Standard. What the schema cannot see is a fault for it: an invalid regular expression, a step that does not exist.
+// TestHelmChecksTheConfigurationFirst: a Job runs `drydock check` on the configuration of the pods,
+// without any right, and within the strictest Pod Security Standard. What the schema cannot see is
+// a fault for it: an invalid regular expression, a step that does not exist.
 func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	l := cluster(t)
 	faulty := func(policies string) (*batchv1.Job, error) {
@@ -61,8 +62,8 @@ func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	require.ErrorContains(t, err, "policies[0].plan[0].step: no such remediation")
 }
 
-// TestEveryPodPullsWithTheSecretsOfAParentChart: Drydock's pods, the agents', that of `helm test` and that of the check before an upgrade.
-// The control: without those values none has any.
+// TestEveryPodPullsWithTheSecretsOfAParentChart: Drydock's pods, the agents', that of `helm test`
+// and that of the check before an upgrade. The control: without those values none has any.
 func TestEveryPodPullsWithTheSecretsOfAParentChart(t *testing.T) {
 	pods := func(args ...string) map[string][]corev1.LocalObjectReference {
 		text := helmAlone(t, append([]string{"template", "drydock", filepath.Join(root(t), "charts", "drydock"), "--set", "agent.enabled=true"}, args...)...)
@@ -97,8 +98,8 @@ func TestEveryPodPullsWithTheSecretsOfAParentChart(t *testing.T) {
 	require.Equal(t, want, pods())
 }
 
-// TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing is upgraded. The control: with one that succeeded all is. An install
-// waits for no Job.
+// TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing is upgraded. The control: with
+// one that succeeded all is. An install waits for no Job.
 func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
 	l := cluster(t)
 	for release, ends := range map[string]batchv1.JobConditionType{"refused": batchv1.JobFailed, "taken": batchv1.JobComplete} {

@@ -1,5 +1,6 @@
-// Package install holds that the chart installs as it is, with each set of values in its ci folder: against the real API
-// server, with the CRDs of the Prometheus operator and of cert-manager, and with the real Helm.
+// Package install holds that the chart installs as it is, with each set of values in its ci folder:
+// against the real API server, with the CRDs of the Prometheus operator and of cert-manager, and
+// with the real Helm.
 package install
 
 import (
@@ -148,7 +149,8 @@ func cluster(t *testing.T) *lab.Lab {
 	return l
 }
 
-// namespace makes one that takes only pods of the strictest standard, and warns of what would make others.
+// namespace makes one that takes only pods of the strictest standard, and warns of what would make
+// others.
 func namespace(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	_, err := l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -157,7 +159,8 @@ func namespace(t *testing.T, l *lab.Lab, name string) {
 	require.NoError(t, err)
 }
 
-// apply applies the release as `kubectl apply --server-side` does, and takes all of it away when the test ends.
+// apply applies the release as `kubectl apply --server-side` does, and takes all of it away when
+// the test ends.
 func apply(t *testing.T, l *lab.Lab, release string, manifests map[string]string) {
 	t.Helper()
 	t.Cleanup(func() { sweep(t, l, release) })

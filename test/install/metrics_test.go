@@ -37,8 +37,8 @@ func authentication(more m) m {
 	return m{"monitoring": m{"operator": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true, "authentication": values}}
 }
 
-// TestScrapesAreAuthenticatedIfAValueAsksForIt: over TLS, with the right to ask the API server, a scrape that shows its token, and
-// a role for the scraper. By default there is none of it.
+// TestScrapesAreAuthenticatedIfAValueAsksForIt: over TLS, with the right to ask the API server, a
+// scrape that shows its token, and a role for the scraper. By default there is none of it.
 func TestScrapesAreAuthenticatedIfAValueAsksForIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values                                   m

@@ -60,7 +60,8 @@ func shipped(t *testing.T, values m) (alerts map[string]alertRule, of map[string
 	return alerts, o.Metadata.Labels
 }
 
-// TestTheOperatorGetsEveryRule, as it is in rules/ but for the label namespace, and finds them by the label release.
+// TestTheOperatorGetsEveryRule, as it is in rules/ but for the label namespace, and finds them by
+// the label release.
 func TestTheOperatorGetsEveryRule(t *testing.T) {
 	alerts, of := shipped(t, operator)
 	require.Equal(t, "kps", of["release"])
@@ -97,7 +98,8 @@ func TestTheOperatorGetsEveryRule(t *testing.T) {
 	}
 }
 
-// TestTheChartsNetworkAlertKnowsTheConfiguredNetwork: distributions and teams choose the name of its DaemonSet.
+// TestTheChartsNetworkAlertKnowsTheConfiguredNetwork: distributions and teams choose the name of
+// its DaemonSet.
 func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 	for cni, end := range map[string]string{
 		"": `|weave-net"`, "net/my.net": `|weave-net|my\\.net"`, "kube-system/calico-node": `|weave-net"`, "kube-system/cilium": `|weave-net"`,
@@ -114,8 +116,9 @@ func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 	}
 }
 
-// TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that distinguishes clusters and of the
-// system's namespaces reach each expression, and the release's own name is always believed.
+// TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that
+// distinguishes clusters and of the system's namespaces reach each expression, and the release's
+// own name is always believed.
 func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
 	byDefault, _ := shipped(t, operator)
 	own, _ := shipped(t, m{
@@ -198,8 +201,8 @@ func (r route) takes(t *testing.T, alert map[string]string) bool {
 	return true
 }
 
-// TestTheOperatorsRouteReachesDrydock: every alert that names a policy, the self-test more often; and Drydock asks
-// Alertmanager by the name that the operator gives to the receiver.
+// TestTheOperatorsRouteReachesDrydock: every alert that names a policy, the self-test more often;
+// and Drydock asks Alertmanager by the name that the operator gives to the receiver.
 func TestTheOperatorsRouteReachesDrydock(t *testing.T) {
 	manifests := render(t, "drydock", operator)
 	var o alertmanagerConfig

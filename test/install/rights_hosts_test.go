@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRightsOfDaemonSets: in the namespaces that are configured, by name wherever RBAC has names, and written only by what
-// enforces. Nothing that grants rights is ever written.
+// TestRightsOfDaemonSets: in the namespaces that are configured, by name wherever RBAC has names,
+// and written only by what enforces. Nothing that grants rights is ever written.
 func TestRightsOfDaemonSets(t *testing.T) {
 	with := func(mode string) m {
 		return m{

@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestRightsFollowTheConfiguration: pods are evicted only by what can come to drain, and read only where evictions are
-// looked at.
+// TestRightsFollowTheConfiguration: pods are evicted only by what can come to drain, and read only
+// where evictions are looked at.
 func TestRightsFollowTheConfiguration(t *testing.T) {
 	civo := m{"civo": m{"clusterID": "c", "region": "r"}}
 	redfish := m{"redfish": m{"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}}
@@ -92,8 +92,8 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 	require.True(t, may(t, serving(m{"config": m{"webhook": m{"evictions": true}}}), "get", "", "pods"))
 }
 
-// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one counts, with the steps that the
-// providers carry out.
+// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one
+// counts, with the steps that the providers carry out.
 func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
 	redfish, karpenter := m{"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, m{}
 	for _, with := range []struct {
@@ -118,8 +118,8 @@ func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
 	require.False(t, may(t, m{"config": m{"providers": m{"karpenter": karpenter}, "policies": []any{own}}}, "create", "", "pods/eviction"), "a plan replaces the shipped one")
 }
 
-// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights: whichever provider carries out the step, like in the program. The control:
-// without the key that the step needs, that drain never runs.
+// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights: whichever provider carries out the step,
+// like in the program. The control: without the key that the step needs, that drain never runs.
 func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	providers := map[string]m{
 		"civo": {"clusterID": "c", "region": "r"}, "redfish": {"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, "annotation": {"preset": "metal3", "namespace": "metal"},
@@ -183,7 +183,8 @@ func allows(role rbacv1.ClusterRole, verb, group, resource string) bool {
 	return false
 }
 
-// TestWithoutTheWebhookDrydockServesNone: it would wait for its certificate for ever, and take no alert meanwhile.
+// TestWithoutTheWebhookDrydockServesNone: it would wait for its certificate for ever, and take no
+// alert meanwhile.
 func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
 	for _, tc := range []struct {
 		webhook m
@@ -197,8 +198,9 @@ func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
 	}
 }
 
-// TestRightsOfSidecars: a pod is read only where a provider of sidecars is configured, in its namespaces alone, and the
-// token that goes to pods is one of a ServiceAccount that can do nothing but mark ready.
+// TestRightsOfSidecars: a pod is read only where a provider of sidecars is configured, in its
+// namespaces alone, and the token that goes to pods is one of a ServiceAccount that can do nothing
+// but mark ready.
 func TestRightsOfSidecars(t *testing.T) {
 	with := func(sidecars ...any) m { return m{"config": m{"providers": m{"sidecars": sidecars}}} }
 	kinds := func(values m) (roles, bindings, accounts []string) {
@@ -253,8 +255,8 @@ func TestRightsOfSidecars(t *testing.T) {
 	}
 }
 
-// TestRightsOfClusterAPI: Machines are read in the Cluster's namespace alone, and written only by what enforces, in the way that is
-// chosen.
+// TestRightsOfClusterAPI: Machines are read in the Cluster's namespace alone, and written only by
+// what enforces, in the way that is chosen.
 func TestRightsOfClusterAPI(t *testing.T) {
 	reads := map[string][]string{"clusters": {"get"}, "machinedeployments": {"get"}, "machinesets": {"get"}, "machinehealthchecks": {"list"}, "machines": {"list"}}
 	for name, tc := range map[string]struct {
@@ -304,7 +306,8 @@ func TestRightsOfClusterAPI(t *testing.T) {
 	}
 }
 
-// TestRightsInAManagementClusterElsewhere are those that the chart gives where this cluster is its own.
+// TestRightsInAManagementClusterElsewhere are those that the chart gives where this cluster is its
+// own.
 func TestRightsInAManagementClusterElsewhere(t *testing.T) {
 	values := m{"config": m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi-workload/prod"}}}}
 	var here rbacv1.Role
@@ -317,7 +320,8 @@ func TestRightsInAManagementClusterElsewhere(t *testing.T) {
 	require.Equal(t, here.Rules, there.Rules)
 }
 
-// TestRightsOfReboots by annotation: only a Drydock that enforces may write the objects, in their own namespace.
+// TestRightsOfReboots by annotation: only a Drydock that enforces may write the objects, in their
+// own namespace.
 func TestRightsOfRebootsByAnnotation(t *testing.T) {
 	for mode, verbs := range map[string][]string{"observe": {"list"}, "enforce": {"list", "patch"}} {
 		rules := func(of m) []rbacv1.PolicyRule {
@@ -342,7 +346,8 @@ func TestRightsOfRebootsByAnnotation(t *testing.T) {
 	}
 }
 
-// TestRightsOfKarpenter: NodeClaims are deleted only by what enforces, and there is no right on them where Karpenter is not configured.
+// TestRightsOfKarpenter: NodeClaims are deleted only by what enforces, and there is no right on
+// them where Karpenter is not configured.
 func TestRightsOfKarpenter(t *testing.T) {
 	reads := map[string][]string{"nodeclaims": {"get", "list"}, "nodepools": {"get"}, "nodes": {"get", "list"}, "pods": {"list"}, "poddisruptionbudgets": {"list"}}
 	for name, tc := range map[string]struct {
@@ -386,7 +391,8 @@ func TestRightsOfKarpenter(t *testing.T) {
 	}
 }
 
-// TestRightsOfMedik8s: Leases in Medik8s' namespace are taken only where that is configured, and only by what enforces.
+// TestRightsOfMedik8s: Leases in Medik8s' namespace are taken only where that is configured, and
+// only by what enforces.
 func TestRightsOfMedik8s(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config m
@@ -412,7 +418,8 @@ func TestRightsOfMedik8s(t *testing.T) {
 	}
 }
 
-// TestRightsOfConditions: the conditions of Nodes are written only where that is configured, and only by what enforces.
+// TestRightsOfConditions: the conditions of Nodes are written only where that is configured, and
+// only by what enforces.
 func TestRightsOfConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config m
@@ -450,7 +457,8 @@ func TestRightsOfConditions(t *testing.T) {
 	}
 }
 
-// TestRightsOfOtherRepairers: what shows them is listed only where a value says so, and nothing of it is changed.
+// TestRightsOfOtherRepairers: what shows them is listed only where a value says so, and nothing of
+// it is changed.
 func TestRightsOfOtherRepairers(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		all := objects(t, render(t, "drydock", m{"rbac": m{"otherRepairers": there}}))
@@ -474,7 +482,8 @@ func TestRightsOfOtherRepairers(t *testing.T) {
 	}
 }
 
-// TestRightsOfExternal: remediation objects are made only where a plan names their template, and only by what enforces.
+// TestRightsOfExternal: remediation objects are made only where a plan names their template, and
+// only by what enforces.
 func TestRightsOfExternal(t *testing.T) {
 	step := func(namespace, group, kind string) m {
 		return m{"step": "external", "wait": "10m", "template": m{"apiVersion": group + "/v1alpha1", "kind": kind + "Template", "namespace": namespace, "name": "own"}}
@@ -527,8 +536,8 @@ func TestRightsOfExternal(t *testing.T) {
 	}
 }
 
-// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: a user who may write it can have each request sent elsewhere. Without
-// that right a stolen token of Drydock cannot do so.
+// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: a user who may write it can have
+// each request sent elsewhere. Without that right a stolen token of Drydock cannot do so.
 func TestMountedCertificatesNeedNoRightToTheWebhookConfiguration(t *testing.T) {
 	for certificates, writes := range map[string]bool{"rotate": true, "mounted": false} {
 		var found bool

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gitOps are the examples of tools that only render the chart, and where the chart's values stand in each.
+// gitOps are the examples of tools that only render the chart, and where the chart's values stand
+// in each.
 var gitOps = map[string][]string{
 	"argo-cd.yaml": {"spec", "source", "helm", "valuesObject"},
 	"flux.yaml":    {"spec", "values"},
@@ -38,8 +39,8 @@ func gitOpsValues(t *testing.T, file string) m {
 	return found
 }
 
-// TestTwoRenderingsAreTheSame, for every set of values and for the examples of Argo CD and Flux: a tool that renders the chart at each
-// sync finds nothing changed, and restarts nothing.
+// TestTwoRenderingsAreTheSame, for every set of values and for the examples of Argo CD and Flux: a
+// tool that renders the chart at each sync finds nothing changed, and restarts nothing.
 func TestTwoRenderingsAreTheSame(t *testing.T) {
 	all := variants(t)
 	for file := range gitOps {

@@ -127,8 +127,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnExampleAsItIsConnectsNothing: the label that the user's Prometheus selects is empty in it, and the chart refuses that. The control:
-// with the label it renders.
+// TestAnExampleAsItIsConnectsNothing: the label that the user's Prometheus selects is empty in it,
+// and the chart refuses that. The control: with the label it renders.
 func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root(t), "charts", "drydock", "examples", "*-values.yaml"))
 	require.NoError(t, err)
@@ -165,8 +165,8 @@ func at(values m, path ...string) (m, bool) {
 	return values, true
 }
 
-// TestASectionWithoutAValueIsRefusedOrMeansNothing: Helm takes a section that is null out of the values, and a template must not fail on
-// that with the words of a programming language.
+// TestASectionWithoutAValueIsRefusedOrMeansNothing: Helm takes a section that is null out of the
+// values, and a template must not fail on that with the words of a programming language.
 func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
 	defaults, err := common.ReadValuesFile(filepath.Join(root(t), "charts", "drydock", "values.yaml"))
 	require.NoError(t, err)
@@ -221,7 +221,8 @@ func routeTo(server, client m) m {
 	return v
 }
 
-// TestAlertmanagerPostsOverTLS where the receiver serves it. The control: without it, posts go over HTTP.
+// TestAlertmanagerPostsOverTLS where the receiver serves it. The control: without it, posts go over
+// HTTP.
 func TestAlertmanagerPostsOverTLS(t *testing.T) {
 	hook := func(values m) m {
 		var c struct {

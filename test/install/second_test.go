@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestASecondReleaseIsRefused by the real Helm, unless a value allows it; and then only without admission, which would deny the first
-// release its writes. Drydock's own user may update the cluster's Lease, and make none.
+// TestASecondReleaseIsRefused by the real Helm, unless a value allows it; and then only without
+// admission, which would deny the first release its writes. Drydock's own user may update the
+// cluster's Lease, and make none.
 func TestASecondReleaseIsRefused(t *testing.T) {
 	l := cluster(t)
 	const second = "second"

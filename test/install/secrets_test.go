@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// generates runs what Drydock generates its secrets with, by the rights of the release alone, until the value is there.
+// generates runs what Drydock generates its secrets with, by the rights of the release alone, until
+// the value is there.
 func generates(t *testing.T, drydock kubernetes.Interface, release, name, key string) string {
 	t.Helper()
 	own := kube.NewOwnSecret(drydock, types.NamespacedName{Namespace: release, Name: name}, key, clock.RealClock{}, logr.Discard())
@@ -33,8 +34,9 @@ func in(t *testing.T, l *lab.Lab, namespace, name, key string) string {
 	return string(s.Data[key])
 }
 
-// TestUpgradesKeepTheTokenAndTheKey: those of an older chart, whose release Helm would otherwise empty, or Drydock. A
-// rollback keeps them, too. The control: each installation has values of its own.
+// TestUpgradesKeepTheTokenAndTheKey: those of an older chart, whose release Helm would otherwise
+// empty, or Drydock. A rollback keeps them, too. The control: each installation has values of its
+// own.
 func TestUpgradesKeepTheTokenAndTheKey(t *testing.T) {
 	l := cluster(t)
 	present := filepath.Join(root(t), "charts", "drydock")

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// belonging are the objects of every kind that the release's label is on, and Helm's own record of the release.
+// belonging are the objects of every kind that the release's label is on, and Helm's own record of
+// the release.
 func belonging(t *testing.T, l *lab.Lab, release string) map[string]func() error {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())

@@ -33,8 +33,9 @@ func fullname(release string, values m) string {
 	return release
 }
 
-// TestEveryVariantInstalls with the real Helm, which warns of nothing: all of it is taken by the API server, its configuration by Drydock,
-// and its pods by the strictest of the Pod Security Standards.
+// TestEveryVariantInstalls with the real Helm, which warns of nothing: all of it is taken by the
+// API server, its configuration by Drydock, and its pods by the strictest of the Pod Security
+// Standards.
 func TestEveryVariantInstalls(t *testing.T) {
 	l := cluster(t)
 	for release, values := range variants(t) {
@@ -95,7 +96,8 @@ func mounted(d *appsv1.Deployment) []string {
 	return out
 }
 
-// isAdmitted makes a pod as the controller of that owner would. The control: one with more rights is refused.
+// isAdmitted makes a pod as the controller of that owner would. The control: one with more rights
+// is refused.
 func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template corev1.PodTemplateSpec) {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods(owner.Namespace)
@@ -120,8 +122,8 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 	require.ErrorContains(t, err, `violates PodSecurity "restricted`)
 }
 
-// count does what kube-controller-manager does for a new ResourceQuota, since this lab has none: until a quota is counted, the API
-// server admits no pod that it applies to.
+// count does what kube-controller-manager does for a new ResourceQuota, since this lab has none:
+// until a quota is counted, the API server admits no pod that it applies to.
 func count(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
 	quotas := l.Client().CoreV1().ResourceQuotas(namespace)
@@ -137,8 +139,9 @@ func count(t *testing.T, l *lab.Lab, namespace string) {
 	}
 }
 
-// TestTheNamespaceMayHavePodsOfASystemPriority where the API server admits those only with a ResourceQuota, as GKE's does. The
-// control: without the chart's quota it admits none, and with another priority it needs no quota.
+// TestTheNamespaceMayHavePodsOfASystemPriority where the API server admits those only with a
+// ResourceQuota, as GKE's does. The control: without the chart's quota it admits none, and with
+// another priority it needs no quota.
 func TestTheNamespaceMayHavePodsOfASystemPriority(t *testing.T) {
 	l := cluster(t)
 	const release = "prioritised"
@@ -208,8 +211,9 @@ func TestAChangeOfTheConfigurationRollsThePods(t *testing.T) {
 	require.False(t, same(m{"config": m{"limits": m{"concurrent": 2}}}))
 }
 
-// TestSecretsAreOnlyNamed: no rendering has a secret in it. The Secrets of the token and of the agents' key are there, without data, where
-// the values name none: Drydock writes them, and has the right to them alone.
+// TestSecretsAreOnlyNamed: no rendering has a secret in it. The Secrets of the token and of the
+// agents' key are there, without data, where the values name none: Drydock writes them, and has the
+// right to them alone.
 func TestSecretsAreOnlyNamed(t *testing.T) {
 	for release, values := range variants(t) {
 		var made []string

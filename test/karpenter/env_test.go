@@ -69,7 +69,8 @@ func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
 	return e
 }
 
-// newBusyEnv makes a NodePool that makes Nodes where pods need them, and one Node for the pod of an app of its name.
+// newBusyEnv makes a NodePool that makes Nodes where pods need them, and one Node for the pod of an
+// app of its name.
 func newBusyEnv(t *testing.T, pool string) *owners.Env {
 	t.Helper()
 	return newBusyEnvWith(t, pool, nil)
@@ -99,8 +100,8 @@ func asked(one *unstructured.Unstructured) (all []string) {
 	return all
 }
 
-// schedule does with each pod of the app that has no node what a scheduler does, again and again: it binds the pod to the node that has
-// room, or says that the pod fits on no node.
+// schedule does with each pod of the app that has no node what a scheduler does, again and again:
+// it binds the pod to the node that has room, or says that the pod fits on no node.
 func schedule(e *owners.Env, app string, room *atomic.Value) {
 	e.T.Helper()
 	pods := e.Lab.Client().CoreV1().Pods("default")
@@ -149,7 +150,8 @@ func kept(e *owners.Env) *ledger.Ledger {
 	return l
 }
 
-// told is the Event of that reason about the repair of the Node, where it tells about Drydock itself; empty: there is none.
+// told is the Event of that reason about the repair of the Node, where it tells about Drydock
+// itself; empty: there is none.
 func told(e *owners.Env, reason, node string) string {
 	e.T.Helper()
 	all, err := e.Lab.Client().EventsV1().Events(lab.Namespace).List(e.T.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})

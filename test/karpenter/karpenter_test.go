@@ -18,14 +18,14 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// A NodePool that makes Nodes where pods need them, as most do: the evicted pod is why the new one comes. The machine's BMC reboots it
-// first, in vain.
+// A NodePool that makes Nodes where pods need them, as most do: the evicted pod is why the new one
+// comes. The machine's BMC reboots it first, in vain.
 func TestANodeClaimIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	newBusyEnv(t, "dynamic").ReplacedWhereNoRebootHelps("dynamic")
 }
 
-// The plan of a request by hand begins with a drain, which is passed over: Karpenter drains by itself. The Node is Ready, which
-// Karpenter's provider for tests asks of one that it drains.
+// The plan of a request by hand begins with a drain, which is passed over: Karpenter drains by
+// itself. The Node is Ready, which Karpenter's provider for tests asks of one that it drains.
 func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	e := newBusyEnv(t, "asked")
 	e.Run(lab.DrydockOptions{}, owners.Step(owners.Proven))
@@ -47,8 +47,9 @@ func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	require.NotEmpty(t, evictions.Items, "Karpenter evicts the pod")
 }
 
-// The pod of the machine fits on another node, so Karpenter makes none: the machine and its Node are gone, no pod waits, and the repair
-// has done what it was for. No Node is left that could say so: an Event about Drydock itself does.
+// The pod of the machine fits on another node, so Karpenter makes none: the machine and its Node
+// are gone, no pod waits, and the repair has done what it was for. No Node is left that could say
+// so: an Event about Drydock itself does.
 func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 	const elsewhere = "node-3"
 	var room atomic.Value
@@ -77,8 +78,9 @@ func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 	require.Empty(t, kept(e).Orphans)
 }
 
-// The pod of the machine fits on no node, and the limits of the NodePool allow no new one: nothing is proven, and people read which pod
-// waits. With higher limits the machine comes, and proves the replacement.
+// The pod of the machine fits on no node, and the limits of the NodePool allow no new one: nothing
+// is proven, and people read which pod waits. With higher limits the machine comes, and proves the
+// replacement.
 func TestAPodThatCannotHaveAMachineKeepsItFromBeingProven(t *testing.T) {
 	e := newBusyEnv(t, "limited")
 	limit := func(cpu string) {
@@ -117,8 +119,8 @@ func TestAFaultLeavesOneRequest(t *testing.T) {
 	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, 2) })
 }
 
-// What Karpenter itself would respect, and a deletion by hand would not: each is named, and nothing is deleted. Without it the same
-// NodeClaim is.
+// What Karpenter itself would respect, and a deletion by hand would not: each is named, and nothing
+// is deleted. Without it the same NodeClaim is.
 func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 	e := newEnv(t, "held", 1)
 	old := e.Node(e.Nodes[0])
@@ -160,8 +162,8 @@ func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 	require.Equal(t, map[string][]string{string(old.OwnerReferences[0].UID): {"deleted"}}, e.Seen())
 }
 
-// Karpenter would replace a Node whose NodePool has changed. It does not while Drydock repairs the Node and announces it, says that the
-// annotation is why, and does when the repair has ended.
+// Karpenter would replace a Node whose NodePool has changed. It does not while Drydock repairs the
+// Node and announces it, says that the annotation is why, and does when the repair has ended.
 func TestKarpenterLeavesANodeUnderRepairAlone(t *testing.T) {
 	e := newBusyEnv(t, "drifted")
 	old := e.Node(e.Nodes[0])

@@ -1,5 +1,6 @@
-// Package machineapi runs the real program in the lab, beside what plays OpenShift's Machine API and MachineDeletionRemediation by their
-// contracts: the step external-replace, under the rights that the chart gives for it.
+// Package machineapi runs the real program in the lab, beside what plays OpenShift's Machine API
+// and MachineDeletionRemediation by their contracts: the step external-replace, under the rights
+// that the chart gives for it.
 package machineapi
 
 import (
@@ -118,8 +119,8 @@ func newEnv(t *testing.T, set string) *owners.Env {
 	}
 }
 
-// The whole chain: alert, witness, intent, the object, a Machine that is deleted and another one that is made, the proof by it. The object
-// is deleted at the end.
+// The whole chain: alert, witness, intent, the object, a Machine that is deleted and another one
+// that is made, the proof by it. The object is deleted at the end.
 func TestARemediatorReplacesTheMachine(t *testing.T) {
 	e := newEnv(t, "whole")
 	e.Replaced()
@@ -132,8 +133,8 @@ func TestARemediatorReplacesTheMachine(t *testing.T) {
 
 func TestAFaultLeavesOneRequest(t *testing.T) { owners.AFaultLeavesOneRequest(t, newEnv) }
 
-// The API server fails once between the intent and the request, when Drydock reads what it must know for it. That costs no attempt: the plan
-// has one, which replaces the Machine.
+// The API server fails once between the intent and the request, when Drydock reads what it must
+// know for it. That costs no attempt: the plan has one, which replaces the Machine.
 func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	e := newEnv(t, "moment")
 	reads, requests := behindAFault(e, 1)
@@ -146,7 +147,8 @@ func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load())
 }
 
-// It fails for longer than the intent is good. The attempt is given back, and the hold says what could not be read.
+// It fails for longer than the intent is good. The attempt is given back, and the hold says what
+// could not be read.
 func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
 	e := newEnv(t, "longer")
 	reads, requests := behindAFault(e, math.MaxInt32)
@@ -164,7 +166,8 @@ func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
 	require.Empty(t, e.Seen())
 }
 
-// behindAFault starts Drydock behind an API server that fails so many reads of the Machine's owner after the intent.
+// behindAFault starts Drydock behind an API server that fails so many reads of the Machine's owner
+// after the intent.
 func behindAFault(e *owners.Env, fails int32) (reads, requests *atomic.Int32) {
 	step := owners.Step(owners.Proven)
 	maps.Copy(step, replacing)

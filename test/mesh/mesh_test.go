@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses its members' new flows.
+// The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses
+// its members' new flows.
 func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	mesh.Need(t)
 	t.Parallel() // it waits so much that it disturbs no other test
@@ -46,8 +47,9 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	y.await("the lead is anybody's again", func() bool { return y.kilo.Lead(t.Context(), "west-3") == nil })
 }
 
-// deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told of that. These are dry runs, of which
-// the webhook is asked as well: an answer that is late on a busy machine is ignored, so that a real change would be made.
+// deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told
+// of that. These are dry runs, of which the webhook is asked as well: an answer that is late on a
+// busy machine is ignored, so that a real change would be made.
 func (y *yard) deniedToOthers() {
 	y.t.Helper()
 	y.await("the move waits for its proof", func() bool { // packets flow before Drydock has written that it moved the lead
@@ -76,7 +78,8 @@ func TestADegradedLeaderIsReplacedOverIPv6(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
-// shipped is what a lab's Drydock would otherwise have quicker than it is shipped. The policy is the shipped one.
+// shipped is what a lab's Drydock would otherwise have quicker than it is shipped. The policy is
+// the shipped one.
 func shipped() map[string]any {
 	return map[string]any{"alertmanager": map[string]any{"pollInterval": "15s", "maxStaleness": "30s"}}
 }
@@ -96,7 +99,8 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	for _, way := range [][2]string{{"east-3", "west-2"}, {"west-3", "cloud-2"}, {"west-1", "west-2"}} {
 		require.Error(t, y.network.Send(t.Context(), way[0], way[1]), "%v", way)
 	}
-	// What a detector must not go by: the leader answers pings, so does what is behind it, and what flowed continues.
+	// What a detector must not go by: the leader answers pings, so does what is behind it, and what
+	// flowed continues.
 	require.NoError(t, mesh.Exchange(old))
 	for _, n := range y.network.Nodes() {
 		require.NoError(t, y.network.Ping("west-1", n.Name))
@@ -156,9 +160,10 @@ func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// The successor relays nothing either, which no probe to a sibling can tell beforehand: the next one does. The location has
-// five nodes, so that the old leader, a member by then that speaks ill of all, does not outvote the three that are well: should
-// the alert be over for a moment between the two moves, it fires again.
+// The successor relays nothing either, which no probe to a sibling can tell beforehand: the next
+// one does. The location has five nodes, so that the old leader, a member by then that speaks ill
+// of all, does not outvote the three that are well: should the alert be over for a moment between
+// the two moves, it fires again.
 func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	turn(t)
 	y := newYardOf(t, own{network: mesh.New, lab: quickLab(), interval: quickRound}, mesh.Location{Name: "west", Nodes: 5}, mesh.Location{Name: "east", Nodes: 3}, mesh.Location{Name: "cloud", Nodes: 2})
@@ -185,7 +190,8 @@ func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	require.Equal(t, []string{"west-1", "west-2", "west-3"}, led)
 }
 
-// limits.leaders.perLocation: a location that fails again soon is not moved again, and its leader's Node says so.
+// limits.leaders.perLocation: a location that fails again soon is not moved again, and its leader's
+// Node says so.
 func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	y := newYard(t)
 	d := y.run(quick(), nil)
@@ -253,7 +259,8 @@ func (m curable) Reboot(ctx context.Context, in civosim.Instance, bootID string,
 	return m.Machines.Reboot(ctx, in, bootID, cured)
 }
 
-// One plan after the other: the old leader is a node like any other, with an alert and a policy of its own.
+// One plan after the other: the old leader is a node like any other, with an alert and a policy of
+// its own.
 func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	y := newYard(t)
 	civo, err := y.lab.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second, Machines: curable{y.lab.Machines(), y.network}})
@@ -283,7 +290,8 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	require.Equal(t, "west-2", y.kilo.Leader("west"), "it is a member now: nothing fails back by itself")
 }
 
-// A person moves the leader while Drydock waits for the proof of its own move: theirs stands, and is not moved again.
+// A person moves the leader while Drydock waits for the proof of its own move: theirs stands, and
+// is not moved again.
 func TestALeaderThatAPersonMovesMeanwhileIsTheirs(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A member's own fault does not move the leader; a leader's own fault, elsewhere and at the same time, moves it.
+// A member's own fault does not move the leader; a leader's own fault, elsewhere and at the same
+// time, moves it.
 func TestAFaultAtAMemberMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -51,7 +52,8 @@ func TestARollOutOfAllAgentsMovesNothing(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// Half the agents are gone: what the others say is enough to blame a leader, and never to blame a wrong one.
+// Half the agents are gone: what the others say is enough to blame a leader, and never to blame a
+// wrong one.
 func TestHalfTheAgentsGoneMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -78,8 +80,8 @@ func TestACutBetweenTwoLocationsMovesNothing(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// Agents that hang are not gone: their ports are open, their addresses are known, and nothing comes out. That says nothing of
-// the way to them, be they those behind a leader or all of a location.
+// Agents that hang are not gone: their ports are open, their addresses are known, and nothing comes
+// out. That says nothing of the way to them, be they those behind a leader or all of a location.
 func TestAgentsThatHangMoveNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -99,8 +101,8 @@ func TestAgentsThatHangMoveNothing(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
-// Members without power are as silent as those behind a leader that relays nothing, and an alert that is quicker than it is
-// shipped says so. Their kubelets' leases distinguish them.
+// Members without power are as silent as those behind a leader that relays nothing, and an alert
+// that is quicker than it is shipped says so. Their kubelets' leases distinguish them.
 func TestMembersWithoutPowerMoveNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/internal/lab/mesh"
 )
 
-// Most tests run with a fifth of the shipped times: what takes the agents, the rules and Prometheus 10 s takes them 2 s.
+// Most tests run with a fifth of the shipped times: what takes the agents, the rules and Prometheus
+// 10 s takes them 2 s.
 const (
 	quickRound = 2 * time.Second
 	quickFor   = 8 * time.Second
@@ -34,8 +35,9 @@ type place struct {
 	admission *lab.Admission
 }
 
-// places are those that one test after the other has for itself. Tests wait for clocks far more than they compute, so three
-// run at once on two cores, and those with a place of their own beside them.
+// places are those that one test after the other has for itself. Tests wait for clocks far more
+// than they compute, so three run at once on two cores, and those with a place of their own beside
+// them.
 var places = make(chan *place, 3)
 
 func TestMain(m *testing.M) {
@@ -132,7 +134,8 @@ func turn(t *testing.T) *place {
 	return p
 }
 
-// newYard is a yard in a place that tests share. west-1 leads by an annotation, the others by their names.
+// newYard is a yard in a place that tests share. west-1 leads by an annotation, the others by their
+// names.
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	p := turn(t)

@@ -1,7 +1,8 @@
-// Package mesh runs the real programs on a real network in the lab: agents of Drydock's in every node's pod probe each
-// other over an overlay whose leaders relay between locations, Prometheus scrapes them and judges, Alertmanager posts, and
-// Drydock moves the leadership; a stand-in for Kilo's agents sets the routes. Tests assert the state of the world: whether
-// packets pass, who leads, what is on the Nodes.
+// Package mesh runs the real programs on a real network in the lab: agents of Drydock's in every
+// node's pod probe each other over an overlay whose leaders relay between locations, Prometheus
+// scrapes them and judges, Alertmanager posts, and Drydock moves the leadership; a stand-in for
+// Kilo's agents sets the routes. Tests assert the state of the world: whether packets pass, who
+// leads, what is on the Nodes.
 package mesh
 
 import (
@@ -28,7 +29,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// yard is what one test has: a mesh that is well, with leaders west-1, east-1 and cloud-1, and Drydock as it configures it.
+// yard is what one test has: a mesh that is well, with leaders west-1, east-1 and cloud-1, and
+// Drydock as it configures it.
 type yard struct {
 	*place
 	t     *testing.T
@@ -36,7 +38,8 @@ type yard struct {
 	began time.Time
 }
 
-// yard begins again in the place: with Kilo, without faults, and with nothing known of earlier tests.
+// yard begins again in the place: with Kilo, without faults, and with nothing known of earlier
+// tests.
 func (p *place) yard(t *testing.T, checkIn, interval time.Duration) *yard {
 	t.Helper()
 	y := &yard{place: p, t: t, began: time.Now()}
@@ -60,9 +63,9 @@ func (y *yard) begin(checkIn time.Duration) {
 	require.NoError(y.t, y.kilo.Lead(ctx, "west-1"))
 }
 
-// known waits until nothing fires, and a good word of every agent is known on its siblings and on the leaders of the others;
-// and takes away what earlier tests left on the nodes and in the ledger, and in Prometheus, which minutes later still knows
-// who was silent when another person led.
+// known waits until nothing fires, and a good word of every agent is known on its siblings and on
+// the leaders of the others; and takes away what earlier tests left on the nodes and in the ledger,
+// and in Prometheus, which minutes later still knows who was silent when another person led.
 func (y *yard) known() {
 	y.t.Helper()
 	y.await("the alerts of earlier tests end", func() bool { return len(y.firing()) == 0 })
@@ -94,7 +97,8 @@ func (y *yard) known() {
 	require.NoError(y.t, client.IgnoreNotFound(err))
 }
 
-// probed waits for a good word of every agent on its siblings, and on the leaders of other locations.
+// probed waits for a good word of every agent on its siblings, and on the leaders of other
+// locations.
 func (y *yard) probed() {
 	y.t.Helper()
 	y.await("probes between siblings, and to the leaders of other locations, pass", func() bool {
@@ -116,7 +120,8 @@ func (y *yard) siblings() float64 {
 	return float64(ways)
 }
 
-// quick is the shipped policy with short times, and further ones. Its wait is long: where a move helps, a busy machine proves it late.
+// quick is the shipped policy with short times, and further ones. Its wait is long: where a move
+// helps, a busy machine proves it late.
 func quick(further ...map[string]any) map[string]any {
 	return quickly([]any{map[string]any{"step": "promote-leader", "wait": "5m", "attempts": 2}}, further...)
 }
@@ -239,7 +244,8 @@ func (y *yard) firing() []string {
 	return out
 }
 
-// fired says that the location's alert has fired since the test began. It may be over again: Drydock is quick.
+// fired says that the location's alert has fired since the test began. It may be over again:
+// Drydock is quick.
 func (y *yard) fired(location string) bool {
 	y.t.Helper()
 	since := int(time.Since(y.began).Seconds()) + 1
@@ -302,13 +308,15 @@ func (y *yard) moved(location, node string) {
 	require.NoError(y.t, y.kilo.AwaitLeader(ctx, location, node), "alerts: %v; Events: %v", y.firing(), y.events())
 }
 
-// unmoved: the location's leader has been the same since the test began, and nothing is or was done about it.
+// unmoved: the location's leader has been the same since the test began, and nothing is or was done
+// about it.
 func (y *yard) unmoved(location, leader string) {
 	y.t.Helper()
 	require.Nil(y.t, y.held(location, leader))
 }
 
-// held is the record of a repair of the location that has not moved anything, nor has another since the test began; nil: none.
+// held is the record of a repair of the location that has not moved anything, nor has another since
+// the test began; nil: none.
 func (y *yard) held(location, leader string) (held *remediations.Record) {
 	y.t.Helper()
 	for _, l := range y.kilo.Leads() {
@@ -353,7 +361,8 @@ func (y *yard) allWell() {
 	y.probed()
 }
 
-// powerOff takes the power from nodes: agents, kubelet, Kilo and the wire. on gives it back, at the end of the test at the latest.
+// powerOff takes the power from nodes: agents, kubelet, Kilo and the wire. on gives it back, at the
+// end of the test at the latest.
 func (y *yard) powerOff(nodes ...string) (on func()) {
 	y.t.Helper()
 	ctx := context.WithoutCancel(y.t.Context())

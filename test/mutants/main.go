@@ -28,7 +28,8 @@ import (
 	"time"
 )
 
-// core is what is changed: whatever decides that a side effect may happen, that it happened once, and that it cured.
+// core is what is changed: whatever decides that a side effect may happen, that it happened once,
+// and that it cured.
 var core = []string{
 	"remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
 	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
@@ -181,7 +182,8 @@ func killedIn(file string) (string, error) {
 	return out.String(), nil
 }
 
-// explanations are why mutants survive rightly, by their names: a line is a name, a tab and the reason.
+// explanations are why mutants survive rightly, by their names: a line is a name, a tab and the
+// reason.
 func explanations(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {

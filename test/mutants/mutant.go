@@ -61,8 +61,9 @@ var swapped = map[token.Token]token.Token{
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 }
 
-// mutantsOf are all changes of a file that are tried: a condition that never holds, one that always does, a comparison or a
-// conjunction that is another one, and a conjunction without one of its sides.
+// mutantsOf are all changes of a file that are tried: a condition that never holds, one that always
+// does, a comparison or a conjunction that is another one, and a conjunction without one of its
+// sides.
 func mutantsOf(file string) ([]mutant, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {

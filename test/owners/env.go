@@ -1,6 +1,7 @@
-// Package owners is what the tests share of providers whose machines another system replaces by itself: the real program beside that
-// system's own controllers in the lab, a fault on a Node, its alert, and what becomes of the machine's object. Tests assert the state
-// of the world: that object, the Nodes, the records.
+// Package owners is what the tests share of providers whose machines another system replaces by
+// itself: the real program beside that system's own controllers in the lab, a fault on a Node, its
+// alert, and what becomes of the machine's object. Tests assert the state of the world: that
+// object, the Nodes, the records.
 package owners
 
 import (
@@ -28,7 +29,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Proven is how long the proof of a replacement may take: some twenty seconds on a machine that has nothing else to do.
+// Proven is how long the proof of a replacement may take: some twenty seconds on a machine that has
+// nothing else to do.
 const Proven = 10 * time.Minute
 
 // m is a part of a configuration.
@@ -44,14 +46,16 @@ type Env struct {
 	Providers m
 	// Replacing is what a step has that replaces a machine; nil: it is the step replace.
 	Replacing m
-	// Nodes are those of the test's machines, Mine says whether a Node is of one of them, or came for it.
+	// Nodes are those of the test's machines, Mine says whether a Node is of one of them, or came
+	// for it.
 	Nodes []string
 	Mine  func(*corev1.Node) bool
 	// Object is the UID of the machine's object of the Node.
 	Object func(node string) string
 	// Requests says that it asks for the replacement of a machine.
 	Requests func(*http.Request) bool
-	// Asked is what Seen has of an object whose replacement an attempt asked for, and that was replaced.
+	// Asked is what Seen has of an object whose replacement an attempt asked for, and that was
+	// replaced.
 	Asked func(attempt string) []string
 	// Seen is what was ever asked of each object, by UID.
 	Seen func() map[string][]string
@@ -75,7 +79,8 @@ func (e *Env) step(wait time.Duration) m {
 	return step
 }
 
-// Run starts Drydock under the rights that the chart gives it, with what the options' configuration has besides.
+// Run starts Drydock under the rights that the chart gives it, with what the options' configuration
+// has besides.
 func (e *Env) Run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	e.T.Helper()
 	providers := maps.Clone(e.Providers)

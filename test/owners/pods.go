@@ -10,7 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// App makes a ReplicaSet of one pod, which no scheduler binds. Change is what its pods have besides; nil: nothing.
+// App makes a ReplicaSet of one pod, which no scheduler binds. Change is what its pods have
+// besides; nil: nothing.
 func (e *Env) App(name string, change func(*corev1.PodTemplateSpec)) {
 	e.T.Helper()
 	labels := map[string]string{"app": name}
@@ -71,8 +72,8 @@ func (e *Env) pods(app string) []corev1.Pod {
 	return all.Items
 }
 
-// EndEvicted ends each pod of the app on the node that is evicted at once, as a kubelet does that still works though it says that it
-// is not Ready.
+// EndEvicted ends each pod of the app on the node that is evicted at once, as a kubelet does that
+// still works though it says that it is not Ready.
 func (e *Env) EndEvicted(app, node string) {
 	pods := e.Lab.Client().CoreV1().Pods("default")
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.T.Context()))

@@ -22,9 +22,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// ReplacedWhereNoRebootHelps is the whole chain of a machine that no reboot cures: alert, witness, intent, the reset by its BMC, a new boot
-// with the same fault, the request of a replacement, the owner's own drain and replacement, proof. The pod of the node runs again, on the
-// node that came for it.
+// ReplacedWhereNoRebootHelps is the whole chain of a machine that no reboot cures: alert, witness,
+// intent, the reset by its BMC, a new boot with the same fault, the request of a replacement, the
+// owner's own drain and replacement, proof. The pod of the node runs again, on the node that came
+// for it.
 func (e *Env) ReplacedWhereNoRebootHelps(app string) {
 	e.T.Helper()
 	old := e.Node(e.Nodes[0])
@@ -61,7 +62,8 @@ func (e *Env) Replaced() *corev1.Node {
 	return fresh
 }
 
-// AFaultLeavesOneRequest: whatever becomes of the one request, it is made once. Each fault meets machines of its own.
+// AFaultLeavesOneRequest: whatever becomes of the one request, it is made once. Each fault meets
+// machines of its own.
 func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string) *Env) {
 	t.Helper()
 	for name, fault := range soak.OneOf(t, map[string]func(*Env){
@@ -93,8 +95,8 @@ func (e *Env) lost() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// killed: Drydock dies when the request is done and before its answer. That is found out afterwards,
-// also when the Node is gone by then.
+// killed: Drydock dies when the request is done and before its answer. That is found out
+// afterwards, also when the Node is gone by then.
 func (e *Env) killed() {
 	e.T.Helper()
 	d, proxy := e.Behind(e.step(Proven))
@@ -118,7 +120,8 @@ func (e *Env) killed() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// unsent: Drydock dies between the intent and the request. That attempt is never made, and the next one once.
+// unsent: Drydock dies between the intent and the request. That attempt is never made, and the next
+// one once.
 func (e *Env) unsent() {
 	e.T.Helper()
 	d, proxy := e.Behind(e.step(5*time.Second), e.step(Proven))
@@ -145,7 +148,8 @@ func (e *Env) unsent() {
 	e.requireRecovered(entry, old, fresh, object, 2)
 }
 
-// refused: the API server asks to be left alone. Nothing was done, so the attempt is not spent, and is made again.
+// refused: the API server asks to be left alone. Nothing was done, so the attempt is not spent, and
+// is made again.
 func (e *Env) refused() {
 	e.T.Helper()
 	_, proxy := e.Behind(e.step(Proven))
@@ -174,7 +178,8 @@ func (e *Env) refused() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// requireRecovered asserts that the repair took so many replacements, of one attempt each, and is proven.
+// requireRecovered asserts that the repair took so many replacements, of one attempt each, and is
+// proven.
 func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps int) {
 	e.T.Helper()
 	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
@@ -182,7 +187,8 @@ func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node
 	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, steps-1))
 }
 
-// RequireReplaced asserts that the Node and its machine are another's now, and that one machine was asked for, by that attempt alone.
+// RequireReplaced asserts that the Node and its machine are another's now, and that one machine was
+// asked for, by that attempt alone.
 func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	e.T.Helper()
 	t := e.T
@@ -201,8 +207,10 @@ func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	require.ElementsMatch(t, e.Asked(attempt), seen)
 }
 
-// again is the name of an attempt that was given back, and made again under a longer name (remediations.NextIntentID).
+// again is the name of an attempt that was given back, and made again under a longer name
+// (remediations.NextIntentID).
 var again = regexp.MustCompile(`\b([0-9a-z]+-[0-9]+-[0-9]+)-[0-9a-z]+`)
 
-// FirstNamed is what was said of attempts, each by the name that it has where none is given back: on a busy machine any may be.
+// FirstNamed is what was said of attempts, each by the name that it has where none is given back:
+// on a busy machine any may be.
 func FirstNamed(said string) string { return again.ReplaceAllString(said, "$1") }

@@ -54,7 +54,8 @@ spec: {holderIdentity: %q, leaseDurationSeconds: 600, renewTime: %q}
 `, lab.Namespace, holder, time.Now().UTC().Format(metav1.RFC3339Micro))))
 }
 
-// admission installs the chart's policy as it is where Drydock enforces; remove does what `helm uninstall` does to it.
+// admission installs the chart's policy as it is where Drydock enforces; remove does what `helm
+// uninstall` does to it.
 func (s *terminal) admission() (remove func()) {
 	s.t.Helper()
 	rendered, err := lab.RenderChart("drydock", lab.Namespace, map[string]any{"config": map[string]any{"mode": "enforce"}})

@@ -1,5 +1,6 @@
-// Package plugin runs the built kubectl-drydock as people do: by the real kubectl, which finds it on the PATH, against a
-// real API server. No Drydock is there; the records are written as it would write them.
+// Package plugin runs the built kubectl-drydock as people do: by the real kubectl, which finds it
+// on the PATH, against a real API server. No Drydock is there; the records are written as it would
+// write them.
 package plugin
 
 import (
@@ -107,7 +108,8 @@ func (s *terminal) node(name string) *corev1.Node {
 	return n
 }
 
-// as is the same terminal for a service account with these rules, through server; empty: the API server itself.
+// as is the same terminal for a service account with these rules, through server; empty: the API
+// server itself.
 func (s *terminal) as(name, rules, server string) *terminal {
 	s.t.Helper()
 	kubeconfig, err := s.lab.PersonKubeconfig(s.t.Context(), name, rules, server)

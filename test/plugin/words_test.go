@@ -128,7 +128,8 @@ func TestAMissingRightToPatchNodesIsNamedInASentence(t *testing.T) {
 	require.Contains(t, stdout, "node-3", "reading needs no right to write")
 }
 
-// Between reading the record and writing the word that rests on it, Drydock ends one repair and begins another.
+// Between reading the record and writing the word that rests on it, Drydock ends one repair and
+// begins another.
 func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	admin := newTerminal(t)
 	admin.record("node-3", "cccccc", remediations.PhaseVerifying)
@@ -186,7 +187,8 @@ func TestARefusalOfTheClusterOrOfTheNodeIsOneSentence(t *testing.T) {
 	require.Contains(t, stderr, "Run 'kubectl drydock --help'")
 }
 
-// What admission says reaches the person: a denial as the refusal, a warning as kubectl prints them.
+// What admission says reaches the person: a denial as the refusal, a warning as kubectl prints
+// them.
 func TestAdmissionsWordsReachThePerson(t *testing.T) {
 	s := newTerminal(t)
 	// They stay when the test has ended, and are about a node that no other test pauses or asks for.

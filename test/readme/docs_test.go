@@ -122,8 +122,8 @@ func goldenMessages(t *testing.T) map[string][]string {
 	return out
 }
 
-// TestEveryReasonIsExplainedInItsOwnWords: a chapter for each, with a sentence that Drydock really says for it, and what to
-// do. No chapter is left of a reason that is gone.
+// TestEveryReasonIsExplainedInItsOwnWords: a chapter for each, with a sentence that Drydock really
+// says for it, and what to do. No chapter is left of a reason that is gone.
 func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	messages := goldenMessages(t)
 	var chapters []string
@@ -254,7 +254,8 @@ func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	require.Equal(t, 1, enforced)
 }
 
-// TestTheREADMEInstallsWhatItSays: the chart takes its values, Drydock observes, and the pods run the image that was built.
+// TestTheREADMEInstallsWhatItSays: the chart takes its values, Drydock observes, and the pods run
+// the image that was built.
 func TestTheREADMEInstallsWhatItSays(t *testing.T) {
 	typed := commands(t, "README.md", "Install in observe mode")
 	i := slices.IndexFunc(typed, func(line string) bool { return strings.HasPrefix(line, "helm install drydock charts/drydock ") })
@@ -295,7 +296,8 @@ func TestTheREADMEIsOneScreen(t *testing.T) {
 	require.LessOrEqual(t, len(link.FindAllString(text, -1)), 15)
 }
 
-// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow follows the page: a version as well as a field.
+// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow follows the page: a version as well as a
+// field.
 func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	record := requests.Record(remediations.PhaseVerifying).Encode()
 	_, err := remediations.DecodeRecord(record)
@@ -324,7 +326,8 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	require.Contains(t, versions, "drydock.dev/v1alpha1")
 }
 
-// TestTheMetricsOfThePagesExist: docs/metrics.md, which is generated from the program, has the metrics that the other pages name.
+// TestTheMetricsOfThePagesExist: docs/metrics.md, which is generated from the program, has the
+// metrics that the other pages name.
 func TestTheMetricsOfThePagesExist(t *testing.T) {
 	known := page(t, "docs/metrics.md")
 	name := regexp.MustCompile(`\bdrydock_[a-z_]+`)

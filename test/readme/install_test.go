@@ -1,5 +1,5 @@
-// Package readme holds the documentation to the truth: commands of the pages are run as they stand there, on a whole
-// cluster, and what the pages name exists.
+// Package readme holds the documentation to the truth: commands of the pages are run as they stand
+// there, on a whole cluster, and what the pages name exists.
 package readme
 
 import (
@@ -27,9 +27,9 @@ func TestMain(m *testing.M) {
 // civo is the page with the whole way from an install to the first observation.
 const civo = "docs/providers/civo.md"
 
-// TestThePageLeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a broken node what it
-// would do. The operator's and the kubelet's part is played here: what they would make of the chart's objects, with other
-// addresses.
+// TestThePageLeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a
+// broken node what it would do. The operator's and the kubelet's part is played here: what they
+// would make of the chart's objects, with other addresses.
 func TestThePageLeadsToTheFirstObservation(t *testing.T) {
 	typed := commands(t, civo, "Install it with three values")
 	require.Len(t, typed, 3)
@@ -76,7 +76,8 @@ func await(t *testing.T, what string, is func() bool) {
 	require.Eventually(t, is, lab.Patience, 200*time.Millisecond, "waiting for %s", what)
 }
 
-// prometheusLoads the rules of the chart's object, as the operator has it do, those about nodes without their wait.
+// prometheusLoads the rules of the chart's object, as the operator has it do, those about nodes
+// without their wait.
 func (s *terminal) prometheusLoads() {
 	s.t.Helper()
 	var object struct {
@@ -113,7 +114,8 @@ type route struct {
 	Routes         []route  `json:"routes"`
 }
 
-// config is the route as the operator writes it for Alertmanager: the receiver under its long name, and more matchers.
+// config is the route as the operator writes it for Alertmanager: the receiver under its long name,
+// and more matchers.
 func (r route) config(more ...string) m {
 	for _, x := range r.Matchers {
 		more = append(more, fmt.Sprintf("%s%s%q", x["name"], x["matchType"], x["value"]))
@@ -135,7 +137,8 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// alertmanagerRoutes as the operator has it do by the chart's object; the receiver's address stands for the Service's.
+// alertmanagerRoutes as the operator has it do by the chart's object; the receiver's address stands
+// for the Service's.
 func (s *terminal) alertmanagerRoutes(receiver string) {
 	s.t.Helper()
 	var object struct {
@@ -173,9 +176,9 @@ func (s *terminal) alertmanagerRoutes(receiver string) {
 	}}))
 }
 
-// kubeletStarts Drydock as the chart's Deployment says, outside of the cluster: with its ServiceAccount, and with the
-// configuration of its ConfigMap, of which only addresses, the cluster at Civo and the folder of the files are others. And the nodes of a lab
-// are seconds old.
+// kubeletStarts Drydock as the chart's Deployment says, outside of the cluster: with its
+// ServiceAccount, and with the configuration of its ConfigMap, of which only addresses, the cluster
+// at Civo and the folder of the files are others. And the nodes of a lab are seconds old.
 func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	s.t.Helper()
 	var configuration corev1.ConfigMap

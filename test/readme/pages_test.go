@@ -24,7 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// prints holds the outputs in the pages against what is really printed, here and by the golden files.
+// prints holds the outputs in the pages against what is really printed, here and by the golden
+// files.
 func (s *terminal) prints(t *testing.T, receiver string, said ...string) {
 	said = append(said, s.types("kubectl drydock status"), s.types("kubectl get lease drydock -n drydock"))
 

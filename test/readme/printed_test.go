@@ -52,7 +52,8 @@ func selfTestSays(t *testing.T) (out []string) {
 	return out
 }
 
-// alike are what differs from one time to the next, in the order of its removal: ids may look like ages.
+// alike are what differs from one time to the next, in the order of its removal: ids may look like
+// ages.
 var alike = []struct {
 	what *regexp.Regexp
 	with string
@@ -75,7 +76,8 @@ func like(line string) string {
 	return line
 }
 
-// holdPagesTo what Drydock said: each line of an output in the pages must be among it, or in the golden files.
+// holdPagesTo what Drydock said: each line of an output in the pages must be among it, or in the
+// golden files.
 func holdPagesTo(t *testing.T, said []string) {
 	t.Helper()
 	goldens, err := filepath.Glob(filepath.Join(root(t), "cmd", "kubectl-drydock", "testdata", "*.golden"))

@@ -71,7 +71,8 @@ func commands(t *testing.T, name, heading string) (out []string) {
 	return out
 }
 
-// terminal is the terminal of a person who has the checkout and the API key's file, and a cluster with kube-prometheus-stack.
+// terminal is the terminal of a person who has the checkout and the API key's file, and a cluster
+// with kube-prometheus-stack.
 type terminal struct {
 	t       *testing.T
 	lab     *lab.Lab
@@ -102,7 +103,8 @@ func newTerminal(t *testing.T) *terminal {
 	return s
 }
 
-// runsChecks plays the kubelet for the pod of the chart's Job before each upgrade: the real drydock checks the ConfigMap that it mounts.
+// runsChecks plays the kubelet for the pod of the chart's Job before each upgrade: the real drydock
+// checks the ConfigMap that it mounts.
 func (s *terminal) runsChecks(ctx context.Context) {
 	const release = "drydock"
 	config := filepath.Join(s.dir, "checked.yaml")
@@ -185,7 +187,8 @@ func (s *terminal) ledger() *ledger.Ledger {
 	return l
 }
 
-// watches runs a command that does not end before the test does, and returns what it has said so far.
+// watches runs a command that does not end before the test does, and returns what it has said so
+// far.
 func (s *terminal) watches(line string) (said func() string) {
 	s.t.Helper()
 	file, err := os.Create(filepath.Join(s.dir, "watched"))

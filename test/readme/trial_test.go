@@ -23,8 +23,9 @@ import (
 
 const trial = "docs/first-week.md"
 
-// tries what docs/first-week.md says, day by day. Its commands run as printed, but for the name of a node, the address of Prometheus, and how
-// far back its data is replayed: the lab's is minutes old.
+// tries what docs/first-week.md says, day by day. Its commands run as printed, but for the name of
+// a node, the address of Prometheus, and how far back its data is replayed: the lab's is minutes
+// old.
 func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	const node = "node-5"
 	as := strings.NewReplacer("NODE", node, "http://localhost:9090", s.lab.PrometheusURL(), "--since 30d", "--since 1h", "~/.kube/config", s.lab.AdminKubeconfig())
@@ -47,7 +48,8 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	require.Contains(t, s.types(day[3]), "config.yaml: ok\n")
 	s.types(day[4])
 	require.Contains(t, s.reading("backtest.html"), "<title>Drydock backtest")
-	// The repair of node-3 that is observed would hold the request at the limit, and with two of six nodes ill the breaker the next repair.
+	// The repair of node-3 that is observed would hold the request at the limit, and with two of
+	// six nodes ill the breaker the next repair.
 	require.NoError(t, s.lab.SetCondition(t.Context(), "node-3", "KernelDeadlock", corev1.ConditionFalse, "KernelHasNoDeadlock"))
 	await(t, "node-3 to be well", func() bool { return !strings.Contains(s.types("kubectl drydock status"), "node-3") })
 	s.types(day[5])
@@ -125,7 +127,8 @@ func (s *terminal) reading(file string) string {
 	return string(text)
 }
 
-// testPodSucceeds runs `helm test` and plays the kubelet, which would run the pod. What that pod does is tried in test/connect.
+// testPodSucceeds runs `helm test` and plays the kubelet, which would run the pod. What that pod
+// does is tried in test/connect.
 func (s *terminal) testPodSucceeds(t *testing.T, line string) {
 	t.Helper()
 	pods := s.lab.Client().CoreV1().Pods("drydock")

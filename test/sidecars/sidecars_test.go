@@ -81,8 +81,8 @@ func (y *yard) untouched(node string) {
 	require.NotContains(y.t, n.Labels, remediations.PhaseLabel)
 }
 
-// S0-4, S0-5, S0-16 and other signs that a person closed the gate: nothing is posted meanwhile, and an ended sign holds
-// nothing.
+// S0-4, S0-5, S0-16 and other signs that a person closed the gate: nothing is posted meanwhile, and
+// an ended sign holds nothing.
 func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -131,12 +131,12 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// apart is the least time between two posts: their intents are 30 s apart, by whole seconds, and a post may leave up to 10 s after
-// its own.
+// apart is the least time between two posts: their intents are 30 s apart, by whole seconds, and a
+// post may leave up to 10 s after its own.
 const apart = 19 * time.Second
 
-// TestAGateClosedByHandIsLeftAlone: no SeiNode says that it is held, but its container has run for an hour. When that is
-// restarted, nothing holds it any more.
+// TestAGateClosedByHandIsLeftAlone: no SeiNode says that it is held, but its container has run for
+// an hour. When that is restarted, nothing holds it any more.
 func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -209,7 +209,8 @@ func (y *yard) fire(spec lab.SeiNodeSpec, node string) {
 	y.t.Cleanup(func() { post(time.Now()) })
 }
 
-// Three attempts at least 30 s apart, each with an id of its own; then a person. Nothing is restarted or cordoned.
+// Three attempts at least 30 s apart, each with an id of its own; then a person. Nothing is
+// restarted or cordoned.
 func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
@@ -235,8 +236,8 @@ func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 	require.Equal(t, posts[0].Pod.UID, pod.UID, "and its pod is the one that it was")
 }
 
-// A node reboots, and all of its sidecars wait. They are approved one after the other, in one alert cycle; the held one
-// is left alone throughout.
+// A node reboots, and all of its sidecars wait. They are approved one after the other, in one alert
+// cycle; the held one is left alone throughout.
 func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -270,7 +271,8 @@ func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// A silence keeps Drydock away, and Drydock continues at its end. `kubectl drydock why` names who silenced it.
+// A silence keeps Drydock away, and Drydock continues at its end. `kubectl drydock why` names who
+// silenced it.
 func TestASilencedSidecarWaits(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{})
@@ -294,8 +296,8 @@ func TestASilencedSidecarWaits(t *testing.T) {
 	require.Len(t, y.posted(rpc), 1)
 }
 
-// killedAtPost replaces the sidecar's pod, and kills Drydock when the new one has done what it was asked, before it
-// says so.
+// killedAtPost replaces the sidecar's pod, and kills Drydock when the new one has done what it was
+// asked, before it says so.
 func (y *yard) killedAtPost(d *lab.Drydock, spec lab.SeiNodeSpec) {
 	y.t.Helper()
 	y.sidecars.On(sidecarsim.Submit, func(c sidecarsim.Call) {
@@ -355,7 +357,8 @@ func TestAMovedPodStartsAgain(t *testing.T) {
 	require.Nil(t, y.record("node-1", rpc))
 }
 
-// The proxy refuses, and then it does not: 401, 403 and 500 are attempts that failed, and no reason to give up at once.
+// The proxy refuses, and then it does not: 401, 403 and 500 are attempts that failed, and no reason
+// to give up at once.
 func TestARefusalIsTriedAgain(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})

@@ -1,7 +1,7 @@
-// Package sidecars runs the real program in the lab against simulated sidecars: a pod is deleted and replaced by the
-// StatefulSet's controller, the blackbox exporter sees its 503, Prometheus and Alertmanager raise the alert, and Drydock
-// marks the sidecar ready, or leaves it alone. Tests assert the state of the world: what the sidecars were asked and did,
-// the Node, the Events.
+// Package sidecars runs the real program in the lab against simulated sidecars: a pod is deleted
+// and replaced by the StatefulSet's controller, the blackbox exporter sees its 503, Prometheus and
+// Alertmanager raise the alert, and Drydock marks the sidecar ready, or leaves it alone. Tests
+// assert the state of the world: what the sidecars were asked and did, the Node, the Events.
 package sidecars
 
 import (
@@ -65,7 +65,8 @@ var once struct {
 	tests    int
 }
 
-// yard is what one test has: the shared lab, a namespace of its own for SeiNodes, and Drydock as it configures it.
+// yard is what one test has: the shared lab, a namespace of its own for SeiNodes, and Drydock as it
+// configures it.
 type yard struct {
 	t        *testing.T
 	lab      *lab.Lab
@@ -94,8 +95,9 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// clear takes the test's SeiNodes away, and with their pods the alerts about them. What they suffered ends after them: a
-// sidecar that is well again answers 503, and would be marked ready by the next test's Drydock.
+// clear takes the test's SeiNodes away, and with their pods the alerts about them. What they
+// suffered ends after them: a sidecar that is well again answers 503, and would be marked ready by
+// the next test's Drydock.
 func (y *yard) clear() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 	defer cancel()
@@ -109,7 +111,8 @@ func (y *yard) clear() {
 	y.sidecars.HealAll()
 }
 
-// settle waits until nothing fires of earlier tests, and takes away what they left on the nodes and in the ledger.
+// settle waits until nothing fires of earlier tests, and takes away what they left on the nodes and
+// in the ledger.
 func (y *yard) settle() {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return len(y.alerts("")) == 0 }, lab.Patience, 100*time.Millisecond, "the alerts of earlier tests do not end")
@@ -233,7 +236,8 @@ func (y *yard) alerts(pod string) []map[string]string {
 	return out
 }
 
-// fired waits until Prometheus has had the alert about a pod, which may be over again: Drydock is quick.
+// fired waits until Prometheus has had the alert about a pod, which may be over again: Drydock is
+// quick.
 func (y *yard) fired(spec lab.SeiNodeSpec) {
 	y.t.Helper()
 	query := url.Values{"query": {fmt.Sprintf(`last_over_time(ALERTS{alertname="SidecarNotReady",alertstate="firing",namespace=%q,pod=%q}[1h])`, y.ns, spec.Name+"-0")}}
@@ -244,7 +248,8 @@ func (y *yard) fired(spec lab.SeiNodeSpec) {
 	}, lab.Patience, 100*time.Millisecond, "%s fires", spec.Pod())
 }
 
-// awaitAlert waits for the alert about a pod that is there until the test does something about it, or for its end.
+// awaitAlert waits for the alert about a pod that is there until the test does something about it,
+// or for its end.
 func (y *yard) awaitAlert(spec lab.SeiNodeSpec, fires bool) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return len(y.alerts(spec.Name+"-0")) > 0 == fires }, lab.Patience, 100*time.Millisecond, "%s fires: %t", spec.Pod(), fires)
@@ -302,8 +307,8 @@ func (y *yard) record(node string, spec lab.SeiNodeSpec) *remediations.Record {
 	return j.Records[remediations.SidecarKey(remediations.Pod{Namespace: y.ns, Name: spec.Name + "-0"})]
 }
 
-// ended waits until the node's history has n repairs of the pod's sidecar and its record is gone (or says Exhausted),
-// newest first.
+// ended waits until the node's history has n repairs of the pod's sidecar and its record is gone
+// (or says Exhausted), newest first.
 func (y *yard) ended(node string, spec lab.SeiNodeSpec, n int) []remediations.Entry {
 	y.t.Helper()
 	var found []remediations.Entry
@@ -320,8 +325,8 @@ func (y *yard) ended(node string, spec lab.SeiNodeSpec, n int) []remediations.En
 	return found
 }
 
-// events are the notes of the test's Events about its own objects, as "kind/name reason: note", a name's alone where
-// one is given.
+// events are the notes of the test's Events about its own objects, as "kind/name reason: note", a
+// name's alone where one is given.
 func (y *yard) events(name string) []string {
 	y.t.Helper()
 	all, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{})

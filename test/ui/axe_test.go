@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// axe-core finds what people cannot use who see badly or type only. Its license is the MPL 2.0: it is fetched, and never kept here.
+// axe-core finds what people cannot use who see badly or type only. Its license is the MPL 2.0: it
+// is fetched, and never kept here.
 const (
 	axePackage = "axe-core@4.14.1"
 	axeFile    = "package/axe.min.js"
@@ -32,7 +33,8 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
-// fetchAxe takes the one file out of npm's package. npm checks the package against its registry's checksum.
+// fetchAxe takes the one file out of npm's package. npm checks the package against its registry's
+// checksum.
 func fetchAxe(ctx context.Context, dir string) error {
 	for _, command := range [][]string{
 		{"npm", "pack", axePackage, "--silent", "--pack-destination", dir},
@@ -53,7 +55,8 @@ type finding struct {
 	Where  string `json:"where"`
 }
 
-// findings are axe-core's serious and critical ones about the page as it is now, and how many elements it looked at and found right.
+// findings are axe-core's serious and critical ones about the page as it is now, and how many
+// elements it looked at and found right.
 func findings(t *testing.T, page *browser.Tab) (bad []finding, right int) {
 	t.Helper()
 	type result struct {

@@ -28,7 +28,8 @@ const writeHeader = "X-Drydock-Token"
 
 var writeToken = regexp.MustCompile(`<meta name="drydock-token" content="([^"]+)">`)
 
-// visitor is a program that has what a user's browser has: the cookie, and the token that each page carries for its changes.
+// visitor is a program that has what a user's browser has: the cookie, and the token that each page
+// carries for its changes.
 type visitor struct {
 	t       *testing.T
 	page    *lab.Page
@@ -241,7 +242,8 @@ func TestTheTokenStaysOutOfSight(t *testing.T) {
 	require.Contains(t, body, "an address opens the page once")
 }
 
-// A browser that is started finds a file, and no secret stands in its arguments. What opened the page opens it once.
+// A browser that is started finds a file, and no secret stands in its arguments. What opened the
+// page opens it once.
 func TestABrowserIsStartedWithoutASecretInItsArguments(t *testing.T) {
 	c := newCluster(t)
 	program, err := c.lab.PluginProgram(t.Context())

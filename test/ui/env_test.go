@@ -1,5 +1,6 @@
-// Package ui opens the page of `kubectl drydock ui` in a real Chromium: the real plugin against a real API server, with Alertmanager,
-// Drydock and a simulated Civo behind it. Tests assert what stands on the page, and what is on the Node afterwards.
+// Package ui opens the page of `kubectl drydock ui` in a real Chromium: the real plugin against a
+// real API server, with Alertmanager, Drydock and a simulated Civo behind it. Tests assert what
+// stands on the page, and what is on the Node afterwards.
 package ui
 
 import (
@@ -132,7 +133,8 @@ func (c *cluster) node(name string) *corev1.Node {
 	return n
 }
 
-// record writes a repair on the node, as Drydock does: record and label in one PATCH. change may be nil.
+// record writes a repair on the node, as Drydock does: record and label in one PATCH. change may be
+// nil.
 func (c *cluster) record(node string, phase remediations.Phase, change func(*remediations.Record)) *remediations.Record {
 	c.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second).Add(-3 * time.Minute)
@@ -159,7 +161,8 @@ func labelsOf(node string) map[string]string {
 	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready", "severity": "critical"}
 }
 
-// ui runs `kubectl drydock ui` until the test ends, as the owner of the kubeconfig; empty: the administrator.
+// ui runs `kubectl drydock ui` until the test ends, as the owner of the kubeconfig; empty: the
+// administrator.
 func (c *cluster) ui(kubeconfig string, args ...string) *lab.Page {
 	c.t.Helper()
 	p, err := c.lab.StartPage(c.t.Context(), kubeconfig, args...)
@@ -168,7 +171,8 @@ func (c *cluster) ui(kubeconfig string, args ...string) *lab.Page {
 	return p
 }
 
-// open goes to a path of the page. A tab that was not let in yet opens an address that the command printed.
+// open goes to a path of the page. A tab that was not let in yet opens an address that the command
+// printed.
 func (c *cluster) open(at *browser.Tab, p *lab.Page, path string) {
 	c.t.Helper()
 	if c.entered[at] != p {
@@ -185,7 +189,8 @@ func (c *cluster) open(at *browser.Tab, p *lab.Page, path string) {
 	require.NoError(c.t, at.Open(c.t.Context(), c.roots[p]+path))
 }
 
-// await waits until the expression is true on the page, and shows the page's text where it never is.
+// await waits until the expression is true on the page, and shows the page's text where it never
+// is.
 func await(t *testing.T, at *browser.Tab, what, expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)

@@ -18,11 +18,12 @@ import (
 // script is what opens a dialog, loads from elsewhere and writes to the console, if a page lets it.
 const script = `</script></title></style>"'><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><svg onload=alert(3)>{{alert(4)}}javascript:alert(5)`
 
-// hidden are the characters that make a text read as another, or move what is shown: direction overrides, controls, a line break, an
-// escape for terminals, a character of no width.
+// hidden are the characters that make a text read as another, or move what is shown: direction
+// overrides, controls, a line break, an escape for terminals, a character of no width.
 const hidden = "\u202e\u2066\u200f\u0000\u001b[31m\u0007\u2028\u200b\r\n"
 
-// hostile writes onto the node what anybody could who may write labels, annotations, alerts or silences.
+// hostile writes onto the node what anybody could who may write labels, annotations, alerts or
+// silences.
 func (c *cluster) hostile(node string) {
 	c.t.Helper()
 	zone := map[string]any{corev1.LabelTopologyZone: c.node(node).Labels[corev1.LabelTopologyZone]}
@@ -50,7 +51,8 @@ func (c *cluster) hostile(node string) {
 	}, map[string]any{corev1.LabelTopologyZone: strings.Repeat("z", 63), "drydock.dev/exclude": "x" + strings.Repeat("-", 60) + "x"})
 }
 
-// What stands in the cluster is text on every page: it opens nothing, loads nothing, says nothing on the console, and moves nothing.
+// What stands in the cluster is text on every page: it opens nothing, loads nothing, says nothing
+// on the console, and moves nothing.
 func TestHostileContentIsShownAsText(t *testing.T) {
 	c := newCluster(t)
 	const node, other = "node-7", "node-8"

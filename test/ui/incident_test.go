@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// What holds for the fleet stands on the Fleet page: who or what, until when, and the command that changes it.
+// What holds for the fleet stands on the Fleet page: who or what, until when, and the command that
+// changes it.
 func TestThePageNamesWhatIsInForce(t *testing.T) {
 	c := newCluster(t)
 	at := time.Now().UTC().Truncate(time.Second)
@@ -50,7 +51,8 @@ func TestThePageNamesWhatIsInForce(t *testing.T) {
 	}
 }
 
-// A node's page has its deadline counting down, its Events, its past and its raw records; in a storm the fleet's table is folded.
+// A node's page has its deadline counting down, its Events, its past and its raw records; in a
+// storm the fleet's table is folded.
 func TestAnIncidentIsShownToItsEnd(t *testing.T) {
 	c := newCluster(t)
 	c.incident()

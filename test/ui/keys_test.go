@@ -134,7 +134,8 @@ func TestArrowsMoveAndEnterOpens(t *testing.T) {
 	await(t, at, "Esc closes it", `!document.getElementById("help").open`)
 }
 
-// With many nodes a tile is a square, which says to a screen reader what it does not show. Those that the filter finds have names.
+// With many nodes a tile is a square, which says to a screen reader what it does not show. Those
+// that the filter finds have names.
 func TestManyNodesAreSquares(t *testing.T) {
 	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, Nodes: 1})
 	c := settled(t, l)

@@ -24,7 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// screenshots is the folder that takes pictures of the pages, as `make screenshots` sets it; empty: no picture is kept.
+// screenshots is the folder that takes pictures of the pages, as `make screenshots` sets it; empty:
+// no picture is kept.
 var screenshots = os.Getenv("DRYDOCK_SCREENSHOTS")
 
 // look is one way to look at a page.
@@ -52,8 +53,8 @@ func looks(node, calm string) []look {
 	}
 }
 
-// The pages are accessible: axe-core finds nothing serious on any, light or dark, wide or narrow. Its control is a page
-// of bad habits.
+// The pages are accessible: axe-core finds nothing serious on any, light or dark, wide or narrow.
+// Its control is a page of bad habits.
 func TestThePagesAreAccessible(t *testing.T) {
 	bad := tab(t)
 	page := `<!doctype html><html><title>x</title><body style="background:#fff;color:#ddd"><img src="/x"><button></button><p>pale</p></body></html>`
@@ -101,7 +102,8 @@ func (c *cluster) seen(all []look) {
 	}
 }
 
-// incident is a fleet on an ordinary bad day: one node under repair, others waiting for their turn, for a person or for a silence.
+// incident is a fleet on an ordinary bad day: one node under repair, others waiting for their turn,
+// for a person or for a silence.
 func (c *cluster) incident() {
 	c.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second)
@@ -181,7 +183,8 @@ func (c *cluster) leads(replica string) {
 	c.t.Cleanup(func() { _ = leases.Delete(context.WithoutCancel(c.t.Context()), lease.Name, metav1.DeleteOptions{}) })
 }
 
-// What only `make screenshots` needs: fleets of one node and of thousands, and a storm that stops all repairs.
+// What only `make screenshots` needs: fleets of one node and of thousands, and a storm that stops
+// all repairs.
 func TestScreenshotsOfOtherFleets(t *testing.T) {
 	if screenshots == "" {
 		t.Skip("make screenshots runs it: it fills an API server with 5,000 nodes")

@@ -21,7 +21,8 @@ const (
   {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list]}]`
 )
 
-// account is the kubeconfig of a person with these rights, through server; empty: the API server itself.
+// account is the kubeconfig of a person with these rights, through server; empty: the API server
+// itself.
 func (c *cluster) account(name, rules, server string) string {
 	c.t.Helper()
 	kubeconfig, err := c.lab.PersonKubeconfig(c.t.Context(), name, rules, server)

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// paletteSize is how many colors a picture keeps: a page has few, and their shades at the edges of letters.
+// paletteSize is how many colors a picture keeps: a page has few, and their shades at the edges of
+// letters.
 const paletteSize = 128
 
 // small is the PNG with its most frequent colors alone, which makes it a fraction of the size.

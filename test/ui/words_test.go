@@ -19,7 +19,8 @@ import (
 // readsOnly is a person who may look at everything and write nothing.
 const readsOnly = readsAll
 
-// say does on the node's page what a person does: opens the word's dialog, types, and tries it on the server. write is the second half.
+// say does on the node's page what a person does: opens the word's dialog, types, and tries it on
+// the server. write is the second half.
 func (c *cluster) say(at *browser.Tab, word string, typed map[string]string) {
 	c.t.Helper()
 	c.try(at, word, typed)
@@ -64,7 +65,8 @@ func (c *cluster) annotated(name, key string, there bool) *corev1.Node {
 	return n
 }
 
-// A person's word through the page leaves on the Node exactly what the command leaves, and nothing before it is written.
+// A person's word through the page leaves on the Node exactly what the command leaves, and nothing
+// before it is written.
 func TestAWordThroughThePageIsTheCommands(t *testing.T) {
 	c := newCluster(t)
 	p := c.ui("")

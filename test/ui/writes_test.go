@@ -20,7 +20,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A write whose answer is late, lost or cut is shown as what it is, with the cluster, and is sent once.
+// A write whose answer is late, lost or cut is shown as what it is, with the cluster, and is sent
+// once.
 func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 	c := newCluster(t)
 	proxy, err := c.lab.NewProxy()
@@ -78,8 +79,8 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 	}
 }
 
-// The page's own program ends after the click, before it has answered: it is unknown whether the write was done. Without a write, nothing
-// was written, which is the control.
+// The page's own program ends after the click, before it has answered: it is unknown whether the
+// write was done. Without a write, nothing was written, which is the control.
 func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 	for _, f := range []struct {
 		name       string
@@ -127,8 +128,8 @@ func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 	}
 }
 
-// A browser repeats a write by itself where its connection ended without an answer. It is written once: what a colleague ended in between
-// stays ended. The repeated request is the control.
+// A browser repeats a write by itself where its connection ended without an answer. It is written
+// once: what a colleague ended in between stays ended. The repeated request is the control.
 func TestAWriteThatTheBrowserRepeatsIsWrittenOnce(t *testing.T) {
 	const node = "node-17"
 	c := newCluster(t)
@@ -168,7 +169,8 @@ func TestAWriteThatTheBrowserRepeatsIsWrittenOnce(t *testing.T) {
 	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
 }
 
-// A page whose program takes the write and never answers stops waiting, and says that it does not know.
+// A page whose program takes the write and never answers stops waiting, and says that it does not
+// know.
 func TestAPageStopsWaitingForAWrite(t *testing.T) {
 	const node = "node-17"
 	c := newCluster(t)
@@ -186,8 +188,9 @@ func TestAPageStopsWaitingForAWrite(t *testing.T) {
 	c.annotated(node, remediations.PauseKey, true)
 }
 
-// A reset is of the repair that was tried: where another one is exhausted when it is written, nothing is, whether the form names the repair
-// or not. A new try, which is about that one, is the control.
+// A reset is of the repair that was tried: where another one is exhausted when it is written,
+// nothing is, whether the form names the repair or not. A new try, which is about that one, is the
+// control.
 func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
 	const node = "node-17"
 	c := newCluster(t)
@@ -236,7 +239,8 @@ func outcome(t *testing.T, at *browser.Tab, word string) (kind, said string) {
 	return kind, said
 }
 
-// relay stands between the browser and the page, and hands each write that the page has answered to then, with the answer.
+// relay stands between the browser and the page, and hands each write that the page has answered to
+// then, with the answer.
 func relay(t *testing.T, p *lab.Page, then func(w http.ResponseWriter, r *http.Request, answer func())) (origin string) {
 	t.Helper()
 	page, err := url.Parse(p.Origin)

@@ -1,2 +1,3 @@
-// Package words holds how Drydock speaks: plain words, for readers whose first language is not English.
+// Package words holds how Drydock speaks: plain words, for readers whose first language is not
+// English.
 package words

@@ -53,7 +53,8 @@ var patterns = []pattern{
 
 var re = regexp.MustCompile
 
-// count returns how often the pattern stands in the text, which is in lower case, with single spaces.
+// count returns how often the pattern stands in the text, which is in lower case, with single
+// spaces.
 func (p pattern) count(says string) int {
 	if !strings.Contains(says, p.has) {
 		return 0

@@ -29,12 +29,13 @@ type text struct {
 
 const root = "../.."
 
-// generated files follow their sources, which are read themselves. The changelog and the licence are not the product's voice.
+// generated files follow their sources, which are read themselves. The changelog and the licence
+// are not the product's voice.
 var generated = regexp.MustCompile(
 	`^(CHANGELOG\.md|docs/(configuration|metrics)\.md|docs/config\.schema\.json|charts/drydock/(README\.md|values\.schema\.json)|.*/testdata/.*)$`)
 
-// all returns each text of the repository: comments and names of tests everywhere, strings of the product, pages, rules, the
-// chart, and descriptions of schemas.
+// all returns each text of the repository: comments and names of tests everywhere, strings of the
+// product, pages, rules, the chart, and descriptions of schemas.
 func all(t *testing.T) (out []text) {
 	t.Helper()
 	list := exec.Command("git", "ls-files")
@@ -112,7 +113,8 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	return out
 }
 
-// A comment that stands alone has at most so many columns; a tab is one. The linter holds the width of code.
+// A comment that stands alone has at most so many columns; a tab is one. The linter holds the width
+// of code.
 const mostColumns = 100
 
 // wide returns the lines from first to last that are a comment alone and too wide.
@@ -142,7 +144,8 @@ func spaced(name string) string {
 
 var code = regexp.MustCompile("`[^`]*`|<!--.*?-->|\\]\\([^)]*\\)")
 
-// page returns a page's paragraphs, items of lists and rows of tables, without code and without the addresses of links.
+// page returns a page's paragraphs, items of lists and rows of tables, without code and without the
+// addresses of links.
 func page(_ *testing.T, name string, body []byte) (out []text) {
 	fenced, begins := false, true
 	for i, l := range strings.Split(string(body), "\n") {

@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDrydockSpeaksPlainly counts, by folder and kind of text, what of the closed list still stands there, and comments
-// that are too wide. The numbers in left.txt only go down: a new odd word fails, and so does a number that is higher than what is there.
-// UPDATE=1 lowers them, and never raises one.
+// TestDrydockSpeaksPlainly counts, by folder and kind of text, what of the closed list still stands
+// there, and comments that are too wide. The numbers in left.txt only go down: a new odd word
+// fails, and so does a number that is higher than what is there. UPDATE=1 lowers them, and never
+// raises one.
 func TestDrydockSpeaksPlainly(t *testing.T) {
 	found, used := map[string][]string{}, map[exception]bool{}
 	excepted := exceptions(t)
@@ -64,7 +65,8 @@ func TestDrydockSpeaksPlainly(t *testing.T) {
 	t.Logf("%d odd words are left in %d places; %d texts are excepted with a reason", sum(lowered), len(lowered), len(excepted))
 }
 
-// room is where the text is counted: its folder, without what is below a provider's or a target's, and its kind.
+// room is where the text is counted: its folder, without what is below a provider's or a target's,
+// and its kind.
 func (t text) room() string {
 	return path.Dir(t.file) + " " + strings.ReplaceAll(t.kind, " ", "-")
 }

@@ -1,4 +1,5 @@
-// A receiver for Drydock's providers.http that power-cycles machines. Replace cycle and machines by your own.
+// A receiver for Drydock's providers.http that power-cycles machines. Replace cycle and machines by
+// your own.
 package main
 
 import (

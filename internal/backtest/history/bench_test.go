@@ -11,7 +11,8 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// BenchmarkReading is the reading of six hours of 100 nodes with six rules, and the server's answers to it.
+// BenchmarkReading is the reading of six hours of 100 nodes with six rules, and the server's
+// answers to it.
 func BenchmarkReading(b *testing.B) {
 	const nodes, hours = 100, 6
 	r := New(b)

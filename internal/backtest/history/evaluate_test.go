@@ -37,8 +37,9 @@ type ruleTest struct {
 	}
 }
 
-// The tests of the shipped rules pass in promtool. They must pass here: `for`, keep_firing_for and labels are then as in Prometheus. Rules
-// that read ALERTS are left out: they read what a Prometheus recorded, and here none did.
+// The tests of the shipped rules pass in promtool. They must pass here: `for`, keep_firing_for and
+// labels are then as in Prometheus. Rules that read ALERTS are left out: they read what a
+// Prometheus recorded, and here none did.
 func TestTheRulesFireAsInPromtool(t *testing.T) {
 	t.Parallel()
 	tests, err := filepath.Glob(filepath.Join(rulesFolder, "tests", "*.yaml"))

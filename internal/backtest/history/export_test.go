@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Evaluated gives the alerts alone, of rules that are evaluated at multiples of their interval from from on, as promtool does it.
+// Evaluated gives the alerts alone, of rules that are evaluated at multiples of their interval from
+// from on, as promtool does it.
 func (p *Past) Evaluated(ctx context.Context, from, until time.Time, yield func(time.Time, Alert)) error {
 	p.begin()
 	p.start = from.UnixMilli()

@@ -179,7 +179,8 @@ func TestEachLimitIsMetBySmallerQuestions(t *testing.T) {
 	}
 }
 
-// TestAMissingAnswerDoesNotCountAsAFault: what a server does not answer ends the reading with a sentence that says what to do.
+// TestAMissingAnswerDoesNotCountAsAFault: what a server does not answer ends the reading with a
+// sentence that says what to do.
 func TestAMissingAnswerDoesNotCountAsAFault(t *testing.T) {
 	t.Parallel()
 	always := func(code int, body string) Limits {
@@ -253,7 +254,8 @@ func TestErrorsDoNotContainThePassword(t *testing.T) {
 	require.NotContains(t, err.Error(), "s3cret")
 }
 
-// TestAnyChunkingGivesTheSameMoments: however much is read at once, and however little the server gives at once.
+// TestAnyChunkingGivesTheSameMoments: however much is read at once, and however little the server
+// gives at once.
 func TestAnyChunkingGivesTheSameMoments(t *testing.T) {
 	t.Parallel()
 	r := crowd(t)
@@ -268,8 +270,8 @@ func TestAnyChunkingGivesTheSameMoments(t *testing.T) {
 	})
 }
 
-// TestNoChangeOfANodeIsMissed: whatever comes to the Nodes, and wherever the spans end, asking about the nodes that changed alone gives what
-// asking about all of them gives.
+// TestNoChangeOfANodeIsMissed: whatever comes to the Nodes, and wherever the spans end, asking
+// about the nodes that changed alone gives what asking about all of them gives.
 func TestNoChangeOfANodeIsMissed(t *testing.T) {
 	t.Parallel()
 	asked, all := 0, 0

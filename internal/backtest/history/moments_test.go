@@ -19,7 +19,8 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// unready fires two minutes after a Node has stopped being Ready, and for one minute after it is Ready again.
+// unready fires two minutes after a Node has stopped being Ready, and for one minute after it is
+// Ready again.
 const unready = `
 groups:
 - name: unready
@@ -155,8 +156,8 @@ func TestRecordedAlertsAreTakenAsTheyAre(t *testing.T) {
 	require.Equal(t, []history.Alert{{Labels: labels, StartsAt: At(20), EndsAt: At(30)}}, got[2].Alerts)
 }
 
-// An alert that fires when the reading begins says since when it fires, and not since another time before. One that ended since, and came
-// again, is another one.
+// An alert that fires when the reading begins says since when it fires, and not since another time
+// before. One that ended since, and came again, is another one.
 func TestARecordedAlertKeepsItsStartTime(t *testing.T) {
 	t.Parallel()
 	type span struct{ from, until float64 } // in minutes
@@ -242,7 +243,8 @@ groups:
 	require.True(t, found["rule Twice"].Until.After(At(59)))
 }
 
-// TestProgressIsOfTheTimeThatWasAskedFor: what is read before that time, for the states of rules, does not count.
+// TestProgressIsOfTheTimeThatWasAskedFor: what is read before that time, for the states of rules,
+// does not count.
 func TestProgressIsOfTheTimeThatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	var told []time.Duration

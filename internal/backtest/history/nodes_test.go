@@ -172,7 +172,8 @@ func TestDataThatBeginsLateOrEndsEarlyIsAGap(t *testing.T) {
 	require.Equal(t, At(90), got[2].Gap.Until)
 }
 
-// TestWhatANodeHasNoMoreIsTakenFromIt: a role and a taint end, also while kube-state-metrics is down.
+// TestWhatANodeHasNoMoreIsTakenFromIt: a role and a taint end, also while kube-state-metrics is
+// down.
 func TestWhatANodeHasNoMoreIsTakenFromIt(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"while it is shown": false, "while kube-state-metrics is down": true} {
@@ -244,7 +245,8 @@ func TestWhereTwoDisagreeTheNodeIsReady(t *testing.T) {
 	require.Equal(t, corev1.ConditionUnknown, status)
 }
 
-// TestQueriesSelectOnlyTheOwnCluster, where one store has several: by its label, which a store of one cluster does not have.
+// TestQueriesSelectOnlyTheOwnCluster, where one store has several: by its label, which a store of
+// one cluster does not have.
 func TestQueriesSelectOnlyTheOwnCluster(t *testing.T) {
 	t.Parallel()
 	for label, both := range map[string]bool{`,cluster="b"`: false, "": true} {
@@ -265,7 +267,8 @@ func TestQueriesSelectOnlyTheOwnCluster(t *testing.T) {
 	}
 }
 
-// TestReplicasAreOne: some stores answer for both replicas of a Prometheus, each with a label of its own.
+// TestReplicasAreOne: some stores answer for both replicas of a Prometheus, each with a label of
+// its own.
 func TestReplicasAreOne(t *testing.T) {
 	t.Parallel()
 	for drop, alerts := range map[string]int{"prometheus_replica": 1, "": 2} {

@@ -72,7 +72,8 @@ func whats(skipped []history.Skip) (out []string) {
 	return out
 }
 
-// TestWhatARuleReadsOfOtherRulesIsWhatWasRecorded: of a rule that did not run then, nothing is there, and that is named.
+// TestWhatARuleReadsOfOtherRulesIsWhatWasRecorded: of a rule that did not run then, nothing is
+// there, and that is named.
 func TestWhatARuleReadsOfOtherRulesIsWhatWasRecorded(t *testing.T) {
 	t.Parallel()
 	for name, recorded := range map[string]bool{"it ran": true, "it did not run": false} {

@@ -37,8 +37,8 @@ func ShippedRules() ([]RuleFile, error) {
 	return out, nil
 }
 
-// ReadRules reads the rule files and the PrometheusRule manifests (*.yaml, *.yml) in a folder, or one such file. It does
-// not read subfolders.
+// ReadRules reads the rule files and the PrometheusRule manifests (*.yaml, *.yml) in a folder, or
+// one such file. It does not read subfolders.
 func ReadRules(path string) ([]RuleFile, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// stateful are rules that remember: alerts that wait and that are kept, labels of a template, and a rule that fails.
+// stateful are rules that remember: alerts that wait and that are kept, labels of a template, and a
+// rule that fails.
 const stateful = `
 groups:
 - name: long
@@ -42,8 +43,8 @@ func counted(t *testing.T, r *Recording) (string, *atomic.Int64) {
 	}}), &n
 }
 
-// TestAStateIsAskedBeforeTheServer: a later run asks only for what the file lacks, and says what a run without a file says, also with
-// other rules.
+// TestAStateIsAskedBeforeTheServer: a later run asks only for what the file lacks, and says what a
+// run without a file says, also with other rules.
 func TestAStateIsAskedBeforeTheServer(t *testing.T) {
 	t.Parallel()
 	r := day(t, 12)
@@ -107,7 +108,8 @@ func TestARunThatIsStoppedLosesNoAnswer(t *testing.T) {
 	require.Less(t, less, asked.Load()-before)
 }
 
-// TestAStateHasNoAnswerWhereDataMayStillCome: a run that goes beyond the data keeps nothing of the time after it.
+// TestAStateHasNoAnswerWhereDataMayStillCome: a run that goes beyond the data keeps nothing of the
+// time after it.
 func TestAStateHasNoAnswerWhereDataMayStillCome(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")

@@ -48,7 +48,8 @@ func generate(root string) error {
 	return err
 }
 
-// generated returns the files by their names. Of the chart's schema, only the part about config is made here.
+// generated returns the files by their names. Of the chart's schema, only the part about config is
+// made here.
 func generated(root string) (map[string][]byte, error) {
 	values, err := os.ReadFile(filepath.Join(root, chartFile))
 	if err != nil {

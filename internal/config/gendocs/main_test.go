@@ -26,7 +26,8 @@ func TestEverythingIsGenerated(t *testing.T) {
 	}
 }
 
-// TestTheEditorsSchemaTakesWhatTheProgramTakes before its defaults are filled in, and refuses what it refuses.
+// TestTheEditorsSchemaTakesWhatTheProgramTakes before its defaults are filled in, and refuses what
+// it refuses.
 func TestTheEditorsSchemaTakesWhatTheProgramTakes(t *testing.T) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(editorSchema()))
 	require.NoError(t, err)

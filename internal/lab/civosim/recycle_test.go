@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecycleHasStages: both machines are in the lists until the old one is gone, and the pool's count never moves.
+// TestARecycleHasStages: both machines are in the lists until the old one is gone, and the pool's
+// count never moves.
 func TestARecycleHasStages(t *testing.T) {
 	deletion, building := make(chan time.Time), make(chan time.Time)
 	s, c, heard := start(t, func(o *Options) {

@@ -7,8 +7,8 @@
 // ({"result":"requires_authentication","status":401}). The second is a region that Civo does not
 // know or cannot reach now (code database_region_not_found). The third is a cluster outside the
 // requested region, reported like a missing one (code database_kubernetes_cluster_not_found). The
-// codes of the others come from civogo's table; their HTTP statuses and texts are assumptions. So is
-// the visible course of a recycle: according to Civo's documentation it deletes the node, then
+// codes of the others come from civogo's table; their HTTP statuses and texts are assumptions. So
+// is the visible course of a recycle: according to Civo's documentation it deletes the node, then
 // builds a matching one, without a drain.
 package civosim
 

@@ -23,8 +23,8 @@ const machineNetwork = "DRYDOCK_LAB_MACHINE_NETWORK"
 type Machine struct{ file *os.File }
 
 // Apart moves this process into a network of its own, by executing its program again there, with
-// the same arguments. What needs the machine's network, for example a download, must be done before.
-// In the new network it returns the machine's.
+// the same arguments. What needs the machine's network, for example a download, must be done
+// before. In the new network it returns the machine's.
 func Apart() (*Machine, error) {
 	fd, err := strconv.Atoi(os.Getenv(machineNetwork))
 	if err != nil {

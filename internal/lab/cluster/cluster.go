@@ -58,8 +58,8 @@ func Supported() error { return hostOptions().Supported() }
 // Built are the paths of programs by their names.
 type Built map[string]string
 
-// Prepare builds what is missing, and then moves this process into a network of its own (see Apart).
-// There it is called again, and returns.
+// Prepare builds what is missing, and then moves this process into a network of its own (see
+// Apart). There it is called again, and returns.
 func Prepare(ctx context.Context, out io.Writer) (*Machine, Built, error) {
 	built, err := build(ctx, out)
 	if err != nil {

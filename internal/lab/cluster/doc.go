@@ -13,9 +13,9 @@
 // machine's packet filter and no port of the machine is taken. When the process ends, also when it
 // is killed, the kernel ends all of it.
 //
-// The hosts share the machine's kernel. They have no capability to set its clock, to load modules or
-// to read its log, and see its settings read-only, except those of their own network. This protects
-// against mistakes, not against an attacker.
+// The hosts share the machine's kernel. They have no capability to set its clock, to load modules
+// or to read its log, and see its settings read-only, except those of their own network. This
+// protects against mistakes, not against an attacker.
 //
 // It needs root, version 1 of control groups, and what package hosts needs.
 package cluster

@@ -26,8 +26,8 @@ const Namespace = "drydock"
 // Faster divides the times of the shipped rules.
 const Faster = 12
 
-// shortLooks divides the lookbacks of the rules about nodes, which are 3m, and the age of 600 seconds
-// that a node must have.
+// shortLooks divides the lookbacks of the rules about nodes, which are 3m, and the age of 600
+// seconds that a node must have.
 var shortLooks = strings.NewReplacer(
 	"[3m]", fmt.Sprintf("[%ds]", 180/Faster), "offset 3m", fmt.Sprintf("offset %ds", 180/Faster), "< 600", fmt.Sprintf("< %d", 600/Faster),
 )
@@ -133,8 +133,8 @@ func scrapeDrydock(kubeconfig string) map[string]any {
 	}
 }
 
-// Values are the values of Drydock's release. Its times are short where the rules' are, and a step's
-// wait fits these hosts.
+// Values are the values of Drydock's release. Its times are short where the rules' are, and a
+// step's wait fits these hosts.
 func (c *Cluster) Values() (map[string]any, error) {
 	u, err := url.Parse(c.AlertmanagerURLs()[0])
 	if err != nil {

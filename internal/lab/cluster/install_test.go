@@ -6,7 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheTimesOfNodeRulesAreDivided, and those of no other rule: what they wait, look back, and want of a node's age.
+// TestTheTimesOfNodeRulesAreDivided, and those of no other rule: what they wait, look back, and
+// want of a node's age.
 func TestTheTimesOfNodeRulesAreDivided(t *testing.T) {
 	t.Parallel()
 	custom, err := customRules()

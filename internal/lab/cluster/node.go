@@ -20,14 +20,16 @@ var nodePrograms = []string{"kubelet", "kube-proxy", "containerd", "containerd-s
 // kubernetesDir has the files of a host's kubelet and kube-proxy.
 const kubernetesDir = "/etc/kubernetes/"
 
-// TemporaryDir is a folder of a host on the kubelet's disk. Each boot empties it, as Debian does with /tmp.
+// TemporaryDir is a folder of a host on the kubelet's disk. Each boot empties it, as Debian does
+// with /tmp.
 const TemporaryDir = "/var/lib/kubelet/tmp"
 
 // Fill is the size of a file that gives the node DiskPressure. It leaves room for containerd, which
 // cannot end a container on a disk that is full.
 const Fill = "850M"
 
-// The kubelet's lease and status are renewed more often than by default, to fit lab.DefaultNodeGrace.
+// The kubelet's lease and status are renewed more often than by default, to fit
+// lab.DefaultNodeGrace.
 const leaseSeconds = 16
 
 // These units are as Debian, kubeadm and containerd ship them. Pods live on when containerd or the

@@ -94,7 +94,8 @@ func by(t *testing.T, h *hosts.Host, since time.Time) (out []string) {
 	return out
 }
 
-// A host that reboots comes back with a boot ID of its own, which its kubelet reports; one that powers off stays off.
+// A host that reboots comes back with a boot ID of its own, which its kubelet reports; one that
+// powers off stays off.
 func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
 	h, l, ctx := start(t)
 	host := h.Host("worker-1")
@@ -178,7 +179,8 @@ func capabilities(t *testing.T, status string) (bits uint64) {
 	return bits
 }
 
-// TestACommandOnAHostCannotChangeTheMachine: it could set the clock of all hosts and of the machine. The test only reads what it may do.
+// TestACommandOnAHostCannotChangeTheMachine: it could set the clock of all hosts and of the
+// machine. The test only reads what it may do.
 func TestACommandOnAHostCannotChangeTheMachine(t *testing.T) {
 	h, _, ctx := start(t)
 	own, err := os.ReadFile("/proc/self/status")

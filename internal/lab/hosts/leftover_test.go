@@ -21,7 +21,8 @@ import (
 // childKey marks the copy of this test binary that is to be killed.
 const childKey = "DRYDOCK_HOSTS_CHILD"
 
-// Hosts whose process is killed leave no process, mount or device behind; the next ones remove their control groups.
+// Hosts whose process is killed leave no process, mount or device behind; the next ones remove
+// their control groups.
 func TestKilledHostsLeaveNothing(t *testing.T) {
 	hosts.Need(t)
 	if os.Getenv(childKey) != "" {

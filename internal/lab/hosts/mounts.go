@@ -56,8 +56,8 @@ func groups() (string, error) {
 	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
 }
 
-// newGroups makes control groups: one of version 2, or with pods one in each hierarchy of version 1.
-// It also removes those of killed clusters, which are empty.
+// newGroups makes control groups: one of version 2, or with pods one in each hierarchy of version
+// 1. It also removes those of killed clusters, which are empty.
 func newGroups(pods bool) ([]string, error) {
 	root, err := groups()
 	if err != nil {

@@ -119,8 +119,8 @@ func ownGroups() (map[string]string, error) {
 	return groups, nil
 }
 
-// kernelSettings are what the kubelet writes if they differ. They are the machine's own, so the host
-// shows the kubelet files with the values that it wants.
+// kernelSettings are what the kubelet writes if they differ. They are the machine's own, so the
+// host shows the kubelet files with the values that it wants.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",

@@ -11,16 +11,16 @@
 //
 // Within a location, nodes reach each other's pods through a VXLAN with static neighbours, like
 // Cilium's and flannel's. Between locations, the leaders relay through a tunnel. It is a second
-// VXLAN on WireGuard's port, because not every kernel has WireGuard. The wire carries everything: it
-// is a router with a network for each location. The wire is IPv4; pods have IPv4 addresses, or IPv6
-// addresses with NewIPv6.
+// VXLAN on WireGuard's port, because not every kernel has WireGuard. The wire carries everything:
+// it is a router with a network for each location. The wire is IPv4; pods have IPv4 addresses, or
+// IPv6 addresses with NewIPv6.
 //
 // [Kilo] simulates Kilo's agents. It decides which node leads, and so every route between pods: it
 // follows the annotations of the lab's Nodes by Kilo's own rule, and writes those of Kilo's agents.
 //
 // The namespaces have no names: they exist while this process has them open or one of its children
-// runs in them. So nothing remains after the process ends, and meshes can run side by side. The lab's
-// own connections, for example to its API server, are sockets that this process opened in the
+// runs in them. So nothing remains after the process ends, and meshes can run side by side. The
+// lab's own connections, for example to its API server, are sockets that this process opened in the
 // namespaces. They need no network that could carry a pod's packets by mistake.
 //
 // It needs root, iproute2, nftables and nsenter, and a kernel with VXLAN.

@@ -22,7 +22,8 @@ import (
 // childKey marks the copy of this test binary that is to be killed.
 const childKey = "DRYDOCK_MESH_CHILD"
 
-// A mesh whose process is killed leaves nothing: no process, and so no namespace, for it has no name.
+// A mesh whose process is killed leaves nothing: no process, and so no namespace, for it has no
+// name.
 func TestAKilledMeshLeavesNothing(t *testing.T) {
 	mesh.Need(t)
 	if os.Getenv(childKey) != "" {

@@ -39,7 +39,8 @@ func flows(t *testing.T, n *mesh.Network, from, to string, why ...any) {
 	require.NoError(t, err, why...)
 }
 
-// mute requires that new flows do not pass on so many ways. It looks again, for on a busy machine one that is well may be late.
+// mute requires that new flows do not pass on so many ways. It looks again, for on a busy machine
+// one that is well may be late.
 func mute(t *testing.T, n *mesh.Network, ways int, why string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(n.Mute(t.Context())) == ways }, lab.Patience, 100*time.Millisecond, why)

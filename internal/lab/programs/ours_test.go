@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOurProgramIsLinkedOnlyWhereItChanged: what the cache has is left there as it is; half of one, which a killed build left, is
-// built again. Each caller has a file of its own.
+// TestOurProgramIsLinkedOnlyWhereItChanged: what the cache has is left there as it is; half of one,
+// which a killed build left, is built again. Each caller has a file of its own.
 func TestOurProgramIsLinkedOnlyWhereItChanged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

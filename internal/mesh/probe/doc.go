@@ -1,7 +1,8 @@
 // Package probe tests whether new flows pass between two agents, over TCP and UDP, and answers such
 // tests.
 //
-// A question and its answer are one message each: a header and zeros up to the length that the header states.
+// A question and its answer are one message each: a header and zeros up to the length that the
+// header states.
 //
 //	 0  4  the protocol and its version, "ddm1"
 //	 4  1  'q' a question, 'a' an answer

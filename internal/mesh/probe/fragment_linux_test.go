@@ -11,7 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDatagramsAreNotFragmented: neither a question's nor an answer's, or a long one would pass where long packets do not.
+// TestDatagramsAreNotFragmented: neither a question's nor an answer's, or a long one would pass
+// where long packets do not.
 func TestDatagramsAreNotFragmented(t *testing.T) {
 	probing := func(c any, level, option int) bool {
 		raw, err := c.(syscall.Conn).SyscallConn()

@@ -8,7 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzQuestion: nothing that arrives breaks the answering side, and nothing that our key did not make is answered.
+// FuzzQuestion: nothing that arrives breaks the answering side, and nothing that our key did not
+// make is answered.
 func FuzzQuestion(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	sound := message{kind: question, proto: UDP, length: 100, at: now}.seal(oldKey)
@@ -35,7 +36,8 @@ func FuzzQuestion(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: nothing that arrives breaks the asking side, and nothing but the answer passes for it.
+// FuzzAnswer: nothing that arrives breaks the asking side, and nothing but the answer passes for
+// it.
 func FuzzAnswer(f *testing.F) {
 	q := message{kind: question, proto: UDP, length: 100, at: time.Unix(1_800_000_000, 0), nonce: [16]byte{1, 2, 3}}
 	a := q

@@ -32,7 +32,8 @@ func TestAKeyFileMustHoldAKey(t *testing.T) {
 	require.ErrorContains(t, err, "make a key with")
 }
 
-// TestAKeyIsChangedWithoutALostProbe: first all know the new one, then all sign with it, then the old one goes.
+// TestAKeyIsChangedWithoutALostProbe: first all know the new one, then all sign with it, then the
+// old one goes.
 func TestAKeyIsChangedWithoutALostProbe(t *testing.T) {
 	stages := []string{
 		string(oldKey), string(oldKey) + "\n" + string(newKey) + "\n", string(newKey) + "\r\n" + string(oldKey), string(newKey),

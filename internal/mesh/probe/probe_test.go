@@ -81,7 +81,8 @@ func TestEveryProbeIsANewFlow(t *testing.T) {
 	require.Len(t, ports, 10)
 }
 
-// TestOnlySilenceIsALoss: a far end that speaks was reached, and trouble of our own says nothing of the path.
+// TestOnlySilenceIsALoss: a far end that speaks was reached, and trouble of our own says nothing of
+// the path.
 func TestOnlySilenceIsALoss(t *testing.T) {
 	_, agent := serve(t)
 	_, another := serve(t, func(o *ServerOptions) { o.Node = "another" })
@@ -147,7 +148,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// blackHole takes what arrives and answers to what pass says only, by a Server's rule; nil: to nothing.
+// blackHole takes what arrives and answers to what pass says only, by a Server's rule; nil: to
+// nothing.
 func blackHole(t *testing.T, pass func(length int) bool) netip.AddrPort {
 	t.Helper()
 	s, err := NewServer(ServerOptions{Listen: "127.0.0.1:0", Node: "b", Keys: have(oldKey), Now: time.Now})
@@ -245,7 +247,8 @@ func TestADatagramMayBeLost(t *testing.T) {
 	require.Equal(t, OK, w.Outcome)
 }
 
-// TestAQuestionThatWasNotSentSaysNothingOfThePath: a process that runs too late sends nothing, and nothing comes back.
+// TestAQuestionThatWasNotSentSaysNothingOfThePath: a process that runs too late sends nothing, and
+// nothing comes back.
 func TestAQuestionThatWasNotSentSaysNothingOfThePath(t *testing.T) {
 	hole := blackHole(t, nil)
 	late := asker(func(c *Client) { c.Timeout = time.Nanosecond })

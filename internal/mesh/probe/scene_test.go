@@ -76,7 +76,8 @@ func brief(c *Client) { c.Timeout = 300 * time.Millisecond }
 // ends before an agent hangs up.
 func unanswered(c *Client) { c.Timeout = DefaultTimeout }
 
-// awake asks until this process ran all the while: what a probe says of one that did not has tests of its own.
+// awake asks until this process ran all the while: what a probe says of one that did not has tests
+// of its own.
 func awake(ask func() Word) Word {
 	for {
 		if w := ask(); !errors.Is(w.Why, errOverslept) && !errors.Is(w.Why, errUnsent) {
@@ -107,7 +108,8 @@ func askedAt(t *testing.T, p Proto, length int, at time.Time, k Key) []byte {
 	return q.seal(k)
 }
 
-// silent requires that not a byte comes back, for a while that an answer on loopback takes a thousandth of.
+// silent requires that not a byte comes back, for a while that an answer on loopback takes a
+// thousandth of.
 func silent(t *testing.T, c net.Conn) {
 	t.Helper()
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(200*time.Millisecond)))

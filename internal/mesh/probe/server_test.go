@@ -96,7 +96,8 @@ func TestAQuestionIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestAReplayIsRememberedAsLongAsItIsYoung: at whatever times questions come, and however the asker's clock stands.
+// TestAReplayIsRememberedAsLongAsItIsYoung: at whatever times questions come, and however the
+// asker's clock stands.
 func TestAReplayIsRememberedAsLongAsItIsYoung(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGate(Limits{PerSource: 1e6, Total: 1e6})
@@ -156,8 +157,8 @@ func TestAMessageIsGoodForOneUse(t *testing.T) {
 	}
 }
 
-// TestAFloodIsBounded: of what one source and all sources may ask, no more is answered, and none of it takes what is
-// another's.
+// TestAFloodIsBounded: of what one source and all sources may ask, no more is answered, and none of
+// it takes what is another's.
 func TestAFloodIsBounded(t *testing.T) {
 	now := newClock()
 	s, to := serve(t, func(o *ServerOptions) {

@@ -13,7 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loses has the kernel drop what comes over TCP in packets of more than the bytes, as if they had been lost on the way.
+// loses has the kernel drop what comes over TCP in packets of more than the bytes, as if they had
+// been lost on the way.
 func loses(t *testing.T, c syscall.Conn, longer int) {
 	t.Helper()
 	program := []unix.SockFilter{
@@ -65,8 +66,9 @@ func answering(t *testing.T) (netip.AddrPort, *net.TCPListener) {
 	return to, l
 }
 
-// TestALossyPathIsDistinguishedFromASilentAgent: over TCP, whose kernels speak for the way where no agent does. What a
-// handshake's packets take with their headers is 40 bytes at most, a short question's 104.
+// TestALossyPathIsDistinguishedFromASilentAgent: over TCP, whose kernels speak for the way where no
+// agent does. What a handshake's packets take with their headers is 40 bytes at most, a short
+// question's 104.
 func TestALossyPathIsDistinguishedFromASilentAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent func(*testing.T) (netip.AddrPort, *net.TCPListener)

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Said is what a page says: the values of its figures by name, and its tables by the title of their section, each row as its cells.
+// Said is what a page says: the values of its figures by name, and its tables by the title of their
+// section, each row as its cells.
 type Said struct {
 	Figures map[string]string
 	Tables  map[string][][]string
@@ -82,7 +83,8 @@ func words(n *html.Node) string {
 
 var between = regexp.MustCompile(`\s{3,}`)
 
-// Same requires that the text says what the HTML does: each figure, each table cell by cell, each sentence. It gives what that is.
+// Same requires that the text says what the HTML does: each figure, each table cell by cell, each
+// sentence. It gives what that is.
 func Same(t testing.TB, text, page string) Said {
 	t.Helper()
 	said := OfHTML(t, page)

@@ -15,7 +15,8 @@ import (
 
 const token = "correct-horse.battery-staple.0123456789"
 
-// TestConformanceOfMetal3 tests the preset against the contract of all providers, at a real API server.
+// TestConformanceOfMetal3 tests the preset against the contract of all providers, at a real API
+// server.
 func TestConformanceOfMetal3(t *testing.T) {
 	server := providertest.APIServer(t, lab.Shared(t).AdminConfig(), metav1.StatusReasonConflict)
 	var ready chan *world

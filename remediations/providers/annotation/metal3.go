@@ -30,7 +30,8 @@ type hostSpec struct {
 
 type hostStatus struct {
 	PoweredOn bool `json:"poweredOn"`
-	// OperationalStatus is "servicing" while the operator changes firmware or its settings. The state stays "provisioned".
+	// OperationalStatus is "servicing" while the operator changes firmware or its settings. The
+	// state stays "provisioned".
 	OperationalStatus string `json:"operationalStatus"`
 	ErrorType         string `json:"errorType"`
 	ErrorMessage      string `json:"errorMessage"`

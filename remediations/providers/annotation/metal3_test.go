@@ -78,7 +78,8 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 	require.True(t, said.Fleetwide)
 }
 
-// TestAChangeSinceTheLookIsNotWrittenOver: a person's annotation comes between the look and the call.
+// TestAChangeSinceTheLookIsNotWrittenOver: a person's annotation comes between the look and the
+// call.
 func TestAChangeSinceTheLookIsNotWrittenOver(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -91,7 +92,8 @@ func TestAChangeSinceTheLookIsNotWrittenOver(t *testing.T) {
 	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetAnnotations(), attemptKey)
 }
 
-// TestAnEndedRepairRemovesItsAnnotations, also if the operator never began; what other clients wrote stays.
+// TestAnEndedRepairRemovesItsAnnotations, also if the operator never began; what other clients
+// wrote stays.
 func TestAnEndedRepairRemovesItsAnnotations(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

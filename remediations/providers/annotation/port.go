@@ -75,8 +75,8 @@ type Ender struct {
 }
 
 // End goes once through the objects that Drydock has written to. It withdraws a request that no
-// controller has acted on. What another client has written, or changed since, stays. Its error joins those of
-// all objects.
+// controller has acted on. What another client has written, or changed since, stays. Its error
+// joins those of all objects.
 func (e Ender) End(ctx context.Context) error {
 	all, err := e.written(ctx)
 	if err != nil {

@@ -26,8 +26,8 @@ var operations = map[string]func(context.Context, *Client) error{
 	"replaced":    func(ctx context.Context, c *Client) error { _, err := c.Replaced(ctx, before); return err },
 }
 
-// TestEachBadInputHasItsOwnError: for every call, the sentence says which of the mistakes it is, and the
-// refusal what it concerns.
+// TestEachBadInputHasItsOwnError: for every call, the sentence says which of the mistakes it is,
+// and the refusal what it concerns.
 func TestEachBadInputHasItsOwnError(t *testing.T) {
 	t.Parallel()
 	const silence = 3 * time.Second

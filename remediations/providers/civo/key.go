@@ -10,7 +10,8 @@ import (
 // maxKey bounds the key file: its path may name a wrong, large file.
 const maxKey = 4 << 10
 
-// readKey reads the API key: one word, because a file with two lines is another file. Its errors name the file and never quote it.
+// readKey reads the API key: one word, because a file with two lines is another file. Its errors
+// name the file and never quote it.
 func readKey(path string) (string, error) {
 	key, err := secretfile.Token("the API key file", path, maxKey)
 	if err != nil {

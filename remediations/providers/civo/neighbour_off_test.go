@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved: of a pool of three, i-1 is replaced by i-11, and i-10 is off.
+// TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved: of a pool of three, i-1 is
+// replaced by i-11, and i-10 is off.
 func TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved(t *testing.T) {
 	t.Parallel()
 	fresh := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)

@@ -138,7 +138,8 @@ func TestNoPoolNoReplacement(t *testing.T) {
 	}
 }
 
-// TestFaultsOfTheRecycle: a recycle that may have been done is never a refusal, and is never sent twice.
+// TestFaultsOfTheRecycle: a recycle that may have been done is never a refusal, and is never sent
+// twice.
 func TestFaultsOfTheRecycle(t *testing.T) {
 	t.Parallel()
 	const unknown reason = ""

@@ -23,7 +23,8 @@ const (
 	nodeAgentMonitorOnly = "CIVO_NODE_AGENT_MONITOR_ONLY"
 )
 
-// NodeAgents are the Deployments of Civo's node-agent that reboot nodes: not one that only monitors, or that has no replicas.
+// NodeAgents are the Deployments of Civo's node-agent that reboot nodes: not one that only
+// monitors, or that has no replicas.
 func NodeAgents(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments(nodeAgentNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeAgent})
 	if err != nil {

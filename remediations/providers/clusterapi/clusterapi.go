@@ -35,7 +35,8 @@ type Options struct {
 	// Kubeconfig is a file for the connection to the API server of the management cluster; empty:
 	// this cluster manages itself.
 	Kubeconfig string
-	// Cluster is the Cluster object of this cluster, in the management cluster. Its Machines are in the same namespace.
+	// Cluster is the Cluster object of this cluster, in the management cluster. Its Machines are in
+	// the same namespace.
 	Cluster types.NamespacedName
 	// Delete: a Machine that no MachineHealthCheck selects is deleted, instead of being marked as
 	// unhealthy.

@@ -47,8 +47,8 @@ func TestPodsAreGivenUpBeforeTheRequest(t *testing.T) {
 	}
 }
 
-// TestTheDrainIsRequestedAgainWhenTheRepairHasEnded: Drydock's own mark is removed if the request had
-// no effect. A Machine that is being deleted keeps it.
+// TestTheDrainIsRequestedAgainWhenTheRepairHasEnded: Drydock's own mark is removed if the request
+// had no effect. A Machine that is being deleted keeps it.
 func TestTheDrainIsRequestedAgainWhenTheRepairHasEnded(t *testing.T) {
 	t.Parallel()
 	w, s, machine := shared(t)

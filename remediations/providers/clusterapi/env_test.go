@@ -24,7 +24,8 @@ func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerO
 // m is an object, or a part of one.
 type m = map[string]any
 
-// world is a Cluster in a namespace of the API server, with a MachineSet of two Machines: those of node-1 and node-10.
+// world is a Cluster in a namespace of the API server, with a MachineSet of two Machines: those of
+// node-1 and node-10.
 type world struct{ *space.Space }
 
 var (

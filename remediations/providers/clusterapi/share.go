@@ -142,7 +142,8 @@ func (c Share) GiveBack(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// giveBack removes from the Machine what Drydock set. The label goes last: it finds the Machine again after a crash.
+// giveBack removes from the Machine what Drydock set. The label goes last: it finds the Machine
+// again after a crash.
 func (c Share) giveBack(ctx context.Context, one *machine) error {
 	if one.marked() {
 		r := kubeapi.Request{

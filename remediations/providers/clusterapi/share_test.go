@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// shared is a world whose Machine one has a Node of its own name, and a MachineHealthCheck that selects it.
+// shared is a world whose Machine one has a Node of its own name, and a MachineHealthCheck that
+// selects it.
 func shared(t *testing.T) (*world, Share, engine.Machine) {
 	t.Helper()
 	w := newWorld(t)

@@ -239,7 +239,8 @@ func podOf(t *testing.T, ds *appsv1.DaemonSet, name, node string, owned bool) *c
 	return made
 }
 
-// keptBefore is what the record keeps of a restart, in the names that records have had since their first version.
+// keptBefore is what the record keeps of a restart, in the names that records have had since their
+// first version.
 type keptBefore struct {
 	Instance string `json:"instance"`
 	Hostname string `json:"hostname"`

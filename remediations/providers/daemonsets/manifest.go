@@ -21,7 +21,8 @@ import (
 const (
 	// maxManifest bounds a manifest, as the API server bounds a ConfigMap; Calico's has 300 KB.
 	maxManifest = 1 << 20
-	// maxObjects bounds the objects in it, and with them the calls that one attempt makes. Calico's has 30.
+	// maxObjects bounds the objects in it, and with them the calls that one attempt makes. Calico's
+	// has 30.
 	maxObjects = 64
 )
 

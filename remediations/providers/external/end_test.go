@@ -20,9 +20,10 @@ func history(outcome remediations.Outcome) string {
 	return fmt.Sprintf(`[{"id":"abcdef","policy":"p","outcome":%q,"steps":["external:1"],"began":"2026-01-01T00:00:00Z","ended":"2026-01-01T00:01:00Z","why":"x"}]`, outcome)
 }
 
-// TestAnEndedRepairDeletesItsObject: the object of an attempt that is under way stays. If the attempt has
-// ended, the object goes at once if its repair has ended well or its remediator has nothing more to
-// do. Else its remediator first gets the annotation that it timed out, and has a minute.
+// TestAnEndedRepairDeletesItsObject: the object of an attempt that is under way stays. If the
+// attempt has ended, the object goes at once if its repair has ended well or its remediator has
+// nothing more to do. Else its remediator first gets the annotation that it timed out, and has a
+// minute.
 func TestAnEndedRepairDeletesItsObject(t *testing.T) {
 	const gone, told, stays = "gone", "told", "stays"
 	now := time.Now().Truncate(time.Second)

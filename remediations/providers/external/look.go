@@ -111,7 +111,8 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 	return nil
 }
 
-// unserved reports that the API server does not serve the template's kind, so no object of it can be there.
+// unserved reports that the API server does not serve the template's kind, so no object of it can
+// be there.
 func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
 	a := c.of(t).Send(ctx, kubeapi.Request{Method: http.MethodGet, Path: plural(kindOf(t)), Query: url.Values{"limit": {"1"}}})
 	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation external-replace: a MachineDeletionRemediation is made. Its remediator deletes the Node's Machine, and the
-// Machine's MachineSet makes another one.
+// Replacer is the remediation external-replace: a MachineDeletionRemediation is made. Its
+// remediator deletes the Node's Machine, and the Machine's MachineSet makes another one.
 type Replacer struct{ *Client }
 
 // read reads what was recorded with the intent.

@@ -229,7 +229,8 @@ func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 	require.False(t, said.MachineGone)
 	require.Contains(t, said.Missing, `its instance is "running"`)
 
-	// The Machine API ends the instance and deletes the Node, and the MachineSet makes another Machine.
+	// The Machine API ends the instance and deletes the Node, and the MachineSet makes another
+	// Machine.
 	w.DropNode(on.Node)
 	w.gone("one")
 	said = replaced()

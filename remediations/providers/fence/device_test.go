@@ -40,7 +40,8 @@ var (
 
 func yes() error { return nil }
 
-// TestMain is also the agent of the tests: a link to the test's own program, with the name fence_fake.
+// TestMain is also the agent of the tests: a link to the test's own program, with the name
+// fence_fake.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "fence_fake" {
 		agentMain()

@@ -27,7 +27,8 @@ func started(t *testing.T) (*device, Rebooter) {
 	return d, Rebooter{d.client(time.Minute, false)}
 }
 
-// TestAMachineIsSwitchedOffAndOnAgain: off once, and on as often as it is off. Each is seen in its status.
+// TestAMachineIsSwitchedOffAndOnAgain: off once, and on as often as it is off. Each is seen in its
+// status.
 func TestAMachineIsSwitchedOffAndOnAgain(t *testing.T) {
 	t.Parallel()
 	d, r := started(t)
@@ -68,7 +69,8 @@ func TestAMachineThatAPersonSwitchedOffStaysOff(t *testing.T) {
 	require.Contains(t, r.Survey(t.Context(), m).Trouble, "the machine is off")
 }
 
-// TestAnAgentThatFailsIsNotBelieved when it was asked to switch a machine off, and the reason is shown.
+// TestAnAgentThatFailsIsNotBelieved when it was asked to switch a machine off, and the reason is
+// shown.
 func TestAnAgentThatFailsIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for says, c := range map[string]struct {
@@ -93,7 +95,8 @@ func TestAnAgentThatFailsIsNotBelieved(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentIsGiven: neither arguments nor an environment, and its options and secrets on its standard input.
+// TestWhatAnAgentIsGiven: neither arguments nor an environment, and its options and secrets on its
+// standard input.
 func TestWhatAnAgentIsGiven(t *testing.T) {
 	t.Setenv("DRYDOCK_SECRET_OF_ANOTHER", "x")
 	d, r := started(t)
@@ -112,7 +115,8 @@ func TestWhatAnAgentIsGiven(t *testing.T) {
 	require.Len(t, d.got(), 1)
 }
 
-// TestNothingIsLeftOfAnAgent that does not end, ignores SIGTERM, and has started a process that holds its output; nor of one that ends.
+// TestNothingIsLeftOfAnAgent that does not end, ignores SIGTERM, and has started a process that
+// holds its output; nor of one that ends.
 func TestNothingIsLeftOfAnAgent(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]orders{
@@ -160,7 +164,8 @@ func TestAnAgentThatCannotBeStartedDidNothing(t *testing.T) {
 	require.ErrorContains(t, err, "no such file", "nor does Drydock start so")
 }
 
-// TestAnOptionThatTheAgentDoesNotKnow is ignored by the agents' library, which then might act on another machine.
+// TestAnOptionThatTheAgentDoesNotKnow is ignored by the agents' library, which then might act on
+// another machine.
 func TestAnOptionThatTheAgentDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for _, warns := range []bool{false, true} {
@@ -175,7 +180,8 @@ func TestAnOptionThatTheAgentDoesNotKnow(t *testing.T) {
 	}
 }
 
-// TestAMachineOfAnotherConfigurationIsNotTouched: Drydock was restarted with another table in the middle of an attempt.
+// TestAMachineOfAnotherConfigurationIsNotTouched: Drydock was restarted with another table in the
+// middle of an attempt.
 func TestAMachineOfAnotherConfigurationIsNotTouched(t *testing.T) {
 	t.Parallel()
 	d, r := started(t)

@@ -178,8 +178,9 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(machineOf(m))
 }
 
-// Replaced reports how far the replacement is. The old machine is gone for good only if the receiver reports
-// that it is gone: one that is off may come back, and its volumes would have two writers.
+// Replaced reports how far the replacement is. The old machine is gone for good only if the
+// receiver reports that it is gone: one that is off may come back, and its volumes would have two
+// writers.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
 	var was machine
 	if err := b.Read(&was); err != nil {

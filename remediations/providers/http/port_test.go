@@ -209,7 +209,8 @@ func TestWhetherTheMachineRuns(t *testing.T) {
 	require.Empty(t, r.got())
 }
 
-// TestAMachineWithoutProviderIDIsNotReplaced: nothing could prove that another one has come. It can be rebooted.
+// TestAMachineWithoutProviderIDIsNotReplaced: nothing could prove that another one has come. It can
+// be rebooted.
 func TestAMachineWithoutProviderIDIsNotReplaced(t *testing.T) {
 	t.Parallel()
 	_, c := receiving(t)
@@ -219,7 +220,8 @@ func TestAMachineWithoutProviderIDIsNotReplaced(t *testing.T) {
 	require.Empty(t, Action{c, "reboot"}.Survey(t.Context(), m).Trouble)
 }
 
-// TestAReplacementThatFailedSaysSo, and one whose job is still at work proves nothing, whatever else is there.
+// TestAReplacementThatFailedSaysSo, and one whose job is still at work proves nothing, whatever
+// else is there.
 func TestAReplacementThatFailedSaysSo(t *testing.T) {
 	t.Parallel()
 	for job, blocked := range map[string]string{failed: `the receiver says of its job: failed: "step 3 of 5"`, working: "", done: ""} {

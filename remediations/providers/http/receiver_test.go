@@ -39,7 +39,8 @@ type receiver struct {
 	t     testing.TB
 	mu    sync.Mutex
 	boxes []*box
-	// done are the machines that it acted on, taken the attempts, seen all documents with their headers.
+	// done are the machines that it acted on, taken the attempts, seen all documents with their
+	// headers.
 	done  []string
 	taken map[string]bool
 	seen  []seen

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation replace: the Node's NodeClaim is deleted, and Karpenter does the rest.
+// Replacer is the remediation replace: the Node's NodeClaim is deleted, and Karpenter does the
+// rest.
 type Replacer struct{ *Client }
 
 // before is recorded with the intent.

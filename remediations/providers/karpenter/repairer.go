@@ -13,10 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// repairsNodes is the feature gate of Karpenter (kubernetes-sigs/karpenter pkg/operator/options/options.go).
+// repairsNodes is the feature gate of Karpenter (kubernetes-sigs/karpenter
+// pkg/operator/options/options.go).
 var repairsNodes = regexp.MustCompile(`(?i)\bNodeRepair=true\b`)
 
-// NodeRepairs are the Deployments of Karpenter whose feature gate NodeRepair is on: each repairs the Nodes of all NodePools.
+// NodeRepairs are the Deployments of Karpenter whose feature gate NodeRepair is on: each repairs
+// the Nodes of all NodePools.
 func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=karpenter"})
 	if err != nil {

@@ -70,8 +70,8 @@ func TestWhatProvesAReplacement(t *testing.T) {
 	}
 }
 
-// TestTheProofThatNoReplacementIsNeeded: the NodeClaim and the Node are gone, and no pod may need another
-// machine.
+// TestTheProofThatNoReplacementIsNeeded: the NodeClaim and the Node are gone, and no pod may need
+// another machine.
 func TestTheProofThatNoReplacementIsNeeded(t *testing.T) {
 	unschedulable := func(w *world, status m) {
 		w.patch("Pod", "busy", m{"status": status}, "status")

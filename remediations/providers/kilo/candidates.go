@@ -64,8 +64,9 @@ func foresee(members []election.Node, edits []edit, from, to string) error {
 	return nil
 }
 
-// specials are the ranges that Kilo calls public although the internet does not route them (IANA's registries of special-purpose
-// addresses, RFC 6890). Carriers and Tailscale give out 100.64.0.0/10.
+// specials are the ranges that Kilo calls public although the internet does not route them (IANA's
+// registries of special-purpose addresses, RFC 6890). Carriers and Tailscale give out
+// 100.64.0.0/10.
 var specials = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
@@ -73,7 +74,8 @@ var specials = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// special is the range of specials that the endpoint's address is in; empty: it is in none, or no address.
+// special is the range of specials that the endpoint's address is in; empty: it is in none, or no
+// address.
 func special(n election.Node) string {
 	ip := n.Endpoint.Addr().Unmap()
 	for _, p := range specials {

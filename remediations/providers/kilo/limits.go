@@ -4,7 +4,8 @@ import "time"
 
 // Limits on requests, and on the size of answers.
 const (
-	// pageSize is how many Nodes one answer of the API server holds; a real one weighs tens of kilobytes.
+	// pageSize is how many Nodes one answer of the API server holds; a real one weighs tens of
+	// kilobytes.
 	pageSize = 500
 	// apiTimeout bounds one request to the API server, except the list of all Nodes, which
 	// listTimeout bounds.

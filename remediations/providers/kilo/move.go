@@ -252,7 +252,8 @@ func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill fun
 	return member{}, fmt.Errorf("%s of node %s was not written: others wrote on the Node each of %d times", election.LeaderKey, e.node, patchTries)
 }
 
-// patch writes the one annotation, and nothing else, if the Node is still the one and the state that was read.
+// patch writes the one annotation, and nothing else, if the Node is still the one and the state
+// that was read.
 func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": k.uid, "resourceVersion": k.version, "annotations": map[string]*string{election.LeaderKey: e.to},

@@ -44,15 +44,17 @@ type Options struct {
 	// Nodes returns the Nodes of a cache, for Leads alone. Trimmed Nodes are enough if they keep
 	// their labels, pod CIDR and Kilo's annotations. They are only read.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// TopologyLabel names a node's location, as kg's flag of that name does. Empty: election.DefaultTopologyLabel.
+	// TopologyLabel names a node's location, as kg's flag of that name does. Empty:
+	// election.DefaultTopologyLabel.
 	TopologyLabel string
 	// Prometheus are the URLs of the servers that scrape the agents. Every address of a name is
 	// queried in turn, until one answers with data. At least one.
 	Prometheus []string
-	// Job is a regular expression, as PromQL has it, for the scrape jobs of the agents. Empty: DefaultJob.
+	// Job is a regular expression, as PromQL has it, for the scrape jobs of the agents. Empty:
+	// DefaultJob.
 	Job string
-	// HTTPConfig is how to authenticate and which TLS to use. Redirects are never followed, whatever it says. With a proxy
-	// names are not resolved here.
+	// HTTPConfig is how to authenticate and which TLS to use. Redirects are never followed,
+	// whatever it says. With a proxy names are not resolved here.
 	HTTPConfig promconfig.HTTPClientConfig
 	// Timeout bounds one address: both its answers. Default 10 s.
 	Timeout time.Duration
@@ -68,13 +70,15 @@ type Options struct {
 	HoldWhen marks.List
 	// Registry has the remediations that records on Nodes may name, besides the shipped ones.
 	Registry remediations.Registry
-	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names addresses with it.
+	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names
+	// addresses with it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
 	// Now is the clock for the age of the last sign of a node's agent.
 	Now func() time.Time
 }
 
-// Mesh knows a cluster's Kilo mesh, and moves its leaders. Its methods may be called at the same time.
+// Mesh knows a cluster's Kilo mesh, and moves its leaders. Its methods may be called at the same
+// time.
 type Mesh struct {
 	options   Options
 	endpoints []*replicas.Endpoint

@@ -18,7 +18,8 @@ const (
 	firstMove = `
 policy: {plan: ["promote-leader 1"]}
 `
-	// provenNow is a repair whose move was made and whose alert is gone: the proof lacks only a look that shows it.
+	// provenNow is a repair whose move was made and whose alert is gone: the proof lacks only a
+	// look that shows it.
 	provenNow = `
 leader: {v: 1, id: r1, policy: mesh-leader-degraded, cause: {alert: 8b2d1f0c3a4e5d67}, location: eu, phase: Verifying, step: {index: 0, name: promote-leader, attempt: 1},
   began: "<now-5m>", since: "<now-118s>", deadline: "<now+62s>",

@@ -294,7 +294,8 @@ func (w words) reached(members []member, leader string) (ok, known bool, why str
 				not = append(not, clip(from))
 			}
 		}
-		// A tie counts as reached: while one of two other locations is cut off itself, the location could otherwise never be proved.
+		// A tie counts as reached: while one of two other locations is cut off itself, the location
+		// could otherwise never be proved.
 		if len(not)*2 > len(by) {
 			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
 		}

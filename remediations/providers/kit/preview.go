@@ -11,8 +11,8 @@ import (
 
 type previewKey struct{}
 
-// Previewing returns a context in which show is told what a call would send, before the gate decides
-// on it. Headers and the URL's query are left out, because they may have secrets.
+// Previewing returns a context in which show is told what a call would send, before the gate
+// decides on it. Headers and the URL's query are left out, because they may have secrets.
 func Previewing(ctx context.Context, show func(what string)) context.Context {
 	return context.WithValue(ctx, previewKey{}, show)
 }

@@ -34,8 +34,8 @@ func failing(t *testing.T, times int64, status int, id string, match func(*http.
 func reads(r *http.Request) bool  { return r.Method == http.MethodGet }
 func resets(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "Reset") }
 
-// TestOneRefusalOfOneBMCIsNothing: some BMCs answer 401 now and then to good credentials. It concerns no other BMC, the attempt is given
-// back, and the next look passes.
+// TestOneRefusalOfOneBMCIsNothing: some BMCs answer 401 now and then to good credentials. It
+// concerns no other BMC, the attempt is given back, and the next look passes.
 func TestOneRefusalOfOneBMCIsNothing(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]func(*http.Request) bool{"a look": reads, "the reset": resets} {

@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// TestTokenOfASidecarProvider: the file is read for each call, and nothing is sent in place of a token that cannot be read.
+// TestTokenOfASidecarProvider: the file is read for each call, and nothing is sent in place of a
+// token that cannot be read.
 func TestTokenOfASidecarProvider(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	token := tokenOf(settings.Sidecar{Name: "p", TokenFile: file}, nil)

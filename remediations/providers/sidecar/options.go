@@ -39,7 +39,8 @@ type Options struct {
 	// and creates SeiNodeTasks; it may be nil if the configuration uses neither.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Registerer takes the metric drydock_sidecar_probes_total, which all Clients of one Registerer share. Nil: none.
+	// Registerer takes the metric drydock_sidecar_probes_total, which all Clients of one Registerer
+	// share. Nil: none.
 	Registerer prometheus.Registerer
 	// Now is the clock that Sighting.At is read from.
 	Now func() time.Time

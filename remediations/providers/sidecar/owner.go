@@ -78,7 +78,8 @@ func about(o remediations.Object, text string) string {
 	return fmt.Sprintf("SeiNode %s/%s %s", o.Namespace, o.Name, text)
 }
 
-// seiNode reads a SeiNode. A server that does not know the kind answers "not found" too, but not about this object.
+// seiNode reads a SeiNode. A server that does not know the kind answers "not found" too, but not
+// about this object.
 func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	node, err := c.o.Dynamic.Resource(seiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {

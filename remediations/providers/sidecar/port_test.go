@@ -12,8 +12,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// TestTheEngineReceivesTheResultOfAnApproval: refused only if nothing was posted or the sidecar refused;
-// after any other error it may have been done.
+// TestTheEngineReceivesTheResultOfAnApproval: refused only if nothing was posted or the sidecar
+// refused; after any other error it may have been done.
 func TestTheEngineReceivesTheResultOfAnApproval(t *testing.T) {
 	withheld := errors.New("paused")
 	for name, tc := range map[string]struct {

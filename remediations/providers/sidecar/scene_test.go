@@ -184,7 +184,8 @@ func asking() engine.Approval {
 	return engine.Approval{Provider: "sei", Pod: thePod, Node: theNode, Task: newID()}
 }
 
-// seiPod is the pod of a SeiNode, as its controller makes it: the proxy is a restartable init container.
+// seiPod is the pod of a SeiNode, as its controller makes it: the proxy is a restartable init
+// container.
 func seiPod(t *testing.T, g *gated) *corev1.Pod {
 	t.Helper()
 	ip, port := g.addr(t)

@@ -30,7 +30,8 @@ var own = []remediations.Reason{remediations.ReasonPaused, remediations.ReasonCo
 // chosen.
 var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remediations.ReasonObserving}
 
-// candidate is the restart by the policy for the alert. acted: the rescue on record has restarted something already.
+// candidate is the restart by the policy for the alert. acted: the rescue on record has restarted
+// something already.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
 	c, heard, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
 	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(heard.ReceivedAt) {

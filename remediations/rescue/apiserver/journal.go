@@ -103,7 +103,8 @@ type RescueJournal struct {
 	Reset  bool
 }
 
-// DecodeRescueEntry reads one line of the journal. Anything that this version would not itself have written is an error.
+// DecodeRescueEntry reads one line of the journal. Anything that this version would not itself have
+// written is an error.
 func DecodeRescueEntry(text string) (RescueEntry, error) {
 	var e RescueEntry
 	if len(text) > maxEntryBytes {

@@ -275,7 +275,8 @@ func TestHistoryOfAHost(t *testing.T) {
 	require.Equal(t, string(remediations.KindAPIServer), e.Of("cp-2").Target)
 }
 
-// TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest first.
+// TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest
+// first.
 func TestAlertsAboutTheAPIServers(t *testing.T) {
 	c := readRescue(t, []byte(`{}`)).config(t)
 	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{{Alerts: map[string]alerts.Alert{

@@ -179,7 +179,8 @@ func TestNonsenseHoldsUntilItIsSetAside(t *testing.T) {
 	}
 }
 
-// TestOneProcessOnly: a second one on the directory is refused, and the directory is free when the first ends, however.
+// TestOneProcessOnly: a second one on the directory is refused, and the directory is free when the
+// first ends, however.
 func TestOneProcessOnly(t *testing.T) {
 	dir := t.TempDir()
 	if os.Getenv("STATEFILE_HOLD") != "" {

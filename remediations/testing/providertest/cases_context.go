@@ -76,7 +76,8 @@ func contextCases() []aCase {
 	}
 }
 
-// giveUp ends the context when the first request has arrived, and returns how long the call took from then on.
+// giveUp ends the context when the first request has arrived, and returns how long the call took
+// from then on.
 func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	s.t.Helper()
 	s.Wire.Misbehave(0, -1, Fault{Kind: Hang})

@@ -114,7 +114,8 @@ type Wire interface {
 	Misbehave(first, count int, f Fault)
 	// Requests returns the requests that arrived, in order.
 	Requests() []Request
-	// Await returns true when a request that matches has arrived, and false when the context ends before.
+	// Await returns true when a request that matches has arrived, and false when the context ends
+	// before.
 	Await(ctx context.Context, match func(Request) bool) bool
 	// Busy returns how many requests have no answer yet.
 	Busy() int

@@ -29,8 +29,8 @@ const (
 	longest = 1024
 )
 
-// soon is how long a call may take after its context has ended: less than patience, and enough on a busy machine. Only this package's own
-// tests change it.
+// soon is how long a call may take after its context has ended: less than patience, and enough on a
+// busy machine. Only this package's own tests change it.
 var soon = time.Minute
 
 // scene is a world during a case.
@@ -76,8 +76,9 @@ func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	require.NoError(t, err, "goroutines are left")
 }
 
-// reaching runs a case whose provider has a short time limit. On a busy machine that may end a request that would have had its
-// answer: then the case reports false, and is tried again with a longer limit.
+// reaching runs a case whose provider has a short time limit. On a busy machine that may end a
+// request that would have had its answer: then the case reports false, and is tried again with a
+// longer limit.
 func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration) bool) {
 	t.Helper()
 	for limit, reached := 250*time.Millisecond, false; !reached; limit *= 3 {

@@ -24,7 +24,8 @@ import (
 type LocationScene struct {
 	Scene
 	Sight Sight `json:"sight"`
-	// Elsewhere are repairs of leaders in flight on other nodes, Busy the other nodes that are under repair themselves.
+	// Elsewhere are repairs of leaders in flight on other nodes, Busy the other nodes that are
+	// under repair themselves.
 	Elsewhere []Elsewhere `json:"elsewhere"`
 	Busy      []string    `json:"busy"`
 	// Moved are the ages of earlier moves in the location, by repair.

@@ -26,7 +26,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Read decodes a scene; an unknown field is an error, since a golden with a typo would pin something else.
+// Read decodes a scene; an unknown field is an error, since a golden with a typo would pin
+// something else.
 func Read(t testing.TB, text []byte) *Scene {
 	t.Helper()
 	s := &Scene{}

@@ -73,7 +73,8 @@ func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	}
 }
 
-// looksLikeReplacing: a reboot after a replacement, whose words are those of a record of a replacement.
+// looksLikeReplacing: a reboot after a replacement, whose words are those of a record of a
+// replacement.
 func looksLikeReplacing(n *corev1.Node) {
 	r := Record(remediations.PhaseVerifying)
 	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
@@ -110,7 +111,8 @@ func cordoned(before func(*corev1.Node)) func(*corev1.Node) {
 
 func nothing(*corev1.Node) {}
 
-// owned gives the Node an owner that does not exist, so that the garbage collector would delete the Node.
+// owned gives the Node an owner that does not exist, so that the garbage collector would delete the
+// Node.
 func owned(n *corev1.Node) {
 	n.OwnerReferences = append(n.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "5b0c1f7e-0000-4000-8000-000000000001"})
 }

@@ -99,8 +99,8 @@ func (c *Case) works(n *corev1.Node) bool {
 	return c.By.Name == by && err == nil && r.V == 1 && r.Policy != "" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
 }
 
-// HardCore says, by the keys' names and the phase label alone, whether the request is one of those that the hard core
-// denies: an oracle that calls neither the core nor the policy.
+// HardCore says, by the keys' names and the phase label alone, whether the request is one of those
+// that the hard core denies: an oracle that calls neither the core nor the policy.
 func (c *Case) HardCore() bool {
 	before, after := c.Nodes()
 	if c.By.Name == Drydock.Name {

@@ -61,7 +61,8 @@ func owning() []Case {
 	}
 }
 
-// driving is what managers of drivers do to a node that came up again: it is part of what Verifying waits for.
+// driving is what managers of drivers do to a node that came up again: it is part of what Verifying
+// waits for.
 func driving() []Case {
 	return []Case{
 		{Name: "a driver's manager cordons while Verifying", Before: inFlight, Change: cordon, By: Driver},

@@ -1,5 +1,6 @@
-// Package requests is the one table of admission requests. The core's verdict, the webhook's answer and what the real
-// API server says with only the ValidatingAdmissionPolicy are all held against it.
+// Package requests is the one table of admission requests. The core's verdict, the webhook's answer
+// and what the real API server says with only the ValidatingAdmissionPolicy are all held against
+// it.
 package requests
 
 import (
@@ -92,8 +93,8 @@ func Record(phase remediations.Phase) *remediations.Record {
 // Location is whose leader LeaderRecord moves.
 const Location = "east"
 
-// LeaderRecord is a repair of the leader of Location in that phase: to goes before from, unless it is Pending and nothing is
-// moved yet.
+// LeaderRecord is a repair of the leader of Location in that phase: to goes before from, unless it
+// is Pending and nothing is moved yet.
 func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Record {
 	r, had := Record(phase), ""
 	r.Policy, r.Step.Name, r.Location = "mesh-leader-degraded", "promote-leader", Location
@@ -121,13 +122,15 @@ type Case struct {
 	Name string
 	// Before makes the Node what it is; nil: Bare.
 	Before func(*corev1.Node)
-	// Create: the Node is being made, and Change says as what. Without it, and with no Change, the Node is deleted.
+	// Create: the Node is being made, and Change says as what. Without it, and with no Change, the
+	// Node is deleted.
 	Create bool
 	Change func(*corev1.Node)
 	// Status: the request goes to nodes/status.
 	Status bool
 	By     User
-	// Unentitled: the user may change Nodes and has no verb on repairs.drydock.dev. Otherwise the user has all of them.
+	// Unentitled: the user may change Nodes and has no verb on repairs.drydock.dev. Otherwise the
+	// user has all of them.
 	Unentitled bool
 
 	// Reason is the verdict's; None without Denied and Warned.

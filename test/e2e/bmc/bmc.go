@@ -1,5 +1,5 @@
-// Package bmc is a provider of machines that Drydock does not have: a test's, joined to the program by a line in each of its two
-// lists.
+// Package bmc is a provider of machines that Drydock does not have: a test's, joined to the program
+// by a line in each of its two lists.
 package bmc
 
 import (

@@ -22,8 +22,8 @@ policies:
   plan: [{step: reboot, wait: 10m}]
 `
 
-// Outage has the six hours before until. Of five nodes, n3 is not Ready from four hours before until to three
-// hours before it. For that hour these series of alerts have the value 1.
+// Outage has the six hours before until. Of five nodes, n3 is not Ready from four hours before
+// until to three hours before it. For that hour these series of alerts have the value 1.
 func Outage(t testing.TB, until time.Time, alerts ...string) *Recording {
 	t.Helper()
 	r := New(t)

@@ -39,7 +39,8 @@ func New(t testing.TB) *Recording {
 	return &Recording{t: t, samples: map[string][]sample{}, last: map[string]map[string]float64{}}
 }
 
-// Scrape stores what one target shows, and a staleness marker of each series that it showed before. Nothing: it is down.
+// Scrape stores what one target shows, and a staleness marker of each series that it showed before.
+// Nothing: it is down.
 func (r *Recording) Scrape(when time.Time, target string, shows map[string]float64) {
 	for _, name := range slices.Sorted(maps.Keys(r.last[target])) {
 		if _, still := shows[name]; !still {
@@ -66,7 +67,8 @@ func (r *Recording) Unmarked() *Recording {
 	return out
 }
 
-// OpenMetrics is the Recording in the form that promtool makes a TSDB of. That form has no staleness markers.
+// OpenMetrics is the Recording in the form that promtool makes a TSDB of. That form has no
+// staleness markers.
 func (r *Recording) OpenMetrics() string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.samples)) {

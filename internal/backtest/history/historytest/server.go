@@ -25,7 +25,8 @@ import (
 
 // Limits are what a server gives at most, and what it does before it answers.
 type Limits struct {
-	// Points of one series in an answer, 0: Prometheus' 11,000. Series that one selector may have, Samples that one query may load; 0: any.
+	// Points of one series in an answer, 0: Prometheus' 11,000. Series that one selector may have,
+	// Samples that one query may load; 0: any.
 	Points, Series, Samples int
 	// Before may answer instead, and says whether it did. n counts the queries from 1.
 	Before func(w http.ResponseWriter, r *http.Request, n int64) bool
@@ -35,7 +36,8 @@ type Limits struct {
 	Asked func(query string, from, until time.Time)
 }
 
-// Serve answers queries of what is recorded until the test ends, with Prometheus' own engine. It gives the URL.
+// Serve answers queries of what is recorded until the test ends, with Prometheus' own engine. It
+// gives the URL.
 func (r *Recording) Serve() string { return r.ServeWithin(Limits{}) }
 
 // ServeWithin is Serve with limits.

@@ -61,8 +61,9 @@ func moments(t *testing.T, url string, o history.Options) (text string, alerts i
 	return string(out), alerts, past.Skipped()
 }
 
-// TestOtherServersAnswerTheSame: a real Prometheus, and VictoriaMetrics, which implements the API and PromQL itself: both give the
-// moments that the server of the other tests gives of the same samples, byte for byte, of all rules that Drydock ships.
+// TestOtherServersAnswerTheSame: a real Prometheus, and VictoriaMetrics, which implements the API
+// and PromQL itself: both give the moments that the server of the other tests gives of the same
+// samples, byte for byte, of all rules that Drydock ships.
 func TestOtherServersAnswerTheSame(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Prometheus and VictoriaMetrics")

@@ -175,10 +175,12 @@ func evaluations(t *testing.T, address string) (out []time.Time) {
 	return out
 }
 
-// TestWhatPrometheusRecordedIsWhatItsRulesSay: a Prometheus evaluates rules as time goes by. What it recorded of their alerts gives the
-// alerts that it had, with their beginnings and ends, to the step of the questions, wherever the reading begins. So do the same rules evaluated over
-// the past, but that they are evaluated each second: a Prometheus that has no processor leaves out evaluations. An alert that would have
-// ended meanwhile goes on. The test has that happen, and the recorded series of the evaluations says where it happened otherwise.
+// TestWhatPrometheusRecordedIsWhatItsRulesSay: a Prometheus evaluates rules as time goes by. What
+// it recorded of their alerts gives the alerts that it had, with their beginnings and ends, to the
+// step of the questions, wherever the reading begins. So do the same rules evaluated over the past,
+// but that they are evaluated each second: a Prometheus that has no processor leaves out
+// evaluations. An alert that would have ended meanwhile goes on. The test has that happen, and the
+// recorded series of the evaluations says where it happened otherwise.
 func TestWhatPrometheusRecordedIsWhatItsRulesSay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Prometheus")

@@ -40,7 +40,8 @@ func TestATableThatCanBeMisreadIsRefused(t *testing.T) {
 	}
 }
 
-// TestATableOfFiveHundredMachines is five hundred lines. An empty cell sets nothing, and a cell goes before the agent's own options.
+// TestATableOfFiveHundredMachines is five hundred lines. An empty cell sets nothing, and a cell
+// goes before the agent's own options.
 func TestATableOfFiveHundredMachines(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -56,7 +57,8 @@ func TestATableOfFiveHundredMachines(t *testing.T) {
 	require.Equal(t, map[string]string{"ip": "own", "username": "u", "plug": "3,4"}, rows[500].Options)
 }
 
-// FuzzTable: whatever a table has, each machine is named once, and no option of it can become a second line for the agent.
+// FuzzTable: whatever a table has, each machine is named once, and no option of it can become a
+// second line for the agent.
 func FuzzTable(f *testing.F) {
 	f.Add([]byte("node,uuid,ip,plug\nnode-1," + uuid1 + ",192.0.2.1,4\n"))
 	f.Add([]byte("node,plug\na,\"1\naction=off\"\n"))

@@ -1,4 +1,5 @@
-// Package settings is the section of the configuration of the machines' operating systems, over SSH.
+// Package settings is the section of the configuration of the machines' operating systems, over
+// SSH.
 package settings
 
 import (

@@ -103,8 +103,8 @@ func TestANameIsForeseenOnlyWhereItMakesNoDifference(t *testing.T) {
 	})
 }
 
-// TestAMoveElectsTheNamedNode: in Kilo's own cases, and in all random ones. A move by a key alone is
-// always possible.
+// TestAMoveElectsTheNamedNode: in Kilo's own cases, and in all random ones. A move by a key alone
+// is always possible.
 func TestAMoveElectsTheNamedNode(t *testing.T) {
 	all := cases(t)
 	check := func(t require.TestingT, members []election.Node) {

@@ -35,7 +35,8 @@ var Keys = []string{
 	GranularityKey, KeepaliveKey,
 }
 
-// DefaultTopologyLabel names a node's location where no annotation does; kg's flag --topology-label names another.
+// DefaultTopologyLabel names a node's location where no annotation does; kg's flag --topology-label
+// names another.
 const DefaultTopologyLabel = "topology.kubernetes.io/region"
 
 // seenFor is how long Kilo counts a node after its agent last wrote: two check-ins.
@@ -168,8 +169,9 @@ func malformed(a map[string]string) string {
 
 func isEndpoint(text string) bool { _, _, ok := endpoint(text); return ok }
 
-// endpoint reads an endpoint exactly as Kilo does (ParseEndpoint in its package wireguard, unchanged from 0.7.0 on): a
-// node whose endpoint Kilo rejects is not ready for Kilo, so accepting more here would foresee the wrong leader.
+// endpoint reads an endpoint exactly as Kilo does (ParseEndpoint in its package wireguard,
+// unchanged from 0.7.0 on): a node whose endpoint Kilo rejects is not ready for Kilo, so accepting
+// more here would foresee the wrong leader.
 func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
 	host, number, err := net.SplitHostPort(text)
 	if err != nil {

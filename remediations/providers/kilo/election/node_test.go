@@ -59,7 +59,8 @@ func TestEndpointsAreReadAsKiloReadsThem(t *testing.T) {
 	}
 }
 
-// TestPrefixesAreReadAsKiloReadsThem: a node whose internal address Kilo rejects is a location of its own.
+// TestPrefixesAreReadAsKiloReadsThem: a node whose internal address Kilo rejects is a location of
+// its own.
 func TestPrefixesAreReadAsKiloReadsThem(t *testing.T) {
 	for text, want := range map[string]bool{
 		"10.0.0.1/24": true, "2001:db8::1/64": true, "::ffff:10.0.0.1/120": true,

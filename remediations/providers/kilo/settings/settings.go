@@ -26,7 +26,8 @@ type Kilo struct {
 	Prometheus []*url.URL `json:"prometheus"`
 	// Job is a regular expression for the scrape jobs of the agents.
 	Job string `json:"job"`
-	// KeySecret is where Drydock generates the agents' key, in that Key of the Secret; nil: it generates none.
+	// KeySecret is where Drydock generates the agents' key, in that Key of the Secret; nil: it
+	// generates none.
 	KeySecret  *section.SecretKey          `json:"keySecret"`
 	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout bounds one address.

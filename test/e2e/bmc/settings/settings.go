@@ -1,4 +1,5 @@
-// Package settings is the section of the configuration of a provider that Drydock does not have: a test's.
+// Package settings is the section of the configuration of a provider that Drydock does not have: a
+// test's.
 package settings
 
 import (
