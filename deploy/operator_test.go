@@ -92,7 +92,7 @@ func decodeAlertmanagerConfig(t *testing.T, file string, data []byte) alertmanag
 }
 
 // merged is what the operator makes of the object and of Alertmanager's own configuration: its
-// route comes first and lets every alert go on; its receivers have its namespace and name before
+// route comes first and passes every alert on; its receivers have its namespace and name before
 // theirs; and unless byNamespace is off, its route and inhibitions take only alerts of its
 // namespace.
 func (c *alertmanagerConfig) merged(base map[string]any, byNamespace bool) map[string]any {

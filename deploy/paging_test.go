@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// pages are the alerts by which Drydock says that it gave up or cannot work.
+// pages are the alerts that report that Drydock gave up or cannot work.
 var pages = []model.LabelValue{"DrydockRepairExhausted", "DrydockRepairHeldTooLong", "DrydockPolicyStopped", "DrydockDown", "DrydockNotConnected"}
 
 // handled are the labels of the route for handled alerts in deploy/.
@@ -39,10 +39,10 @@ func wakes(set model.LabelSet) (pager, chat bool) {
 	return pager, name == "DrydockRepairExhausted" || name == "DrydockRepairHeldTooLong"
 }
 
-// TestAHandledAlertWakesNobody, by the word of amtool, once the lines that deploy/ has as comments
-// count. Each alert by which Drydock says that it gave up wakes somebody, and so does each alert
-// that nothing handles. Without these lines a handled alert pages: that is the control.
-func TestAHandledAlertWakesNobody(t *testing.T) {
+// TestAHandledAlertDoesNotPage, by the word of amtool, once the lines that deploy/ has as comments
+// count. Each alert that reports that Drydock gave up pages, and so does each alert that nothing
+// handles. Without these lines a handled alert pages: that is the control.
+func TestAHandledAlertDoesNotPage(t *testing.T) {
 	built, err := programs.Build(t.Context(), t.Output(), "amtool")
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -81,9 +81,9 @@ func TestAHandledAlertWakesNobody(t *testing.T) {
 	}
 }
 
-// TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert: the AlertmanagerConfig that the chart
-// makes of alertmanagerConfig.people, in a real Alertmanager whose own configuration tells nobody.
-func TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert(t *testing.T) {
+// TestTheChartsRoutesForPeopleDoNotPageForAHandledAlert: the AlertmanagerConfig that the chart
+// makes of alertmanagerConfig.people, in a real Alertmanager whose own configuration notifies no person.
+func TestTheChartsRoutesForPeopleDoNotPageForAHandledAlert(t *testing.T) {
 	webhook := []any{map[string]any{"url": "http://example.com"}}
 	manifests, err := lab.RenderChart("drydock", "drydock", map[string]any{
 		"monitoring": map[string]any{"operator": true},
@@ -111,7 +111,7 @@ func TestTheChartsRoutesForPeopleWakeNobodyForAHandledAlert(t *testing.T) {
 	for _, s := range a.all(t, len(all)) {
 		pager, chat := wakes(s.Labels)
 		if pager {
-			chat = false // the chart's pager is the only one that hears of what Drydock gave up
+			chat = false // the chart's pager is the only one that receives what Drydock gave up
 		}
 		to := s.receivers()
 		require.Equal(t, pager, slices.Contains(to, "drydock/drydock-people/pager"), "%v goes to %v", s.Labels, to)

@@ -7,14 +7,14 @@ import (
 )
 
 // EndedAlert is the alert that says that a repair has ended. Drydock posts it and never takes it:
-// an end is no fault.
+// an end is not a fault.
 const EndedAlert = "DrydockRepairEnded"
 
 // EndedLabels are the labels of that alert that Drydock alone sets.
 var EndedLabels = []string{model.AlertNameLabel, "remediation", "node", "policy", "outcome", "repair"}
 
-// Told reports whether people are told of this end: the repair took a step.
-func (e Entry) Told() bool {
+// Reported reports whether people receive this end: the repair took a step.
+func (e Entry) Reported() bool {
 	return len(e.Steps) > 0 && e.Outcome != OutcomeObserved && !e.Ended.IsZero()
 }
 

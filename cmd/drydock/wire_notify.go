@@ -31,7 +31,7 @@ func (j *joined) notifying() []manager.Runnable {
 		return nil
 	}
 	n := kube.Notifier{
-		Client: j.clients, Told: types.NamespacedName{Namespace: j.cfg.Ledger.Namespace, Name: j.cfg.Ledger.Name + "-reported"},
+		Client: j.clients, Reported: types.NamespacedName{Namespace: j.cfg.Ledger.Namespace, Name: j.cfg.Ledger.Name + "-reported"},
 		Nodes: j.fleet.Nodes, Clock: clock.RealClock{},
 		Post: func(ctx context.Context, ends []kube.Ended) error {
 			return j.alerts.Post(ctx, j.endedAlerts(ends, time.Now()))

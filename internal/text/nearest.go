@@ -2,7 +2,7 @@ package text
 
 import "strings"
 
-// Nearest returns the known word that is most similar to s. Empty: none is similar.
+// Nearest returns which of the known words is most similar to s. Empty: none of them is.
 func Nearest(s string, known []string) string {
 	if len(s) > 64 {
 		return ""

@@ -19,7 +19,7 @@ type NewAlert struct {
 	StartsAt, EndsAt    time.Time
 }
 
-// Post posts the alerts to every replica, because replicas do not tell each other of alerts. It has
+// Post posts the alerts to every replica, because replicas do not send each other alerts. It has
 // succeeded when one replica took them. It may be repeated: the same alert is one alert.
 func (c *Client) Post(ctx context.Context, all []NewAlert) error {
 	var posted models.PostableAlerts

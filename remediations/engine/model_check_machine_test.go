@@ -44,7 +44,7 @@ func repairOf(intent string) string {
 }
 
 // checkMachine: a node's own record stays about the machine of its first step, as long as it is
-// written. The records of sidecars and locations name their pod or location instead, and go on.
+// written. The records of sidecars and locations name their pod or location instead, and continue.
 func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 	for key, value := range c.Annotations {
 		if key != remediations.NodeRepairKey || value == nil {

@@ -14,7 +14,7 @@ import (
 
 // TestAProviderIsUsedByNoMoreRepairsThanItsLimit: many machines of two providers fail, processes
 // die, and replacements take the Nodes away. The world checks the limit at each intent. In the end
-// all are cured, so the limit holds nobody for ever.
+// all are cured, so no node is held for ever.
 func TestAProviderIsUsedByNoMoreRepairsThanItsLimit(t *testing.T) {
 	t.Parallel()
 	most := 0
@@ -60,7 +60,7 @@ func TestAProviderIsUsedByNoMoreRepairsThanItsLimit(t *testing.T) {
 			})
 		})
 	})
-	require.Greater(t, most, 2, "the other provider's machines wait for nobody")
+	require.Greater(t, most, 2, "the other provider's machines do not wait")
 }
 
 // checkProvider checks the limit of the first provider, civo, from the repairs really in flight and

@@ -264,9 +264,9 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	return n, e.Config.Registry.ReadJournal(n)
 }
 
-// judgeLost holds what disrupts if the stored ledger does not show an attempt that its Node lost. If
-// only one of the two lost it, the other one still has it. That both lost it shows that the store
-// went back, even if the restore raised all versions. Each attempt is judged once.
+// judgeLost holds what disrupts if the stored ledger does not show an attempt that its Node lost.
+// If only one of the two lost it, the other one still has it. That both lost it shows that the
+// store went back, even if the restore raised all versions. Each attempt is judged once.
 func (e *Engine) judgeLost(attempts []string) {
 	if e.ledger == nil {
 		return // the next pass judges

@@ -188,10 +188,10 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnEarlierEpisodeIsNoNews: a slow replica of Alertmanager delivers it when the alert
+// TestTheEndOfAnEarlierEpisodeChangesNothing: a slow replica of Alertmanager delivers it when the alert
 // fires again already. Otherwise the alert would count as new, and a repair that a person cancelled
 // would begin again.
-func TestTheEndOfAnEarlierEpisodeIsNoNews(t *testing.T) {
+func TestTheEndOfAnEarlierEpisodeChangesNothing(t *testing.T) {
 	first := time.Unix(1700000000, 0).UTC()
 	second := first.Add(10 * time.Minute)
 	for what, c := range map[string]struct {

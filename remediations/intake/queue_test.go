@@ -314,10 +314,10 @@ func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
 	})
 }
 
-// TestAlertsForWhichTheNodeHasNoRoomAreDropped: the API server refuses a Node whose annotations are
+// TestAlertsWithoutRoomOnTheNodeAreDropped: the API server refuses a Node whose annotations are
 // too long, however often they are written. The oldest alerts are written, and the others do not
 // block them.
-func TestAlertsForWhichTheNodeHasNoRoomAreDropped(t *testing.T) {
+func TestAlertsWithoutRoomOnTheNodeAreDropped(t *testing.T) {
 	const posted = 40
 	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
 		record := recording(t, q)

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// toldFor is how long an end may wait to be told, for example while no Alertmanager answers.
-	toldFor = 24 * time.Hour
+	// reportedFor is how long an end may wait to be reported, for example while no Alertmanager answers.
+	reportedFor = 24 * time.Hour
 	// notifyWithin bounds one look at the histories.
 	notifyWithin = 30 * time.Second
 	// mostEnds bounds one post. The others follow with the next look.
 	mostEnds = 100
-	// toldKey is the key of the ConfigMap.
-	toldKey = "told.json"
+	// reportedKey is the key of the ConfigMap.
+	reportedKey = "reported.json"
 )
 
 // Ended is the end of a repair of a node.
@@ -39,27 +39,27 @@ type Ended struct {
 // is well.
 func (e Ended) key() string { return e.ID + " " + string(e.Outcome) }
 
-// Notifier tells people of the ends of repairs in the Nodes' histories. It remembers in a ConfigMap
-// which ends it told, so that another leader tells the others and repeats none.
+// Notifier reports the ends of repairs in the Nodes' histories to people. It keeps in a ConfigMap which
+// ends it reported, so that another leader reports the others and repeats none.
 type Notifier struct {
 	Client kubernetes.Interface
-	// Told is the ConfigMap. Only the Notifier writes it.
-	Told  types.NamespacedName
-	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// Post tells people. Telling an end again must do no harm.
+	// Reported is the ConfigMap. Only the Notifier writes it.
+	Reported types.NamespacedName
+	Nodes    func(ctx context.Context) ([]*corev1.Node, error)
+	// Post reports to people. Reporting an end again must do no harm.
 	Post  func(ctx context.Context, ends []Ended) error
 	Clock clock.PassiveClock
 }
 
-// told is what the ConfigMap holds.
-type told struct {
-	// Since is when the Notifier began. What ended before is not told.
+// reported is what the ConfigMap holds.
+type reported struct {
+	// Since is when the Notifier began. What ended before is not reported.
 	Since time.Time `json:"since"`
-	// Ends are the ends of the last 24 hours that were told, with their times.
+	// Ends are the ends of the last 24 hours that were reported, with their times.
 	Ends map[string]time.Time `json:"ends"`
 }
 
-// Notify tells of the ends that were not told yet. An error means that a later call tells them.
+// Notify reports the ends that were not reported yet. An error means that a later call reports them.
 func (n Notifier) Notify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
@@ -69,33 +69,33 @@ func (n Notifier) Notify(ctx context.Context) error {
 		return err
 	}
 	if cm == nil {
-		return n.write(ctx, told{Since: now, Ends: map[string]time.Time{}}, nil)
+		return n.write(ctx, reported{Since: now, Ends: map[string]time.Time{}}, nil)
 	}
 	nodes, err := n.Nodes(ctx)
 	if err != nil {
 		return fmt.Errorf("reading the histories of the Nodes: %w", err)
 	}
-	ends := n.untold(nodes, was, now)
+	ends := n.unreported(nodes, was, now)
 	if len(ends) == 0 {
 		return nil
 	}
 	ends = ends[:min(len(ends), mostEnds)]
 	if err := n.Post(ctx, ends); err != nil {
-		return fmt.Errorf("telling of %d ends of repairs: %w", len(ends), err)
+		return fmt.Errorf("reporting %d ends of repairs: %w", len(ends), err)
 	}
-	maps.DeleteFunc(was.Ends, func(_ string, ended time.Time) bool { return now.Sub(ended) > toldFor })
+	maps.DeleteFunc(was.Ends, func(_ string, ended time.Time) bool { return now.Sub(ended) > reportedFor })
 	for _, e := range ends {
 		was.Ends[e.key()] = e.Ended
 	}
 	return n.write(ctx, was, cm)
 }
 
-// untold returns the ends that are to be told, the oldest first.
-func (n Notifier) untold(nodes []*corev1.Node, was told, now time.Time) (ends []Ended) {
+// unreported returns the ends that are to be reported, the oldest first.
+func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) (ends []Ended) {
 	for _, node := range nodes {
 		for _, entry := range remediations.DecodeHistory(node.Annotations[remediations.HistoryKey]) {
 			e := Ended{node.Name, entry}
-			if _, done := was.Ends[e.key()]; !done && e.Told() && !e.Ended.Before(was.Since) && now.Sub(e.Ended) < toldFor {
+			if _, done := was.Ends[e.key()]; !done && e.Reported() && !e.Ended.Before(was.Since) && now.Sub(e.Ended) < reportedFor {
 				ends = append(ends, e)
 			}
 		}
@@ -104,17 +104,17 @@ func (n Notifier) untold(nodes []*corev1.Node, was told, now time.Time) (ends []
 	return ends
 }
 
-// read returns what was told, and the ConfigMap. Nil: it does not exist.
-func (n Notifier) read(ctx context.Context) (was told, cm *corev1.ConfigMap, err error) {
-	cm, err = n.Client.CoreV1().ConfigMaps(n.Told.Namespace).Get(ctx, n.Told.Name, metav1.GetOptions{})
+// read returns what was reported, and the ConfigMap. Nil: it does not exist.
+func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap, err error) {
+	cm, err = n.Client.CoreV1().ConfigMaps(n.Reported.Namespace).Get(ctx, n.Reported.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return told{}, nil, nil
+		return reported{}, nil, nil
 	case err != nil:
-		return told{}, nil, fmt.Errorf("reading ConfigMap %s, which says which ends were told: %w", n.Told, err)
+		return reported{}, nil, fmt.Errorf("reading ConfigMap %s, which says which ends were reported: %w", n.Reported, err)
 	}
-	if err := json.Unmarshal([]byte(cm.Data[toldKey]), &was); err != nil || was.Since.IsZero() {
-		return told{}, nil, fmt.Errorf("ConfigMap %s cannot be read, so no end of a repair is told; delete it to begin again", n.Told)
+	if err := json.Unmarshal([]byte(cm.Data[reportedKey]), &was); err != nil || was.Since.IsZero() {
+		return reported{}, nil, fmt.Errorf("ConfigMap %s cannot be read, so no end of a repair is reported; delete it to begin again", n.Reported)
 	}
 	if was.Ends == nil {
 		was.Ends = map[string]time.Time{}
@@ -122,21 +122,21 @@ func (n Notifier) read(ctx context.Context) (was told, cm *corev1.ConfigMap, err
 	return was, cm, nil
 }
 
-// write keeps what was told. Another leader's write in between is a conflict.
-func (n Notifier) write(ctx context.Context, is told, cm *corev1.ConfigMap) error {
+// write keeps what was reported. Another leader's write in between is a conflict.
+func (n Notifier) write(ctx context.Context, is reported, cm *corev1.ConfigMap) error {
 	text, err := json.Marshal(is)
 	if err != nil {
-		return fmt.Errorf("encoding which ends were told: %w", err)
+		return fmt.Errorf("encoding which ends were reported: %w", err)
 	}
-	all, data := n.Client.CoreV1().ConfigMaps(n.Told.Namespace), map[string]string{toldKey: string(text)}
+	all, data := n.Client.CoreV1().ConfigMaps(n.Reported.Namespace), map[string]string{reportedKey: string(text)}
 	if cm == nil {
-		_, err = all.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Told.Namespace, Name: n.Told.Name}, Data: data}, metav1.CreateOptions{})
+		_, err = all.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Reported.Namespace, Name: n.Reported.Name}, Data: data}, metav1.CreateOptions{})
 	} else {
 		cm.Data = data
 		_, err = all.Update(ctx, cm, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("writing ConfigMap %s, which says which ends were told: %w", n.Told, err)
+		return fmt.Errorf("writing ConfigMap %s, which says which ends were reported: %w", n.Reported, err)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// crier keeps what people were told.
+// crier keeps what people were reported.
 type crier struct {
 	heard []string
 	fails error
@@ -33,10 +33,10 @@ func (c *crier) post(_ context.Context, ends []kube.Ended) error {
 	return nil
 }
 
-// TestEachEndIsToldOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while
-// nobody led, is told for 24 hours. What ended before the first leader began, was only observed or
-// took no step is not told.
-func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
+// TestEachEndIsReportedOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while
+// no replica led, is reported for 24 hours. What ended before the first leader began, was only observed or
+// took no step is not reported.
+func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	clock := testclock.NewFakePassiveClock(noon)
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Annotations: map[string]string{}}}
@@ -48,7 +48,7 @@ func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
 	client, people := fake.NewClientset(), &crier{}
 	leader := func() kube.Notifier {
 		return kube.Notifier{
-			Client: client, Told: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger-reported"}, Clock: clock, Post: people.post,
+			Client: client, Reported: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger-reported"}, Clock: clock, Post: people.post,
 			Nodes: func(context.Context) ([]*corev1.Node, error) { return []*corev1.Node{node}, nil },
 		}
 	}
@@ -73,7 +73,7 @@ func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
 	require.NoError(t, first.Notify(t.Context()))
 	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered"}, people.heard)
 
-	// A day later the first is forgotten and too old to be told again.
+	// A day later the first is forgotten and too old to be reported again.
 	clock.SetTime(noon.Add(48 * time.Hour))
 	ends("cccccc", remediations.OutcomeRecovered, clock.Now(), reboot)
 	require.NoError(t, second.Notify(t.Context()))
@@ -81,10 +81,10 @@ func TestEachEndIsToldOnceAlsoByAnotherLeader(t *testing.T) {
 	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered", "n1 cccccc Recovered"}, people.heard)
 	cm, err := client.CoreV1().ConfigMaps("drydock").Get(t.Context(), "drydock-ledger-reported", metav1.GetOptions{})
 	require.NoError(t, err)
-	require.NotContains(t, cm.Data["told.json"], "aaaaaa")
+	require.NotContains(t, cm.Data["reported.json"], "aaaaaa")
 
-	cm.Data["told.json"] = "?"
+	cm.Data["reported.json"] = "?"
 	_, err = client.CoreV1().ConfigMaps("drydock").Update(t.Context(), cm, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.ErrorContains(t, second.Notify(t.Context()), "ConfigMap drydock/drydock-ledger-reported cannot be read, so no end of a repair is told; delete it to begin again")
+	require.ErrorContains(t, second.Notify(t.Context()), "ConfigMap drydock/drydock-ledger-reported cannot be read, so no end of a repair is reported; delete it to begin again")
 }

@@ -41,8 +41,8 @@ type Description struct {
 	Own []remediations.Reason
 }
 
-// Describer says what the target is, which policy and alerts it has, and what its kind has against a
-// repair. A candidate needs only this part.
+// Describer says what the target is, which policy and alerts it has, and what its kind has against
+// a repair. A candidate needs only this part.
 type Describer interface {
 	Describe() Description
 	// PolicyFor returns the policy of the record; nil: it is no longer configured.

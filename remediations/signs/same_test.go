@@ -54,9 +54,9 @@ func TestWhatADecisionCouldSeeIsADifference(t *testing.T) {
 	require.True(t, signs.Same(base(), beat), "a heartbeat")
 }
 
-// TestAnOlderReadingIsNoHeartbeat: after a restore of the API server's store, a condition was
-// confirmed longer ago than in the reading before.
-func TestAnOlderReadingIsNoHeartbeat(t *testing.T) {
+// TestAReadingFromBeforeARestoreIsNotLater: after a restore of the API server's store, a condition
+// was confirmed longer ago than in the reading before.
+func TestAReadingFromBeforeARestoreIsNotLater(t *testing.T) {
 	at := func(second int64) *corev1.Node {
 		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Broken", LastHeartbeatTime: metav1.Unix(second, 0)}}}}
 	}

@@ -45,7 +45,7 @@ func (f *figures) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	_, _ = io.Copy(w, res.Body) // a scrape that is cut off fails
 }
 
-// person keeps what an Alertmanager told somebody.
+// person keeps what an Alertmanager sent to a person.
 type person struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -81,7 +81,7 @@ func (p *person) firing(alert string) map[string]int {
 	return by
 }
 
-// all are the names of the alerts that the person heard of.
+// all are the names of the alerts that the person received.
 func (p *person) all() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +95,8 @@ func (p *person) all() map[string]bool {
 }
 
 // TestPeopleArePagedOnlyWhenDrydockGivesUp, by the routes of deploy/alertmanager.yaml, with the
-// route for handled alerts: a repair that cures pages nobody, and one that gives up pages once at
-// each of the two Alertmanagers. The chat hears of both nodes.
+// route for handled alerts: a repair that cures does not page, and one that gives up pages once at
+// each of the two Alertmanagers. The chat receives both nodes.
 func TestPeopleArePagedOnlyWhenDrydockGivesUp(t *testing.T) {
 	y := newYard(t)
 	const cured, lost = "node-60", "node-61"
@@ -122,7 +122,7 @@ func TestPeopleArePagedOnlyWhenDrydockGivesUp(t *testing.T) {
 			r["webhook_configs"] = []any{map[string]any{"url": chat.URL}}
 		}
 	}
-	// The lab's Watchdog always fires, and is for nobody.
+	// The lab's Watchdog always fires, and is for no person.
 	route := routes["route"].(map[string]any)
 	watchdog := map[string]any{"receiver": "nobody", "matchers": []any{`alertname="Watchdog"`}}
 	route["routes"] = append([]any{watchdog}, route["routes"].([]any)...)

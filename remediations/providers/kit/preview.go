@@ -11,20 +11,20 @@ import (
 
 type previewKey struct{}
 
-// Previewing returns a context in which show is told what a call would send, before the gate
-// decides on it. Headers and the URL's query are left out, because they may have secrets.
+// Previewing returns a context that makes a call pass what it would send to show, before the gate
+// decides about it. Headers and the URL's query are left out, because they may have secrets.
 func Previewing(ctx context.Context, show func(what string)) context.Context {
 	return context.WithValue(ctx, previewKey{}, show)
 }
 
-// Preview tells what is about to be sent. Without Previewing it does nothing.
+// Preview shows what is about to be sent. Without Previewing it does nothing.
 func Preview(ctx context.Context, what string) {
 	if show, ok := ctx.Value(previewKey{}).(func(string)); ok {
 		show(what)
 	}
 }
 
-// PreviewRequest tells which request is about to be sent.
+// PreviewRequest shows which request is about to be sent.
 func PreviewRequest(ctx context.Context, req *http.Request) {
 	if ctx.Value(previewKey{}) == nil {
 		return

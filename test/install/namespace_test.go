@@ -1,0 +1,27 @@
+package install
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestAllObjectsAreInTheNamespaceThatIsSet: with namespaceOverride no object stays in the release's
+// namespace. Without it, the same objects are there: that is the control.
+func TestAllObjectsAreInTheNamespaceThatIsSet(t *testing.T) {
+	for name, values := range variants(t) {
+		count := func(override, namespace string) (inside int) {
+			values["namespaceOverride"] = override
+			for _, o := range objects(t, render(t, name, values)) {
+				if o.GetNamespace() == namespace {
+					inside++
+				}
+			}
+			return inside
+		}
+		inside := count("", name)
+		require.Positive(t, inside, name)
+		require.Equal(t, inside, count("dock", "dock"), name)
+		require.Zero(t, count("dock", name), name)
+	}
+}
