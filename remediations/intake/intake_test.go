@@ -188,9 +188,9 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnEarlierEpisodeChangesNothing: a slow replica of Alertmanager delivers it when the alert
-// fires again already. Otherwise the alert would count as new, and a repair that a person cancelled
-// would begin again.
+// TestTheEndOfAnEarlierEpisodeChangesNothing: a slow replica of Alertmanager delivers it when the
+// alert fires again already. Otherwise the alert would count as new, and a repair that a person
+// cancelled would begin again.
 func TestTheEndOfAnEarlierEpisodeChangesNothing(t *testing.T) {
 	first := time.Unix(1700000000, 0).UTC()
 	second := first.Add(10 * time.Minute)
