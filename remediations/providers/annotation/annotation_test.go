@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -79,10 +80,15 @@ func (w *nodes) annotated(annotations m) {
 	w.PatchNode(w.a.Node, m{"metadata": m{"annotations": annotations}})
 }
 
-// asked returns the Nodes whose reboot Drydock requested.
+// asked returns the Nodes whose reboot Drydock requested. A Node that was deleted is not among them.
 func (w *nodes) asked() (names []string) {
 	for _, name := range []string{w.a.Node, w.b.Node} {
-		if a := w.node(name).Annotations; a[onNode.Key] == onNode.Value && a[attemptKey] != "" {
+		n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Get(context.WithoutCancel(w.T.Context()), name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			continue
+		}
+		require.NoError(w.T, err)
+		if a := n.Annotations; a[onNode.Key] == onNode.Value && a[attemptKey] != "" {
 			names = append(names, name)
 		}
 	}
