@@ -45,7 +45,7 @@ func tracesOn(n *corev1.Node) (traces, error) {
 		switch {
 		case remediations.Owned(key) || slices.Contains(consumed, key):
 			t.annotations, t.removed = append(t.annotations, key), append(t.removed, described(key, n.Annotations[key]))
-		case remediations.Relevant(key) && !(asked && key == remediations.AttemptKey):
+		case remediations.Relevant(key) && (!asked || key != remediations.AttemptKey):
 			t.kept = append(t.kept, fmt.Sprintf("the annotation %s=%q, which a person set; to remove it: kubectl annotate node %s %s-", key, n.Annotations[key], n.Name, key))
 		}
 	}
