@@ -80,7 +80,7 @@ func (w *nodes) annotated(annotations m) {
 	w.PatchNode(w.a.Node, m{"metadata": m{"annotations": annotations}})
 }
 
-// asked returns the Nodes whose reboot Drydock requested. A Node that was deleted is not among them.
+// asked returns the Nodes whose reboot Drydock requested, without those that were deleted.
 func (w *nodes) asked() (names []string) {
 	for _, name := range []string{w.a.Node, w.b.Node} {
 		n, err := lab.Shared(w.T).Client().CoreV1().Nodes().Get(context.WithoutCancel(w.T.Context()), name, metav1.GetOptions{})
