@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 // values of the chart: everything that this package needs of a configuration.
 func values(mode string, webhook map[string]any) map[string]any {
 	return map[string]any{
-		"config": map[string]any{"mode": mode, "webhook": webhook, "providers": map[string]any{"karpenter": map[string]any{}, "external": map[string]any{}}},
+		"config":    map[string]any{"mode": mode, "webhook": webhook, "providers": map[string]any{"karpenter": map[string]any{}, "external": map[string]any{}}},
+		"admission": map[string]any{"webhook": map[string]any{"enabled": true}},
 	}
 }
 

@@ -33,6 +33,9 @@ func render(t *testing.T, values map[string]any) map[string]string {
 
 type m = map[string]any
 
+// withWebhook is the admission webhook switched on.
+func withWebhook() m { return m{"webhook": m{"enabled": true}} }
+
 // TestChartKnowsWhoCarriesOutAReplacement: the users of the configured providers, by default those
 // that the program has.
 func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
@@ -70,7 +73,7 @@ func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 // changes them.
 func TestChartKnowsWhoInstallsDrivers(t *testing.T) {
 	users := func(webhook m) (list []string) {
-		_, text, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "webhook": webhook}})[policyFile], "- name: installs")
+		_, text, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "webhook": webhook}, "admission": withWebhook()})[policyFile], "- name: installs")
 		require.True(t, found)
 		_, text, _ = strings.Cut(text, "variables.user in ")
 		text, _, _ = strings.Cut(text, " && ")
@@ -105,7 +108,7 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	require.NotContains(t, render(t, m{"config": m{"policies": []any{policy("a", "observe")}}})[policyFile], "variables.busy ||")
 	require.NotContains(t, render(t, m{"admission": m{"policy": m{"enabled": false}}}), policyFile)
 
-	plain := render(t, m{"config": m{"webhook": nil}})
+	plain := render(t, m{"admission": withWebhook()})
 	require.Contains(t, plain[webhookFile], "targetPort: 9443")
 	require.NotContains(t, plain[webhookFile], "evictions")
 	const readPod = "resources: [pods]\n  verbs: [get]"
@@ -167,7 +170,7 @@ func TestChartWithCertManager(t *testing.T) {
 		require.Contains(t, made.Spec.DNSNames, name)
 		require.Equal(t, config.Webhook.DNSNames, made.Spec.DNSNames)
 	}
-	require.NotContains(t, render(t, m{"config": m{"webhook": m{"certificates": "mounted"}}}), certsFile)
+	require.NotContains(t, render(t, m{"config": m{"webhook": m{"certificates": "mounted"}}, "admission": withWebhook()}), certsFile)
 }
 
 // TestChartRefusesUnknownValues.
