@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"drydock.dev/drydock/internal/config/section"
@@ -82,15 +81,6 @@ func limited(s section.Section) bool {
 	return false
 }
 
-// limit reads how many repairs may use the provider at once; zero: any number.
-func (b *builder) limit(at pointer) int {
-	n, err := strconv.Atoi(fmt.Sprint(b.value(at.To("concurrent"))))
-	if err != nil {
-		return 0 // absent, or the schema has complained
-	}
-	return n
-}
-
 // buildSections reads the sections in the document.
 func (b *builder) buildSections() {
 	b.config.Providers, b.config.concurrent = map[string]section.Provider{}, map[string]int{}
@@ -107,7 +97,9 @@ func (b *builder) buildSections() {
 		}
 		if p := s.Read(b, at, tree); p != nil {
 			b.config.Providers[s.Key] = p
-			b.config.concurrent[s.Key] = b.limit(at)
+			var limit struct{ Concurrent int }
+			_ = json.Unmarshal(tree, &limit) // the schema has complained about what is not a number
+			b.config.concurrent[s.Key] = limit.Concurrent
 			if with, ok := p.(section.Configurer); ok {
 				with.Configure(&b.core)
 			}
