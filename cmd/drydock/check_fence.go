@@ -3,8 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/config"
@@ -29,19 +29,18 @@ func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) 
 		return nil, []string{fmt.Sprintf("the machines of providers.fence were not asked: %v", err)}
 	}
 	answers := make([]signs.Testimony, len(nodes))
-	places := make(chan struct{}, askAtOnce)
-	var asking sync.WaitGroup
+	var asking errgroup.Group
+	asking.SetLimit(askAtOnce)
 	for i, n := range nodes {
 		if name, _ := cfg.Core.ProviderOf("reboot", n); name != "fence" {
 			continue
 		}
-		asking.Go(func() {
-			places <- struct{}{}
-			defer func() { <-places }()
-			answers[i] = fence.Rebooter{Client: client}.Testify(ctx, engine.Machine{Node: n.Name, SystemUUID: n.Status.NodeInfo.SystemUUID}, signs.Sign{Kind: signs.NotRunning})
+		asking.Go(func() error {
+			answers[i] = fence.Rebooter{Client: client}.Testify(ctx, engine.MachineOf(n), signs.Sign{Kind: signs.NotRunning})
+			return nil
 		})
 	}
-	asking.Wait()
+	_ = asking.Wait() // each answer has its own error
 	for i, n := range nodes {
 		switch line := fmt.Sprintf("Node %s: %s", n.Name, answers[i].Saw); answers[i].Answer {
 		case signs.Well, signs.Ill:

@@ -88,10 +88,8 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 	if serves, _ := cfg.Core.ProviderOf(step, n); serves != provider {
 		says = append(says, "warning: a repair would not use this provider; without --provider, check says which one serves which Node")
 	}
-	m := engine.Machine{
-		Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID,
-		Attempt: "check-1-1", Policy: "check", Deadline: time.Now(),
-	}
+	m := engine.MachineOf(n)
+	m.Attempt, m.Policy, m.Deadline = "check-1-1", "check", time.Now()
 	for _, policy := range cfg.Core.Policies {
 		if i := slices.IndexFunc(policy.Plan, func(s remediations.Step) bool { return s.Name == step }); i >= 0 {
 			s := policy.Plan[i]

@@ -34,7 +34,7 @@ func (p *pass) complete(m *memory, s *lifecycle.State, d *lifecycle.Decision) {
 		return
 	}
 	m.completing = true
-	machine, trail := machineOf(n), trailOf(r)
+	machine, trail := MachineOf(n), trailOf(r)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	mayStill := p.mayStillAt(n.Name, func(_ context.Context, live *corev1.Node) error {
 		j := p.Config.Registry.ReadJournal(live)

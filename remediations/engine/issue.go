@@ -64,7 +64,7 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	m.replacement, m.pods = nil, nil // results about an earlier attempt do not apply to this one
 	provider, _ := p.Config.ProviderOf(step.Name, n)
 	actuator := p.Actuators[provider][step.Name]
-	machine := machineOf(n)
+	machine := MachineOf(n)
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[step.Index]
@@ -235,7 +235,8 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 	})
 }
 
-func machineOf(n *corev1.Node) Machine {
+// MachineOf returns the machine as its Node describes it, without an attempt.
+func MachineOf(n *corev1.Node) Machine {
 	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 

@@ -199,5 +199,5 @@ func TestAnActuatorIsToldOfTheMachineWhatItsNodeSays(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}, Spec: corev1.NodeSpec{ProviderID: "civo://i-1"},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332", BootID: "b1"}},
 	}
-	require.Equal(t, Machine{Node: "n1", UID: "u1", ProviderID: "civo://i-1", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332", BootID: "b1"}, machineOf(n))
+	require.Equal(t, Machine{Node: "n1", UID: "u1", ProviderID: "civo://i-1", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332", BootID: "b1"}, MachineOf(n))
 }

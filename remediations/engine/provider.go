@@ -25,7 +25,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	}
 	m.asking = true
 	p.surveys++
-	machine := machineOf(n)
+	machine := MachineOf(n)
 	machine.Unit, machine.DaemonSet, machine.Template = step.Unit, step.DaemonSet, step.Template
 	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)

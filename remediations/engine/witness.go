@@ -64,7 +64,7 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign
 		case w == nil:
 			t = signs.Testimony{Answer: signs.Unknown, Saw: fmt.Sprintf("no provider that can answer about %s is configured", s)}
 		default:
-			t = w.Testify(ctx, machineOf(n), s)
+			t = w.Testify(ctx, MachineOf(n), s)
 		}
 		t.At = e.Clock.Now() // the time of the answer: a slow answer is not less valid
 		read[s] = t

@@ -53,7 +53,7 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 	trail := trailOf(r)
 	trail.Log(p.Log).Info("beginning the step", "node", n.Name, "step", r.Step.Name)
 	askAgain, stillIll := p.lastWitness(n, d.Signs)
-	machine, run, node, step := machineOf(n), p.runs, n.Name, r.Step.Name
+	machine, run, node, step := MachineOf(n), p.runs, n.Name, r.Step.Name
 	machine.Attempt = intent
 	if of, ok := d.Policy.StepAt(r.Step); ok {
 		machine.WithoutController = of.WithoutController
