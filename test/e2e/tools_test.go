@@ -58,6 +58,19 @@ func (y *yard) post(d *lab.Drydock, body string) (int, string) {
 	return res.StatusCode, string(answer)
 }
 
+// taken posts as Alertmanager does: again after 503, which is the answer until the first leader is
+// in charge of the cluster. It returns the body of the answer 200.
+func (y *yard) taken(d *lab.Drydock, body string) (answer string) {
+	y.t.Helper()
+	var code int
+	require.Eventually(y.t, func() bool {
+		code, answer = y.post(d, body)
+		return code != http.StatusServiceUnavailable
+	}, lab.Patience, 50*time.Millisecond)
+	require.Equal(y.t, http.StatusOK, code, answer)
+	return answer
+}
+
 func (y *yard) metrics(d *lab.Drydock) string {
 	y.t.Helper()
 	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, d.MetricsURL, nil)
