@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -167,3 +168,33 @@ func (l *Lab) grantController(ctx context.Context) error {
 }
 
 const controllerManager = "system:kube-controller-manager"
+
+// CopyEtcd copies etcd's data while etcd is stopped for a moment. The result kills etcd and the API
+// server, puts the old data back, and starts both.
+func (l *Lab) CopyEtcd(ctx context.Context) (restore func(ctx context.Context) error, err error) {
+	etcd, server, data, old := l.Process("etcd"), l.Process("kube-apiserver"), filepath.Join(l.dataDir(), "etcd"), filepath.Join(l.dataDir(), "etcd-copy")
+	etcd.Kill()
+	if err := os.CopyFS(old, os.DirFS(data)); err != nil {
+		return nil, fmt.Errorf("copying etcd's data: %w", err)
+	}
+	if err := etcd.Start(ctx); err != nil {
+		return nil, err
+	}
+	if err := server.awaitReady(ctx); err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		server.Kill()
+		etcd.Kill()
+		if err := os.RemoveAll(data); err != nil {
+			return fmt.Errorf("removing etcd's data: %w", err)
+		}
+		if err := os.Rename(old, data); err != nil {
+			return fmt.Errorf("putting etcd's old data back: %w", err)
+		}
+		if err := etcd.Start(ctx); err != nil {
+			return err
+		}
+		return server.Start(ctx)
+	}, nil
+}
