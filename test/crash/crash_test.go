@@ -5,7 +5,8 @@
 // arrived allow.
 //
 // DRYDOCK_SOAK=1 runs every crash point and the long forms, which otherwise are a sample. The
-// sample's seed is printed; DRYDOCK_SEED sets it.
+// sample's seed is printed; DRYDOCK_SEED sets it. DRYDOCK_ROLLBACK=PROGRAM starts that program, an
+// older Drydock, after each crash.
 package crash
 
 import (

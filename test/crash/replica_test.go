@@ -6,11 +6,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
 
 	"drydock.dev/drydock/internal/lab"
 )
@@ -48,8 +51,10 @@ func (r *replica) name() string { return fmt.Sprintf("drydock-%s-%d", r.yard.nam
 func (r *replica) start() {
 	y := r.yard
 	y.t.Helper()
+	program := filepath.Join(y.t.TempDir(), "drydock")
+	require.NoError(y.t, os.Symlink(y.lab.DrydockProgram(), program))
 	d, err := y.lab.StartDrydock(y.t.Context(), r.token, lab.DrydockOptions{
-		Name: r.name(), Namespace: y.name, Civo: y.provider.civo, Server: r.proxy.URL(), Config: y.config(),
+		Name: r.name(), Namespace: y.name, Civo: y.provider.civo, Server: r.proxy.URL(), Config: y.config(), Program: program,
 	})
 	require.NoError(y.t, err)
 	r.Drydock = d
@@ -65,6 +70,9 @@ func (r *replica) start() {
 			}
 			r.deaths.Add(1)
 			y.note("replica %d has ended, and is started again", r.index)
+			if err := rollBack(program, d.ConfigFile); err != nil {
+				y.note("replica %d is not rolled back: %v", r.index, err)
+			}
 			if err := d.Start(ctx); err != nil && ctx.Err() == nil {
 				y.note("replica %d did not start: %v", r.index, err) // it is one more end
 			}
@@ -75,6 +83,34 @@ func (r *replica) start() {
 		work.Wait()
 		d.Kill()
 	})
+}
+
+// rollBack puts the program that DRYDOCK_ROLLBACK names in the place of this version, with a
+// configuration that it can read. Unset: this version starts again.
+func rollBack(program, config string) error {
+	older := os.Getenv("DRYDOCK_ROLLBACK")
+	if older == "" {
+		return nil
+	}
+	text, err := os.ReadFile(config)
+	if err != nil {
+		return err
+	}
+	var c map[string]any
+	if err := yaml.Unmarshal(text, &c); err != nil {
+		return err
+	}
+	delete(c["leaderElection"].(map[string]any), "cluster") // 7c8b93d9 does not have it
+	if text, err = yaml.Marshal(c); err != nil {
+		return err
+	}
+	if err := os.WriteFile(config, text, 0o600); err != nil {
+		return err
+	}
+	if err := os.Remove(program); err != nil {
+		return err
+	}
+	return os.Symlink(older, program)
 }
 
 type callKey struct{}
