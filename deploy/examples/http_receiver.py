@@ -1,14 +1,26 @@
 #!/usr/bin/env python3
-"""A receiver for Drydock's providers.http that power-cycles machines. Replace cycle() and MACHINES by your own."""
-import base64, hashlib, hmac, json, sys, time
+"""A receiver for Drydock's providers.http. It runs a command of yours to power-cycle a machine:
+
+    http_receiver.py ADDRESS KEY-FILE MACHINES-FILE COMMAND
+
+MACHINES-FILE has the machines as JSON, {"systemUUID": "name"}; COMMAND gets the name."""
+import base64, hashlib, hmac, json, subprocess, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+if len(sys.argv) != 5:
+    sys.exit(__doc__)
 KEY = open(sys.argv[2], "rb").read()  # the same bytes as signingKeyFile
-MACHINES = {"4c4c4544-0042-3510-8054-b7c04f4d3332": "pdu-7 plug-3"}  # systemUUID -> plug
+MACHINES = json.load(open(sys.argv[3]))  # name by systemUUID
 taken = {}  # attempts; keep them on disk: an attempt must not be carried out twice after a restart
+one = threading.Lock()
 
-def cycle(plug):
-    print("cycling", plug, flush=True)
+def run(attempt, machine):
+    with one:
+        if attempt not in taken:  # an attempt that comes again gets the first answer again
+            taken[attempt] = subprocess.run([sys.argv[4], machine]).returncode
+    if taken[attempt] != 0:
+        return 500, {"message": f"power-cycling {machine}: exit status {taken[attempt]}"}
+    return 202, {"message": "power-cycled " + machine}
 
 def answer(headers, body):
     stamp = headers.get("Webhook-Timestamp", "0")
@@ -17,16 +29,14 @@ def answer(headers, body):
     if not hmac.compare_digest(want, headers.get("Webhook-Signature", "")) or abs(time.time() - int(stamp)) > 300:
         return 401, {"message": "the signature is wrong, or older than 5 minutes"}
     ask = json.loads(body)
-    plug = MACHINES.get(ask["systemUUID"])
-    if plug is None:
+    machine = MACHINES.get(ask["systemUUID"])
+    if machine is None:
         return 404, {"message": "no machine has the UUID " + ask["systemUUID"]}
     if ask["action"] == "observe":
         return 200, {"uid": ask["uid"], "can": ["reboot"], "machine": "unknown"}
     if ask["action"] != "reboot":
         return 422, {"message": "only reboot is possible here"}
-    if taken.setdefault(ask["attempt"], headers) is headers:  # the first time
-        cycle(plug)
-    return 202, {"message": "cycled " + plug}
+    return run(ask["attempt"], machine)
 
 class Receiver(BaseHTTPRequestHandler):
     def do_POST(self):

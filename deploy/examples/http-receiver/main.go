@@ -1,8 +1,12 @@
-// A receiver for Drydock's providers.http that power-cycles machines. Replace cycle and machines by
-// your own.
+// A receiver for Drydock's providers.http. It runs a command of yours to power-cycle a machine:
+//
+//	http-receiver ADDRESS KEY-FILE MACHINES-FILE COMMAND
+//
+// MACHINES-FILE has the machines as JSON, {"systemUUID": "name"}; COMMAND gets the name.
 package main
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
@@ -12,51 +16,70 @@ import (
 	"log"
 	"net/http"
 	"os"
+	"os/exec"
 	"strconv"
 	"sync"
 	"time"
 )
 
-var machines = map[string]string{"4c4c4544-0042-3510-8054-b7c04f4d3332": "pdu-7 plug-3"} // systemUUID -> plug
+type receiver struct {
+	key      []byte            // the same bytes as signingKeyFile
+	machines map[string]string // name by systemUUID
+	command  string
+	taken    sync.Map // attempts; keep them on disk: an attempt must not be carried out twice after a restart
+}
 
-var taken sync.Map // attempts; keep them on disk: an attempt must not be carried out twice after a restart
-
-func cycle(plug string) { fmt.Println("cycling", plug) }
-
-func answer(h http.Header, body, key []byte) (int, map[string]any) {
-	mac := hmac.New(sha256.New, key)
+func (r *receiver) answer(h http.Header, body []byte) (int, map[string]any) {
+	mac := hmac.New(sha256.New, r.key)
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	at, _ := strconv.ParseInt(h.Get("Webhook-Timestamp"), 10, 64)
-	var ask struct{ Action, Attempt, UID, SystemUUID string }
+	var ask struct{ Action, Attempt, Node, UID, SystemUUID string }
 	bad := json.Unmarshal(body, &ask)
-	plug := machines[ask.SystemUUID]
+	machine := r.machines[ask.SystemUUID]
 	switch {
 	case !hmac.Equal([]byte(want), []byte(h.Get("Webhook-Signature"))), time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute:
 		return 401, map[string]any{"message": "the signature is wrong, or older than 5 minutes"}
-	case bad != nil || plug == "":
+	case bad != nil || machine == "":
 		return 404, map[string]any{"message": "no machine has the UUID " + ask.SystemUUID}
 	case ask.Action == "observe":
 		return 200, map[string]any{"uid": ask.UID, "can": []string{"reboot"}, "machine": "unknown"}
 	case ask.Action != "reboot":
 		return 422, map[string]any{"message": "only reboot is possible here"}
 	}
-	if _, before := taken.LoadOrStore(ask.Attempt, true); !before {
-		cycle(plug)
+	run, _ := r.taken.LoadOrStore(ask.Attempt, sync.OnceValue(func() error {
+		return exec.CommandContext(context.Background(), r.command, machine).Run() // it goes on when the client leaves
+	}))
+	if err := run.(func() error)(); err != nil { // an attempt that comes again gets the first answer again
+		return 500, map[string]any{"message": "power-cycling " + machine + ": " + err.Error()}
 	}
-	return 202, map[string]any{"message": "cycled " + plug}
+	return 202, map[string]any{"message": "power-cycled " + machine}
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, in *http.Request) {
+	body, _ := io.ReadAll(io.LimitReader(in.Body, 32<<10))
+	status, document := r.answer(in.Header, body)
+	log.Println(in.Method, in.URL.Path, in.Header.Get("Webhook-Id"), status, document)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(document)
 }
 
 func main() {
-	key, err := os.ReadFile(os.Args[2]) // the same bytes as signingKeyFile
+	if len(os.Args) != 5 {
+		log.Fatal("usage: http-receiver ADDRESS KEY-FILE MACHINES-FILE COMMAND")
+	}
+	r := &receiver{command: os.Args[4]}
+	var err error
+	if r.key, err = os.ReadFile(os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+	list, err := os.ReadFile(os.Args[3])
+	if err == nil {
+		err = json.Unmarshal(list, &r.machines)
+	}
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Fatal(http.ListenAndServe(os.Args[1], http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(io.LimitReader(r.Body, 32<<10))
-		status, document := answer(r.Header, body, key)
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(document)
-	})))
+	log.Fatal(http.ListenAndServe(os.Args[1], r))
 }

@@ -1,7 +1,7 @@
 package http
 
 import (
-	"io"
+	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -15,10 +15,11 @@ import (
 
 	"drydock.dev/drydock/internal/lab/missing"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
 )
 
 // TestTheExamplesAreReceivers: each example carries out an attempt once, refuses an unknown machine
-// and a wrong key, and answers the question in docs/providers/http.md.
+// and a wrong key, says that a command failed, and answers the question in docs/providers/http.md.
 func TestTheExamplesAreReceivers(t *testing.T) {
 	t.Parallel()
 	const examples = "../../../deploy/examples/"
@@ -56,13 +57,24 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 			require.Contains(t, Replacer{Action{c, "replace"}}.Survey(t.Context(), machine1).Trouble, "cannot replace this machine")
 			require.Contains(t, Action{client(t, url, time.Minute), "reboot"}.Survey(t.Context(), machine1).Trouble, "the signature is wrong")
 			require.Contains(t, byHand(t, url, key), `"machine": "unknown"`)
+			require.Equal(t, []string{"pdu-7 plug-3", "pdu-7 plug-3"}, did(), "two attempts, the first of which came twice")
 
-			require.Equal(t, []string{"cycling pdu-7 plug-3", "cycling pdu-7 plug-3"}, did(), "two attempts, the first of which came twice")
+			// The command has done something before it fails, so a repeated attempt does not run it again.
+			for range 2 {
+				outcome, err = a.Act(t.Context(), machine3, yes)
+				require.Equal(t, remediations.CallUnknown, outcome)
+				require.ErrorContains(t, err, "power-cycling broken: exit status 3")
+			}
+			require.Equal(t, []string{"pdu-7 plug-3", "pdu-7 plug-3", "broken"}, did())
 		})
 	}
 }
 
-// serving starts a receiver with a key of its own. did ends it, and returns all of its output.
+// machine3 is a machine whose power-cycle fails.
+var machine3 = engine.Machine{Node: "node-3", UID: "u-3", SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3334", BootID: "b-3", Attempt: "fedabc-0-1"}
+
+// serving starts a receiver with a key of its own. did returns the machines that its command was
+// run for.
 func serving(t *testing.T, run []string) (url, key string, did func() []string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -70,14 +82,15 @@ func serving(t *testing.T, run []string) (url, key string, did func() []string) 
 	at := l.Addr().String()
 	require.NoError(t, l.Close())
 	key = file(t, "key", "\x00key of the\nexample\n")
-	cmd := exec.Command(run[0], append(run[1:], at, key)...)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
+	machines := file(t, "machines.json", fmt.Sprintf(`{%q: "pdu-7 plug-3", %q: "broken"}`, machine1.SystemUUID, machine3.SystemUUID))
+	done := filepath.Join(t.TempDir(), "done")
+	command := file(t, "power-cycle", "#!/bin/sh\necho \"$1\" >> "+done+"\n[ \"$1\" != broken ] || exit 3\n")
+	require.NoError(t, os.Chmod(command, 0o700))
+	cmd := exec.Command(run[0], append(run[1:], at, key, machines, command)...)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
 	did = func() []string {
-		require.NoError(t, cmd.Process.Kill())
-		said, err := io.ReadAll(out)
+		said, err := os.ReadFile(done)
 		require.NoError(t, err)
 		return strings.Split(strings.TrimSpace(string(said)), "\n")
 	}
