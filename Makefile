@@ -13,7 +13,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine
+demo: needs ## A node breaks, Drydock repairs it: the main job on a whole cluster on this machine; PROVIDER=http: through a small program of your own
 	@echo "Compiling Drydock and the demo; the first time this takes a few minutes, and then come the programs of the cluster."
 	@$(TESTGO) run ./internal/lab/programs/build -fetch demo & test/compile ./test/demo ./cmd/drydock ./cmd/kubectl-drydock; wait
 	@DRYDOCK_OWN_PROGRAMS=1 $(TESTGO) run ./test/demo

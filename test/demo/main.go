@@ -1,12 +1,14 @@
 // Command demo runs Drydock's main job on a whole cluster on this machine: a node breaks,
-// Prometheus raises the alert, Alertmanager brings it, Drydock reboots the node through (simulated)
-// Civo, and proves the cure. In a second act people come first: a silence holds a repair, and a
+// Prometheus raises the alert, Alertmanager brings it, Drydock reboots the node through a simulated
+// provider, and proves the cure. In a second act people come first: a silence holds a repair, and a
 // drain of a node under repair is refused.
 //
+// PROVIDER=http reboots the machines through a small program of the user; without it, Civo does.
 // KEEP=1 keeps everything up until it is interrupted.
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -19,7 +21,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
@@ -30,22 +31,24 @@ const (
 	policyFor  = time.Second
 	proofFor   = 2 * time.Second
 	rebootTime = 3 * time.Second
+	nodes      = 5
 	broken     = "node-2"
 )
 
 // setting is what differs between the demo and its tests. A busy machine may use up the demo's
 // times, so the tests have longer ones.
 type setting struct {
+	provider      string // a key of providers
 	nodeGrace     time.Duration
 	within        time.Duration // how long an act may take, and the proof of a reboot
 	stormCooldown time.Duration
 	// disturb is called before the first node breaks; nil: nothing disturbs the demo.
-	disturb func(*lab.Lab, *lab.Civo, *lab.Drydock)
+	disturb func(*lab.Lab, *machines, *lab.Drydock)
 }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := demo(ctx, setting{nodeGrace: 6 * time.Second, within: time.Minute, stormCooldown: 10 * time.Minute})
+	err := demo(ctx, setting{provider: cmp.Or(os.Getenv("PROVIDER"), "civo"), nodeGrace: 6 * time.Second, within: time.Minute, stormCooldown: 10 * time.Minute})
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
@@ -54,6 +57,10 @@ func main() {
 }
 
 func demo(ctx context.Context, s setting) error {
+	p, ok := providers[s.provider]
+	if !ok {
+		return fmt.Errorf("PROVIDER is %q, and must be civo or http", s.provider)
+	}
 	root, err := programs.ModuleRoot()
 	if err != nil {
 		return err
@@ -67,21 +74,21 @@ func demo(ctx context.Context, s setting) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-state-metrics, Prometheus\nand Alertmanager, kube-controller-manager's controllers for nodes, made-up kubelets, a simulator for Civo's API.")
+	fmt.Println("Starting a cluster of 5 nodes on this machine: the real etcd, kube-apiserver, kube-state-metrics, Prometheus\nand Alertmanager, kube-controller-manager's controllers for nodes, made-up kubelets, " + p.with + ".")
 	port, err := lab.FreePort()
 	if err != nil {
 		return err
 	}
 	grown := ruleFor
 	l, err := lab.Start(ctx, lab.Options{
-		NodeSpecs: lab.CivoNodes(5), NodeControllers: true, NoPods: true, NodeGrace: s.nodeGrace, RuleFor: &grown, Out: os.Stdout,
+		Nodes: nodes - len(p.nodes), NodeSpecs: p.nodes, NodeControllers: true, NoPods: true, NodeGrace: s.nodeGrace, RuleFor: &grown, Out: os.Stdout,
 		RuleFiles: []string{filepath.Join(root, "rules", "NodeNotReady.yaml")},
 	})
 	if err != nil {
 		return err
 	}
 	defer l.Stop()
-	if err := repair(ctx, l, port, b, s); err != nil {
+	if err := repair(ctx, l, port, b, s, p); err != nil {
 		l.Keep()
 		return fmt.Errorf("%w; the logs are in %s", err, l.LogDir())
 	}
@@ -89,13 +96,13 @@ func demo(ctx context.Context, s setting) error {
 }
 
 // built are the programs that the demo runs itself.
-type built struct{ amtool, drydock, plugin string }
+type built struct{ folder, amtool, drydock, plugin, receiver string }
 
-// build compiles what is not there yet. Drydock and its plugin, which it puts into the folder, are
-// compiled beside the lab's programs, so that no compiler runs beside the cluster, whose nodes
-// would be lost on a busy machine.
+// build compiles what is not there yet. What it puts into the folder is compiled beside the lab's
+// programs, so that no compiler runs beside the cluster, whose nodes would be lost on a busy
+// machine.
 func build(ctx context.Context, dir string) (built, error) {
-	b := built{drydock: filepath.Join(dir, "drydock"), plugin: filepath.Join(dir, "kubectl-drydock")}
+	b := built{folder: dir, drydock: filepath.Join(dir, "drydock"), plugin: filepath.Join(dir, "kubectl-drydock"), receiver: filepath.Join(dir, "http-receiver")}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		paths, err := programs.Build(ctx, os.Stdout, programs.Demo...)
@@ -103,16 +110,18 @@ func build(ctx context.Context, dir string) (built, error) {
 		return err
 	})
 	g.Go(func() error {
-		if err := programs.Compile(ctx, b.drydock, "./cmd/drydock"); err != nil {
-			return err
+		for path, pkg := range map[string]string{b.drydock: "./cmd/drydock", b.plugin: "./cmd/kubectl-drydock", b.receiver: "./deploy/examples/http-receiver"} {
+			if err := programs.Compile(ctx, path, pkg); err != nil {
+				return err
+			}
 		}
-		return programs.Compile(ctx, b.plugin, "./cmd/kubectl-drydock")
+		return nil
 	})
 	err := g.Wait()
 	return b, err
 }
 
-func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting) error {
+func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting, p provider) error {
 	admission, err := lab.NewAdmission(nil)
 	if err != nil {
 		return err
@@ -124,19 +133,18 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting) error
 	// The second act's machine stays away until the cordon was refused: that must find the node
 	// under repair.
 	cordon, refused := context.WithCancel(ctx)
-	civo, err := l.StartCivo(ctx, lab.CivoOptions{RebootTime: rebootTime, Cures: func(in civosim.Instance, _ civosim.Op) bool {
-		if in.Hostname == touchy {
+	m, err := p.start(ctx, l, b, func(node string) {
+		if node == touchy {
 			<-cordon.Done()
 		}
-		return true
-	}})
+	})
 	if err != nil {
 		refused()
 		return err
 	}
-	defer civo.Close()
+	defer m.Close()
 	defer refused()
-	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Program: b.drydock, Civo: civo, Port: port, Admission: admission, Config: map[string]any{
+	config := map[string]any{
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": policyFor.String(),
 			"proofFor": proofFor.String(), "cooldown": "0s",
@@ -144,7 +152,11 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting) error
 			"plan":    []any{map[string]any{"step": "reboot", "wait": s.within.String(), "attempts": 2}},
 		}},
 		"limits": map[string]any{"stormCooldown": s.stormCooldown.String()},
-	}})
+	}
+	if m.http != nil {
+		config["providers"] = map[string]any{"http": m.http}
+	}
+	drydock, err := l.StartDrydock(ctx, token, lab.DrydockOptions{Program: b.drydock, Civo: m.civo, Port: port, Admission: admission, Config: config})
 	if err != nil {
 		return err
 	}
@@ -154,9 +166,9 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting) error
 	fmt.Printf("\nThe demo shortens what a real cluster does: a node may be silent for %s (usually 50 s), the rule's \"for\" is\n%s (ships with 5 m), the policy's %s (2 m), a cure counts after %s (30 s), a reboot takes %s.\n\n",
 		s.nodeGrace, ruleFor, policyFor, proofFor, rebootTime)
 	if s.disturb != nil {
-		s.disturb(l, civo, drydock)
+		s.disturb(l, m, drydock)
 	}
-	if err := watch(ctx, l, civo, s.within); err != nil {
+	if err := watch(ctx, l, m.reboots, p.answer, s.within); err != nil {
 		return err
 	}
 	if err := describe(ctx, l); err != nil {

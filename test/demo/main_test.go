@@ -11,13 +11,34 @@ import (
 )
 
 func patient() setting {
-	return setting{nodeGrace: lab.DefaultNodeGrace, within: lab.Patience, stormCooldown: 5 * time.Second}
+	return setting{provider: "civo", nodeGrace: lab.DefaultNodeGrace, within: lab.Patience, stormCooldown: 5 * time.Second}
 }
 
 // The demo itself checks each thing that it prints: the call, the cure, the silence that holds a
 // repair, the drain that is refused.
 func TestTheDemoDoesWhatItPrints(t *testing.T) {
 	require.NoError(t, demo(t.Context(), patient()))
+}
+
+// The same through a program of the user, the receiver of deploy/examples. It power-cycles each of
+// the two machines once.
+func TestTheDemoOverHTTPDoesWhatItPrints(t *testing.T) {
+	s := patient()
+	s.provider = "http"
+	var reboots func() []string
+	s.disturb = func(_ *lab.Lab, m *machines, _ *lab.Drydock) { reboots = m.reboots }
+
+	require.NoError(t, demo(t.Context(), s))
+
+	require.Equal(t, []string{"power-cycle outlet-2", "power-cycle outlet-3"}, reboots())
+}
+
+// A provider that the demo does not have ends it before anything is built.
+func TestTheDemoNamesItsProviders(t *testing.T) {
+	s := patient()
+	s.provider = "https"
+
+	require.EqualError(t, demo(t.Context(), s), `PROVIDER is "https", and must be civo or http`)
 }
 
 // Drydock is killed when the provider has rebooted the machine and before Drydock has the answer.
@@ -27,10 +48,10 @@ func TestTheMainJobWithACrashInTheMiddle(t *testing.T) {
 	s, crashes := patient(), 0
 	var reboots func() []civosim.Call
 	restarted := make(chan error, 1)
-	s.disturb = func(l *lab.Lab, civo *lab.Civo, drydock *lab.Drydock) {
-		reboots = func() []civosim.Call { return civo.Done(civosim.HardReboots) }
-		civo.OnReboot(func() {
-			civo.OnReboot(nil)
+	s.disturb = func(l *lab.Lab, m *machines, drydock *lab.Drydock) {
+		reboots = func() []civosim.Call { return m.civo.Done(civosim.HardReboots) }
+		m.civo.OnReboot(func() {
+			m.civo.OnReboot(nil)
 			crashes++
 			drydock.Kill()
 			go func() { restarted <- l.Restart(t.Context(), drydock) }()

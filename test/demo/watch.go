@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/internal/lab"
-	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations"
 )
 
@@ -35,8 +34,8 @@ func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
 }
 
 // watch breaks the node and prints a line for each thing that happens, with the time since the
-// break.
-func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo, within time.Duration) error {
+// break. reboots are the provider's, and answer is what its answer is called.
+func watch(ctx context.Context, l *lab.Lab, reboots func() []string, answer string, within time.Duration) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -46,7 +45,7 @@ func watch(ctx context.Context, l *lab.Lab, civo *lab.Civo, within time.Duration
 	l.Break(broken)
 	line(0, "broken", broken+"'s kubelet is cut off: its lease is no longer renewed")
 
-	sightings := list(l, civo, bootID)
+	sightings := list(l, reboots, answer, bootID)
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	changes, err := l.Client().CoreV1().Nodes().Watch(ctx, metav1.SingleObject(node.ObjectMeta))
@@ -80,7 +79,7 @@ func line(since time.Duration, what, text string) {
 	fmt.Printf("%6.1f s  %-15s %s\n", since.Seconds(), what, text)
 }
 
-func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
+func list(l *lab.Lab, reboots func() []string, answer, bootID string) []sighting {
 	record := func(phase remediations.Phase, say func(*remediations.Record) string) func(*corev1.Node) string {
 		return func(n *corev1.Node) string {
 			r := remediations.ReadJournal(n).Record
@@ -115,13 +114,13 @@ func list(l *lab.Lab, civo *lab.Civo, bootID string) []sighting {
 			return fmt.Sprintf("repair %s: intent %s is on the Node, the slot in the ledger", r.ID, r.Intent.ID)
 		})},
 		{what: "reboot call", ask: func(context.Context) string {
-			for _, c := range civo.CallsTo(civosim.HardReboots) {
-				return c.Method + " " + c.Path
+			if done := reboots(); len(done) > 0 {
+				return done[0]
 			}
 			return ""
 		}},
 		{what: "verifying", node: record(remediations.PhaseVerifying, func(r *remediations.Record) string {
-			return fmt.Sprintf("Civo's answer: %s; waiting for proof until %s", r.Intent.Outcome, r.Deadline.Format(time.TimeOnly))
+			return fmt.Sprintf("%s: %s; waiting for proof until %s", answer, r.Intent.Outcome, r.Deadline.Format(time.TimeOnly))
 		})},
 		{what: "back", node: func(n *corev1.Node) string {
 			if c := remediations.ReadyCondition(n); n.Status.NodeInfo.BootID == bootID || c == nil || c.Status != corev1.ConditionTrue {
