@@ -71,6 +71,7 @@ func (c *Client) run(ctx context.Context, m *machine, action string, may func() 
 	defer done()
 	input, err := m.input(action)
 	if err = cmp.Or(err, ctx.Err()); err == nil && may != nil {
+		kit.Preview(ctx, m.Program+" "+m.shown(action))
 		err = may()
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -134,6 +135,19 @@ func (m *machine) input(action string) (string, error) {
 	}
 	slices.Sort(lines[1:])
 	return strings.Join(lines, "\n") + "\n", nil
+}
+
+// shown is the agent's input in one line, without the secrets.
+func (m *machine) shown(action string) string {
+	var words []string
+	for name, value := range m.options {
+		words = append(words, name+"="+value)
+	}
+	for name := range m.SecretFiles {
+		words = append(words, name+"=[secret]")
+	}
+	slices.Sort(words)
+	return "action=" + action + " " + strings.Join(words, " ")
 }
 
 // power reads the answer to status. The exit code and the text must agree: an agent that refuses

@@ -54,6 +54,12 @@ func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error)
 		return a, err
 	}
 	conn := l.conn
+	if last := may; last != nil {
+		may = func() error {
+			kit.Preview(ctx, fmt.Sprintf("ssh -p %d %s@%s %s", c.o.Port, c.o.User, conn.address, text))
+			return last()
+		}
+	}
 	// The library supports no context, so the end of ctx closes the connection.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err = a.execute(ctx, conn, text, may)
@@ -86,7 +92,6 @@ func (a *answer) execute(ctx context.Context, conn *connection, text string, may
 		a.follow(requests)
 	}()
 	if may != nil {
-		kit.Preview(ctx, "ssh "+conn.address+" "+text)
 		if err := may(); err != nil {
 			return withheld{err}
 		}
