@@ -27,9 +27,9 @@ import (
 // errPreview keeps what was only shown from being sent.
 var errPreview = errors.New("drydock check sends nothing")
 
-// previewed are the steps whose first call is shown. Each provider asks mayStill right before the
-// one request that changes something, which its conformance test proves.
-var previewed = []string{"reboot", "replace", "external", "external-replace"}
+// previewed are the steps whose first call is shown. Their providers show a call when they have
+// prepared it, and ask mayStill before it leaves.
+var previewed = []string{"reboot", "sysrq", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
 
 // saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines is what
 // it says, also of what it would send. sound reports that it would carry out each step.
@@ -60,17 +60,22 @@ func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 		return nil, false, cli.Usagef("the configuration has no provider %q that acts on nodes; it has %s", name, cmp.Or(strings.Join(configuredProviders(all), ", "), "none"))
 	}
 	sound = true
+	var asked bool
 	for _, step := range slices.Sorted(maps.Keys(steps)) {
 		if !slices.ContainsFunc(cfg.Core.Providers, func(p remediations.Provider) bool { return p.Name == name && slices.Contains(p.Steps, step) }) {
 			continue // not configured
 		}
-		says, ok := askedFor(ctx, cfg, steps[step], nodes[at], name, step, timeout)
+		says, ok := []string{"not asked: no plan for this Node has the step, and only a plan says what it needs"}, true
+		if cfg.Core.Requested(remediations.RequestRemediation+step, nodes[at]) != nil {
+			says, ok = askedFor(ctx, cfg, steps[step], nodes[at], name, step, timeout)
+			asked = true
+		}
 		for _, line := range says {
 			lines = append(lines, fmt.Sprintf("providers.%s, %s of Node %s: %s", name, step, node, line))
 		}
 		sound = sound && ok
 	}
-	return lines, sound, nil
+	return lines, sound && asked, nil
 }
 
 func configuredProviders(all map[string]map[string]engine.Actuator) (names []string) {
@@ -90,10 +95,12 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 	}
 	m := engine.MachineOf(n)
 	m.Attempt, m.Policy, m.Deadline = "check-1-1", "check", time.Now()
+	soft := false
 	for _, policy := range cfg.Core.Policies {
-		if i := slices.IndexFunc(policy.Plan, func(s remediations.Step) bool { return s.Name == step }); i >= 0 {
+		i := slices.IndexFunc(policy.Plan, func(s remediations.Step) bool { return s.Name == step })
+		if i >= 0 && policy.Mode != remediations.ModeOff && policy.Takes(n) {
 			s := policy.Plan[i]
-			m.Policy, m.Deadline, m.Unit, m.DaemonSet, m.Template = policy.Name, m.Deadline.Add(s.Wait), s.Unit, s.DaemonSet, s.Template
+			m.Policy, m.Deadline, m.Unit, m.DaemonSet, m.Template, soft = policy.Name, m.Deadline.Add(s.Wait), s.Unit, s.DaemonSet, s.Template, s.Soft
 			break
 		}
 	}
@@ -121,13 +128,21 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 	if !slices.Contains(previewed, step) {
 		return says, ok
 	}
-	ctx, cancel := bounded()
-	defer cancel()
-	var would []string
-	_, err := a.Act(kit.Previewing(ctx, func(what string) { would = append(would, what) }), m, func() error { return errPreview })
+	first := func(soft bool) (would string, err error) {
+		ctx, cancel := bounded()
+		defer cancel()
+		m.Soft = soft
+		_, err = a.Act(kit.Previewing(ctx, func(what string) { would = what }), m, func() error { return errPreview })
+		return text.Line(would, maxPreview), err
+	}
+	would, err := first(soft)
+	if soft && errors.Is(err, engine.ErrUnable) {
+		says = append(says, "its first attempt is soft, and would be skipped: "+text.Line(err.Error(), maxPreview))
+		would, err = first(false)
+	}
 	switch {
-	case len(would) > 0:
-		says = append(says, "the first call would send (nothing was sent): "+text.Line(would[len(would)-1], maxPreview))
+	case would != "":
+		says = append(says, "the first call would send (nothing was sent): "+would)
 	case err != nil && !errors.Is(err, errPreview):
 		says, ok = append(says, "its first call would fail before it is sent: "+text.Line(err.Error(), maxPreview)), false
 	}
