@@ -1,6 +1,6 @@
 // Package kit has what providers share. Refusal is the error of a call that did nothing, and Gate
-// the gate for the one request that changes something. Final and Brief interpret an API server's
-// answers, and List lists objects of other systems.
+// the gate for the one request that changes something. Program runs a program. Final and Brief
+// interpret an API server's answers, and List lists objects of other systems.
 package kit
 
 import (

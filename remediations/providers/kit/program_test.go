@@ -1,0 +1,70 @@
+package kit
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is a script for /bin/sh that is run within a minute.
+func program(t *testing.T, script string) Program {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "program")
+	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700))
+	return Program{Path: path, Within: time.Minute, Output: 1 << 10}
+}
+
+// TestAProgramIsGivenItsInputAlone, and its code and both outputs come back.
+func TestAProgramIsGivenItsInputAlone(t *testing.T) {
+	t.Setenv("SECRET_OF_ANOTHER", "horse")
+	p := program(t, "cat; echo \"$# [$SECRET_OF_ANOTHER]\"; echo no >&2; exit 3\n")
+	p.Input = "action=status\n"
+	require.Equal(t, Ran{Code: 3, Out: "action=status\n0 []\n", Errors: "no\n", Began: true}, p.Run(t.Context(), nil))
+}
+
+// TestAProgramThatMayNotRunDidNothing: it was not started. The control has the permission.
+func TestAProgramThatMayNotRunDidNothing(t *testing.T) {
+	t.Parallel()
+	done := filepath.Join(t.TempDir(), "done")
+	p := program(t, "echo > "+done+"\n")
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	no := errors.New("the node is well")
+	var shown []string
+	ctx := Previewing(t.Context(), func(what string) { shown = append(shown, what) })
+	p.Shown = "action=off password=[secret]"
+	require.Equal(t, Ran{Err: no}, p.Run(ctx, func() error { return no }))
+	require.Equal(t, []string{p.Shown}, shown)
+	require.Equal(t, Ran{Err: context.Canceled}, p.Run(over, nil))
+	absent := p
+	absent.Path += "-absent"
+	got := absent.Run(t.Context(), nil)
+	require.ErrorIs(t, got.Err, ErrNotStarted)
+	require.False(t, got.Began)
+	require.NoFileExists(t, done)
+	require.Equal(t, Ran{Began: true}, p.Run(t.Context(), func() error { return nil }))
+	require.FileExists(t, done)
+}
+
+// TestAProgramWithoutAnEndIsKilled when its time is over or its output too long. Both times it was
+// started.
+func TestAProgramWithoutAnEndIsKilled(t *testing.T) {
+	t.Parallel()
+	long := program(t, "while :; do echo "+strings.Repeat("x", 100)+"; done\n")
+	got := long.Run(t.Context(), nil)
+	require.ErrorIs(t, got.Err, errOutput)
+	require.True(t, got.Began)
+	require.LessOrEqual(t, len(got.Out), long.Output)
+
+	slow := program(t, "while :; do :; done\n")
+	slow.Within = 50 * time.Millisecond
+	got = slow.Run(t.Context(), nil)
+	require.ErrorIs(t, got.Err, context.DeadlineExceeded)
+	require.True(t, got.Began)
+}
