@@ -389,7 +389,7 @@ func knownHost(port any, key ssh.Signer) string {
 type sshHost struct {
 	config *ssh.ServerConfig
 	mu     sync.Mutex
-	other  []string // commands that are no questions
+	other  []string // commands that may change something
 }
 
 func (h *sshHost) serve(l net.Listener) {
@@ -417,7 +417,7 @@ func (h *sshHost) serve(l net.Listener) {
 func (h *sshHost) session(channel ssh.Channel, in <-chan *ssh.Request) {
 	for one := range in {
 		var line struct{ Command string }
-		_ = ssh.Unmarshal(one.Payload, &line) // another line is no question
+		_ = ssh.Unmarshal(one.Payload, &line) // an empty command is not a question
 		_ = one.Reply(true, nil)
 		says, code := "", uint32(0)
 		switch {

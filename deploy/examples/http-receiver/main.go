@@ -48,7 +48,7 @@ func (r *receiver) answer(h http.Header, body []byte) (int, map[string]any) {
 		return 422, map[string]any{"message": "only reboot is possible here"}
 	}
 	run, _ := r.taken.LoadOrStore(ask.Attempt, sync.OnceValue(func() error {
-		return exec.CommandContext(context.Background(), r.command, machine).Run() // it goes on when the client leaves
+		return exec.CommandContext(context.Background(), r.command, machine).Run() // it continues when the client leaves
 	}))
 	if err := run.(func() error)(); err != nil { // an attempt that comes again gets the first answer again
 		return 500, map[string]any{"message": "power-cycling " + machine + ": " + err.Error()}

@@ -52,8 +52,8 @@ func TestAProgramThatMayNotRunDidNothing(t *testing.T) {
 	require.FileExists(t, done)
 }
 
-// TestAProgramWithoutAnEndIsKilled when its time is over or its output too long. Both times it was
-// started.
+// TestAProgramWithoutAnEndIsKilled when its time has ended or its output is too long. Both times it
+// was started.
 func TestAProgramWithoutAnEndIsKilled(t *testing.T) {
 	t.Parallel()
 	long := program(t, "while :; do echo "+strings.Repeat("x", 100)+"; done\n")
