@@ -126,13 +126,23 @@ func TestClocksAgreeOnlyByAFreshReadingOfMostLeases(t *testing.T) {
 	}
 }
 
-func TestAHoldFromTheFutureIsFromNow(t *testing.T) {
+func TestTimesFromTheFutureAreFromNow(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	r := &Record{Phase: PhasePending, Began: now, Since: now, Deadline: now.Add(time.Minute), Hold: &Hold{Reason: ReasonPaused, Since: now.Add(time.Hour)}}
 	clamped, changed := (&Config{}).Clamped(nil, r, now)
 	require.True(t, changed)
 	require.Equal(t, now, clamped.Hold.Since)
-	r.Hold = nil
+	r.Hold, r.Intent = nil, &Intent{At: now.Add(time.Hour)}
+	clamped, changed = (&Config{}).Clamped(nil, r, now)
+	require.True(t, changed)
+	require.Equal(t, now, clamped.Intent.At)
+	r.Intent = nil
 	_, changed = (&Config{}).Clamped(nil, r, now)
 	require.False(t, changed)
+}
+
+func TestTheLaterOfTwoTimes(t *testing.T) {
+	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	require.Equal(t, now.Add(time.Second), Later(now, now.Add(time.Second)))
+	require.Equal(t, now.Add(time.Second), Later(now.Add(time.Second), now))
 }

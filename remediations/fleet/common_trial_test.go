@@ -53,6 +53,16 @@ func TestExcludedAndUnknownNodesShareNoCause(t *testing.T) {
 	}
 }
 
+// TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff: nodes: 0 switches the guard off, and a policy
+// without a witness names no fault.
+func TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff(t *testing.T) {
+	nodes := scene.Herd(3, 0)
+	f := scene.FleetOf(withCommonCause(CommonCause{}), nodes, nil, scene.Noon)
+	f.Begin(begunTogether(nodes...))
+	require.Nil(t, f.Common("p", "n000"))
+	require.Nil(t, commonOf(&Policy{Name: "p"}, 0, 0, 0))
+}
+
 func TestTwoFaultsAfterEachOtherAreTwoCauses(t *testing.T) {
 	got := commonOf(lostGPUs, 0, 0, 0, 20, 20, 20, 20)
 	require.Equal(t, 3, got.Count)
@@ -103,7 +113,12 @@ func TestOneOfSeveralTrialsIsNamed(t *testing.T) {
 		require.Equal(t, "n001", node)
 		require.False(t, failed)
 	}
-	node, _ := tried(func(nodes []*corev1.Node) {
+	node, failed := tried(func(nodes []*corev1.Node) {
+		park(nodes[1], func(r *Record) { r.Policy = "p" })
+	})
+	require.Empty(t, node, "a repair that is held tries nothing, although its node is drained")
+	require.False(t, failed)
+	node, _ = tried(func(nodes []*corev1.Node) {
 		repair(nodes[1], PhasePending)
 		r := ReadJournal(nodes[1]).Record
 		r.Intent = nil

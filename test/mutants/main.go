@@ -10,6 +10,7 @@
 //	go run ./test/mutants                   all changes, which takes half an hour
 //	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
 //	go run ./test/mutants -match guards     those whose names match
+//	go run ./test/mutants -near             all of them, with the tests of the changed package alone: minutes
 //	go run ./test/mutants -resume FILE      those that are not killed in the output of a run before
 //	go run ./test/mutants -list             what would be changed
 package main
@@ -21,6 +22,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -46,6 +48,9 @@ var folders = []string{"remediations", "remediations/ledger", "remediations/flee
 
 const explainedFile = "test/mutants/explained.txt"
 
+// near leaves out the tests of other packages than the one that is changed; -near sets it.
+var near bool
+
 // waiting is how long tests may wait, beside the time that they take; -timeout sets it.
 var waiting = 5 * time.Minute
 
@@ -55,6 +60,7 @@ func main() {
 	match := flag.String("match", "", "try only the mutants whose names match this regular expression")
 	resume := flag.String("resume", "", "the output of an earlier run of the same code: what that run killed is not tried again")
 	list := flag.Bool("list", false, "print the mutants, and try none")
+	flag.BoolVar(&near, "near", false, "run only the tests of the package that is changed; what survives them, tests of other packages may kill")
 	flag.DurationVar(&waiting, "timeout", waiting, "how long the tests of one mutant may wait")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -124,7 +130,11 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		return err
 	}
 	var suites []*suite
-	for _, folder := range folders {
+	run := folders
+	if near {
+		run = foldersOf(all, chosen)
+	}
+	for _, folder := range run {
 		s, err := compile(ctx, folder, overlay, dir)
 		if err != nil {
 			return err
@@ -137,7 +147,11 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	}
 	counts, unexplained := map[string]int{}, 0
 	for i, id := range chosen {
-		v, by, err := try(ctx, suites, id)
+		of := suites
+		if near {
+			of = slices.DeleteFunc(slices.Clone(suites), func(s *suite) bool { return s.folder != path.Dir(all[id].file) })
+		}
+		v, by, err := try(ctx, of, id)
 		if err != nil {
 			return err
 		}
@@ -154,7 +168,7 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		fmt.Printf("[%d/%d] %s %s%s\n", i+1, len(chosen), v, all[id], why)
 	}
 	fmt.Printf("%d mutants: ", len(chosen))
-	for _, folder := range folders {
+	for _, folder := range run {
 		fmt.Printf("%d killed and %d timed out by the tests of %s, ", counts[string(killed)+folder], counts[string(late)+folder], folder)
 	}
 	fmt.Printf("%d survived\n", counts[string(survived)])
@@ -162,6 +176,15 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		return fmt.Errorf("%d mutants survived without an explanation; write a test that notices each, or say in %s why no test can", unexplained, explainedFile)
 	}
 	return nil
+}
+
+// foldersOf are the packages of the chosen mutants.
+func foldersOf(all []mutant, chosen []int) (out []string) {
+	for _, id := range chosen {
+		out = append(out, path.Dir(all[id].file))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // killedIn reads the mutants that an earlier run killed from what that run printed.
