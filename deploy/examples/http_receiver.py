@@ -4,20 +4,21 @@
     http_receiver.py ADDRESS KEY-FILE MACHINES-FILE COMMAND
 
 MACHINES-FILE has the machines as JSON, {"systemUUID": "name"}; COMMAND gets the name."""
-import base64, hashlib, hmac, json, subprocess, sys, threading, time
+import base64, hashlib, hmac, json, shutil, subprocess, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 if len(sys.argv) != 5:
     sys.exit(__doc__)
 KEY = open(sys.argv[2], "rb").read()  # the same bytes as signingKeyFile
 MACHINES = json.load(open(sys.argv[3]))  # name by systemUUID
+COMMAND = shutil.which(sys.argv[4]) or sys.exit("there is no program " + sys.argv[4])
 taken = {}  # attempts; keep them on disk: an attempt must not be carried out twice after a restart
 one = threading.Lock()
 
 def run(attempt, machine):
     with one:
         if attempt not in taken:  # an attempt that comes again gets the first answer again
-            taken[attempt] = subprocess.run([sys.argv[4], machine]).returncode
+            taken[attempt] = subprocess.run([COMMAND, machine]).returncode
     if taken[attempt] != 0:
         return 500, {"message": f"power-cycling {machine}: exit status {taken[attempt]}"}
     return 202, {"message": "power-cycled " + machine}

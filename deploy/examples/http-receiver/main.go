@@ -65,21 +65,23 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	_ = json.NewEncoder(w).Encode(document)
 }
 
+func fatal(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+
 func main() {
 	if len(os.Args) != 5 {
 		log.Fatal("usage: http-receiver ADDRESS KEY-FILE MACHINES-FILE COMMAND")
 	}
-	r := &receiver{command: os.Args[4]}
-	var err error
-	if r.key, err = os.ReadFile(os.Args[2]); err != nil {
-		log.Fatal(err)
-	}
+	key, err := os.ReadFile(os.Args[2])
+	fatal(err)
 	list, err := os.ReadFile(os.Args[3])
-	if err == nil {
-		err = json.Unmarshal(list, &r.machines)
-	}
-	if err != nil {
-		log.Fatal(err)
-	}
+	fatal(err)
+	command, err := exec.LookPath(os.Args[4])
+	fatal(err)
+	r := &receiver{key: key, command: command}
+	fatal(json.Unmarshal(list, &r.machines))
 	log.Fatal(http.ListenAndServe(os.Args[1], r))
 }
