@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations/announce"
+	"drydock.dev/drydock/remediations/marks"
 )
 
 // Journal is all data that Drydock keeps on a Node, decoded.
@@ -79,8 +80,13 @@ func (j Journal) ToUndo() (undo []Undo) {
 	return undo
 }
 
-// OwnTaint reports whether Drydock has the taint on record as its own.
+// OwnTaint reports whether Drydock has the taint on record as its own, or caused it: a cloud says
+// that a machine is shut down when Drydock has switched it off.
 func (j Journal) OwnTaint(t corev1.Taint) bool {
+	// Before the call, that taint withholds the step, so it has come since.
+	if r := j.Record; t.Key == marks.ShutdownTaint && r != nil && r.Phase == PhaseVerifying && LastDone(r).Name == powerOff.Name {
+		return true
+	}
 	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 

@@ -191,6 +191,9 @@ type Undo struct {
 	Kind string    `json:"kind"`
 	Key  string    `json:"key,omitempty"`
 	At   time.Time `json:"at"`
+	// BootID, of a taint, is the boot that Drydock ended by switching the machine off: see Due.
+	// Absent: the change does not depend on a boot.
+	BootID string `json:"bootID,omitempty"`
 }
 
 // Kinds of Undo. UndoCordon resets spec.unschedulable, UndoTaint removes the taint with the Undo's

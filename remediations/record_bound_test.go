@@ -27,7 +27,7 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 			Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon, Evidence: EvidenceOf(said.Draw(t, "evidence")), Note: Clip(said.Draw(t, "note"), 400),
 			Intent: &Intent{ID: "abc234-31-1", At: scene.Noon, BootID: strings.Repeat("b", 36), UID: strings.Repeat("u", 36), ProviderID: "civo://" + strings.Repeat("i", 36), Before: rapid.SampledFrom([]Before{"", Before(`{"kept":"` + strings.Repeat("k", MaxBefore-11) + `"}`)}).Draw(t, "before"), Why: Clip(said.Draw(t, "why"), 300), Outcome: CallRefused},
 			Hold:   &Hold{Reason: ReasonPaused, Message: Clip(said.Draw(t, "hold"), 400), Since: scene.Noon},
-			Undo:   []Undo{{Kind: UndoCordon, At: scene.Noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["cluster-autoscaler"][0], At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["karpenter"][0], At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["karpenter"][1], At: scene.Noon}},
+			Undo:   []Undo{{Kind: UndoCordon, At: scene.Noon}, {Kind: UndoTaint, Key: OutOfServiceTaint, At: scene.Noon, BootID: strings.Repeat("b", 36)}, {Kind: UndoAnnotation, Key: announce.Annotations["cluster-autoscaler"][0], At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["karpenter"][0], At: scene.Noon}, {Kind: UndoAnnotation, Key: announce.Annotations["karpenter"][1], At: scene.Noon}},
 		}
 		for i := range rapid.IntRange(0, 32).Draw(t, "passed") {
 			r.Passed = append(r.Passed, Passed{Index: i, Name: names[i%len(names)], Why: Clip(said.Draw(t, "passed"), PassedWhy)})

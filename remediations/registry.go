@@ -40,8 +40,11 @@ type Remediation struct {
 	// step without PassedOver waits for its provider, unless a later step has a provider that
 	// serves the Node.
 	PassedOver bool
-	// Restarts: the machine boots again, and what runs on it needs time to start.
+	// Restarts: the machine's boot ends, and what runs on it needs time to start again.
 	Restarts bool
+	// PowersOff: the machine stays off. The actuator is asked whether it is off
+	// (engine.PowerProver).
+	PowersOff bool
 	// RenewsLease: only a lease that was renewed after the intent proves that the remediation cured
 	// the node.
 	RenewsLease bool
@@ -65,6 +68,7 @@ var shipped = map[string]Remediation{
 	"external":           external,
 	"external-replace":   externalReplace,
 	"mark-ready":         markReady,
+	"powerOff":           powerOff,
 	"promote-leader":     promoteLeader,
 	"reboot":             reboot,
 	"replace":            replace,

@@ -50,11 +50,12 @@ type Asked struct {
 // is about another step.
 func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
-// Replacement is the provider's answer about a machine that it has to replace.
+// Replacement is the provider's answer about a machine that it has to replace or to switch off.
 type Replacement struct {
 	Asked
-	// MachineGone: the old machine is certainly off for good. Only the provider of machines can
-	// confirm this: a deleted pod or Node proves nothing about its machine.
+	// MachineGone: the old machine is certainly off for good or, if the step only switches it off,
+	// it is off. Only the provider of machines can confirm this: a deleted pod or Node proves
+	// nothing about its machine.
 	MachineGone bool
 	// Successors are the provider IDs of the machines that may have replaced it.
 	Successors []string

@@ -29,7 +29,7 @@ var errPreview = errors.New("drydock check sends nothing")
 
 // previewed are the steps whose first call is shown. Their providers show a call when they have
 // prepared it, and ask mayStill before it leaves.
-var previewed = []string{"reboot", "sysrq", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
+var previewed = []string{"reboot", "sysrq", "powerOff", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
 
 // saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines is what
 // it says, also of what it would send. sound reports that it would carry out each step.

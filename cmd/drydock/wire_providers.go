@@ -217,9 +217,10 @@ func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	if client == nil || err != nil {
 		return nil, 0, err
 	}
-	reboot, replace := httpprovider.Action{Client: client, Name: "reboot"}, httpprovider.Action{Client: client, Name: "replace"}
 	// A question comes before each action.
-	return map[string]engine.Actuator{reboot.Name: reboot, replace.Name: httpprovider.Replacer{Action: replace}}, 2 * c.Timeout, nil
+	return map[string]engine.Actuator{
+		"reboot": httpprovider.Action{Client: client, Name: "reboot"}, "powerOff": httpprovider.NewPowerOff(client), "replace": httpprovider.NewReplacer(client),
+	}, 2 * c.Timeout, nil
 }
 
 // fenceSteps are the steps of the fence agents.
@@ -229,7 +230,7 @@ func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Dura
 		return nil, 0, err
 	}
 	// A machine is switched off, or on, after one question.
-	return map[string]engine.Actuator{"reboot": fence.Rebooter{Client: client}}, 2 * c.Timeout, nil
+	return map[string]engine.Actuator{"reboot": fence.Rebooter{Client: client}, "powerOff": fence.PowerOff{Client: client}}, 2 * c.Timeout, nil
 }
 
 // hostCalls bounds one restart on a host, including the question before it.

@@ -21,7 +21,7 @@ func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (r
 	if err := mayStill(); err != nil {
 		return remediations.CallRefused, err
 	}
-	if w := s.w; w.curing {
+	if w := s.w; w.curing && !w.config.Remediation(s.name).PowersOff {
 		c := coming{at: w.now.Add(w.cures.of(s.name)), node: m.Node, uid: m.UID, replaces: w.config.Remediation(s.name).Replaces}
 		at, _ := slices.BinarySearchFunc(w.coming, c.at.Add(1), func(c coming, at time.Time) int { return c.at.Compare(at) })
 		w.coming = slices.Insert(w.coming, at, c)
@@ -65,6 +65,14 @@ func (s machine) Replaced(_ context.Context, of remediations.Before) (remediatio
 	return remediations.Replacement{MachineGone: true, Successors: []string{n.now.Spec.ProviderID}}, nil
 }
 
+// power is a step that switches a machine off.
+type power struct{ asked }
+
+// PoweredOff implements engine.PowerProver.
+func (s power) PoweredOff(context.Context, remediations.Before) (missing string, err error) {
+	return s.missing(), nil
+}
+
 // empties is the step that drains a node.
 type empties struct{ w *world }
 
@@ -84,6 +92,8 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 		switch r := w.config.Remediation(name); {
 		case r.Replaces:
 			return machine{asked{s}}
+		case r.PowersOff:
+			return power{asked{s}}
 		case r.AsksPods:
 			return pods{asked{s}}
 		}

@@ -69,7 +69,7 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	machine.Attempt, machine.Before = intent.ID, intent.Before
 	of := d.Policy.Plan[step.Index]
 	machine.Soft, machine.Unit, machine.DaemonSet, machine.Template = of.Soft && step.Attempt == 1, of.Unit, of.DaemonSet, of.Template
-	machine.GivesUpPods = d.Policy.GivesUpPods(d.Record)
+	machine.GivesUpPods, machine.SwitchedOff = d.Policy.GivesUpPods(d.Record), s.Journal.SwitchedOff(n) != nil
 	machine.Policy, machine.Alert, machine.Deadline = d.Policy.Name, alertOf(s, d.Record), intent.At.Add(of.Wait)
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, provider: provider, attempt: intent.ID, trail: trailOf(d.Record),

@@ -33,7 +33,7 @@ type knockOut struct {
 // knockOuts are all tables. Each file has those of some invariants.
 func knockOuts() map[string]knockOut {
 	all := map[string]knockOut{}
-	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts(), leaderKnockOuts(), witnessKnockOuts(), livenessKnockOuts(), storeKnockOuts(), machineKnockOuts(), outageKnockOuts(), signKnockOuts()} {
+	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts(), leaderKnockOuts(), witnessKnockOuts(), livenessKnockOuts(), storeKnockOuts(), machineKnockOuts(), outageKnockOuts(), signKnockOuts(), powerKnockOuts()} {
 		maps.Copy(all, some)
 	}
 	return all

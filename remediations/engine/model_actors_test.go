@@ -193,6 +193,14 @@ func (l *life) infrastructure() map[string]func(*rapid.T) {
 				oldName:  rapid.Bool().Draw(t, "the old name"),
 			}
 		}),
+		"switching off takes": l.do(func(t *rapid.T, w *world) {
+			w.powerTakes = rapid.SampledFrom([]time.Duration{0, 10 * time.Second, 2 * time.Minute}).Draw(t, "time")
+		}),
+		"a person switches a machine on, which does not cure it": l.do(func(t *rapid.T, w *world) {
+			if m := w.machines[pick(t)]; m != nil && !m.offSince.IsZero() {
+				w.reboot(m.name)
+			}
+		}),
 		"a pod waits for a machine, or none does": l.do(func(t *rapid.T, w *world) { w.wait(rapid.Bool().Draw(t, "waits")) }),
 		"an autoscaler takes the node away, or not": l.do(func(t *rapid.T, w *world) {
 			leaves := rapid.Bool().Draw(t, "leaves")

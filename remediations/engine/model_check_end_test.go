@@ -94,6 +94,8 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s, whose lease is stale", e.Outcome, cur.Name)
 	}
 	switch {
+	case e.Outcome == remediations.OutcomeRecovered && e.Steps[len(e.Steps)-1].Name == "powerOff":
+		w.fail("7: Recovered, and %s was only switched off", cur.Name)
 	case e.Outcome != remediations.OutcomeRecovered || was.Step.Name == "replace":
 	case e.Steps[len(e.Steps)-1].Name == "restart-kubelet":
 		if was.Intent.Outcome != remediations.CallAccepted {

@@ -27,6 +27,7 @@ func (w *world) remake(name, providerID string) {
 		w.paused[name] = since
 	}
 	m := w.machines[name]
+	m.marked = before.marked            // the taints are the old Node's
 	m.announcedBy = map[string]string{} // no managedFields show any more which manager set what
 	if m.cordonedBy = ""; was.Spec.Unschedulable {
 		m.cordonedBy = "a backup"

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"time"
 
 	"github.com/prometheus/alertmanager/pkg/labels"
@@ -119,6 +120,16 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	c.Limits.Concurrent = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 2}, {Value: 3}, {Value: 40, Percent: true}}).Draw(t, "concurrent")
 	c.Limits.ConcurrentPerZone = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 9}, {Value: 50, Percent: true}}).Draw(t, "per zone")
 	c.Limits.ConcurrentPerPool = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 9}, {Value: 34, Percent: true}}).Draw(t, "per pool")
+	if rapid.IntRange(0, 2).Draw(t, "switches off") == 0 {
+		c.Provided["powerOff"] = true
+		off := remediations.Step{Name: "powerOff", Wait: 3 * time.Minute, Attempts: rapid.IntRange(1, 2).Draw(t, "attempts")}
+		if rapid.Bool().Draw(t, "in the middle") { // as [reboot, powerOff, reboot], or before a replacement
+			p.Plan = slices.Insert(slices.Clone(p.Plan), 1, off)
+			p.Plan[0].Attempts = 1
+		} else {
+			p.Plan = append(p.Plan, off)
+		}
+	}
 	return c
 }
 

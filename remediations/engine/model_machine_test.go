@@ -66,6 +66,11 @@ type machine struct {
 	// taint. Zero: neither happened.
 	recycled, marked time.Time
 	registered       bool // again, as another Node
+	// offSince is since when its power is off, and onSince when it was last switched on. Zero: it
+	// is on, or never was off. markedBoot is the boot that ended when Drydock switched it off and
+	// marked it. Empty: not so marked.
+	offSince, onSince time.Time
+	markedBoot        string
 }
 
 func (m *machine) well() bool { return m.up && m.sick == 0 }
@@ -204,6 +209,7 @@ func (w *world) heal(name string) {
 		if m.faulty() || m.mute {
 			m.recovered()
 		}
+		m.switchOn()
 		m.broken, m.lapsed, m.since = 0, false, time.Now()
 		m.sick, m.up, m.mute, m.stuck, m.booting = 0, true, false, false, m.booting+1
 		w.report(m)
@@ -219,6 +225,34 @@ func (w *world) restartKubelet(name string) {
 	}
 }
 
+// powerOff takes the machine down. It stays off until it is rebooted, or a person heals it.
+func (w *world) powerOff(name string) {
+	m := w.machines[name]
+	if m == nil || !m.recycled.IsZero() || !m.offSince.IsZero() {
+		return
+	}
+	if m.well() {
+		m.since = time.Now()
+	}
+	w.closeOn(name)
+	m.up, m.offSince = false, time.Now()
+	m.booting++
+	w.report(m)
+}
+
+// switchOn ends the time without power. What ran before it does not run any more.
+func (m *machine) switchOn() {
+	if !m.offSince.IsZero() {
+		m.offSince, m.onSince = time.Time{}, time.Now()
+		m.boots++
+	}
+}
+
+// wasOff reports whether the machine is off, or was when a provider was last asked about it.
+func (m *machine) wasOff() bool {
+	return !m.offSince.IsZero() || time.Since(m.onSince) < 30*time.Second+behind
+}
+
 // reboot takes the machine down. It comes back with a new boot ID.
 func (w *world) reboot(name string) {
 	m := w.machines[name]
@@ -229,6 +263,7 @@ func (w *world) reboot(name string) {
 		m.since = time.Now()
 	}
 	w.closeOn(name)
+	m.switchOn()
 	m.up = false
 	m.boots++
 	m.booting++

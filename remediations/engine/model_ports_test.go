@@ -108,7 +108,7 @@ func (w *world) start() *instance { return w.startWith(w.config, 0) }
 func (w *world) startWith(c *remediations.Config, offset time.Duration) *instance {
 	i := &instance{w: w, view: map[string]*corev1.Node{}, asked: map[string]int{}, config: c, offset: offset}
 	i.slept.Store(-1)
-	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": replacer{provider{i, "replace"}}}
+	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": replacer{provider{i, "replace"}}, "powerOff": powerPort{provider{i, "powerOff"}}}
 	for _, step := range askingSteps {
 		actuators[step] = podProvider{provider{i, step}}
 	}

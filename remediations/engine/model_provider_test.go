@@ -64,6 +64,8 @@ func (r provider) act(ctx context.Context, m Machine, mayStill func() error, fat
 		case mood.idle:
 		case r.step == "reboot":
 			r.w.reboot(m.Node)
+		case r.step == "powerOff":
+			r.w.in(r.w.powerTakes, func() { r.w.powerOff(m.Node) })
 		case r.step == "replace":
 			r.w.recycle(m.Node, m.ProviderID)
 		case slices.Contains(podSteps, r.step):

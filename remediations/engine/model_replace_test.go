@@ -53,7 +53,7 @@ func (w *world) survey(mood providerMood, step string, m Machine) remediations.S
 		return remediations.Survey{Trouble: muteSays, Again: remediations.AskPassing, Unreached: true}
 	case x == nil || x.providerID != m.ProviderID || !x.recycled.IsZero():
 		return remediations.Survey{Trouble: "the provider has no such machine", Again: 5 * time.Minute}
-	case step != "replace":
+	case step != "replace" && step != "powerOff":
 		return remediations.Survey{}
 	}
 	return remediations.Keeping(before{Instance: m.ProviderID, Newest: time.Now()})
@@ -98,6 +98,32 @@ func (r replacer) Replaced(_ context.Context, kept remediations.Before) (remedia
 		answer.Missing = "there is no new instance"
 	}
 	return answer, nil
+}
+
+// powerPort switches machines off, and reports whether they are off.
+type powerPort struct{ provider }
+
+func (r powerPort) PoweredOff(ctx context.Context, kept remediations.Before) (missing string, err error) {
+	b := beforeOf(kept)
+	r.enter("poweredOff", false)
+	if at(r.w, func() bool { return r.w.hangs }) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	r.w.mu.Lock()
+	defer r.w.mu.Unlock()
+	switch {
+	case r.w.mood.cut:
+		return "", errors.New("connection reset")
+	case r.w.lies.provesAnything:
+		return "", nil
+	}
+	for _, m := range r.w.machines {
+		if m.providerID == b.Instance && m.offSince.IsZero() {
+			return "the machine is on", nil
+		}
+	}
+	return "", nil
 }
 
 // wait sets whether a pod waits for a machine from now on.
@@ -240,44 +266,53 @@ func (w *world) register(name string) {
 	}
 	w.leave(name)
 	w.join(name, m.providerID)
-	w.machines[name], m.registered = m, true
+	w.machines[name], m.registered, m.marked, m.markedBoot = m, true, time.Time{}, ""
 	if w.ledger == nil {
 		delete(w.begun, m.providerID)
 	}
 	w.report(m)
 }
 
-// checkMark checks the out-of-service taint. Invariant 8: only if the machine is off for good.
+// checkMark checks the out-of-service taint. Invariant 8: only if the machine is gone or was
+// switched off, and then until it has booted.
 // Invariant 1: never in observe mode. Invariant 9: never against a person's request. The write is
 // checked against the Node as it is.
 func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 	name, m := cur.Name, w.machines[cur.Name]
+	ended := "" // the boot that the step has ended, if it only switches the machine off
 	if c.OutOfService != nil {
 		r := modelRegistry.ReadJournal(cur).Record
+		if r != nil && r.Step.Name == "powerOff" {
+			ended = r.Intent.BootID
+		}
 		switch since, held := w.paused[name]; {
 		case held:
 			w.fail("9: %s is marked out of service, held since %s", name, since)
 		case r != nil && !i.enforces(r.Policy):
 			w.fail("1: %s is marked out of service in observe mode", name)
-		case r != nil && r.Step.Name != "replace":
+		case r != nil && r.Step.Name != "replace" && r.Step.Name != "powerOff":
 			w.fail("8: %s is marked out of service by the step %s", name, r.Step.Name)
 		case i.config.HoldWhen.Leaving(cur, i.config.Registry.ReadJournal(cur), time.Now().Add(i.offset)) != "":
 			w.fail("NodeLeaving: %s is marked out of service, and it is being taken away", name)
 		}
 	}
 	switch {
-	case c.OutOfService != nil && !w.off(m.providerID):
+	case c.OutOfService != nil && ended == "" && !w.off(m.providerID):
 		w.fail("8: %s is marked out of service, and its machine is there", name)
+	case c.OutOfService != nil && ended != "" && !m.wasOff():
+		w.fail("8: %s is marked out of service, and its machine is not off", name)
+	case c.InService != nil && m.markedBoot != "" && (!remediations.Ready(cur) || cur.Status.NodeInfo.BootID == m.markedBoot):
+		w.fail("8: took the mark off %s, and its machine has not booted since", name)
 	case c.OutOfService != nil && (c.Annotations[remediations.NodeRepairKey] == nil || !m.marked.IsZero()):
 		w.fail("8: %s is marked out of service, and its record does not say so", name)
 	case c.InService != nil && !c.InService.Equal(m.marked):
 		w.fail("8: took a mark off %s that is not Drydock's", name)
 	}
 	if c.OutOfService != nil {
-		m.marked = *c.OutOfService
+		m.marked, m.markedBoot = *c.OutOfService, ended
 	}
 	if c.InService != nil {
-		m.marked = time.Time{}
+		m.marked, m.markedBoot = time.Time{}, ""
 	}
 }
 

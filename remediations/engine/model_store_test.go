@@ -37,6 +37,7 @@ type ownership struct {
 	cordonedBy  string
 	announcedBy map[string]string
 	marked      time.Time
+	markedBoot  string
 	stripped    bool
 }
 
@@ -57,7 +58,7 @@ func (w *world) snapshot() snapshot {
 		s.approvals = cloned(w.gates.intents)
 	}
 	for name, m := range w.machines {
-		s.owned[name] = ownership{m.cordonedBy, maps.Clone(m.announcedBy), m.marked, m.stripped}
+		s.owned[name] = ownership{m.cordonedBy, maps.Clone(m.announcedBy), m.marked, m.markedBoot, m.stripped}
 	}
 	return s
 }
@@ -221,7 +222,7 @@ func (w *world) rewind(to snapshot) {
 	w.finished, w.begun, w.cured, w.replacing, w.wide = maps.Clone(to.finished), cloned(to.begun), maps.Clone(to.cured), maps.Clone(to.replacing), to.wide
 	for name, o := range to.owned {
 		if m := w.machines[name]; m != nil {
-			m.cordonedBy, m.announcedBy, m.marked, m.stripped = o.cordonedBy, maps.Clone(o.announcedBy), o.marked, o.stripped
+			m.cordonedBy, m.announcedBy, m.marked, m.markedBoot, m.stripped = o.cordonedBy, maps.Clone(o.announcedBy), o.marked, o.markedBoot, o.stripped
 		}
 	}
 }

@@ -85,6 +85,9 @@ func (l *life) calm(t *rapid.T) {
 			if w.nodes[n].Spec.Unschedulable && w.machines[n].cordonedBy == "drydock" && r == nil && !w.machines[n].stripped {
 				w.fail("8: the cordon of %s is left over", n)
 			}
+			if m := w.machines[n]; w.outOfService(n) && m.markedBoot != "" && m.well() && !m.stripped {
+				w.fail("8: the mark of %s is left over", n)
+			}
 			waits := r != nil && r.Cause.Request != "" && r.Intent == nil                          // for an approval, an uncordon, another day
 			waits = waits || (r != nil && isPlanted(r.ID) && r.Phase == remediations.PhasePending) // a day at most, and delays no other repair
 			if r != nil && r.Phase != remediations.PhaseExhausted && !waits {

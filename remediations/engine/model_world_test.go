@@ -161,6 +161,10 @@ type world struct {
 	beforeDrain func()
 	kept        map[string]string
 	recycled    int
+	// powerTakes is how long after an accepted request a machine is switched off.
+	powerTakes time.Duration
+	// hangs: a provider that is asked whether a machine is off does not answer.
+	hangs       bool
 	born        map[string]time.Time // by providerID, when a machine replaced another one
 	replacing   map[string]string    // by providerID, the repair that replaces it
 	lostOrphans []ledger.Orphan      // in the ledger when a person deleted it

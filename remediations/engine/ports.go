@@ -132,6 +132,9 @@ type Machine struct {
 	Deadline time.Time
 	// Soft: the machine's operating system is asked to restart, and its power is not cut.
 	Soft bool
+	// SwitchedOff: Drydock itself has switched the machine off, so a step that starts it need not
+	// suppose that a person did.
+	SwitchedOff bool
 	// Before is what the provider returned for the record before the intent. Empty: it was not
 	// asked, or returned nothing.
 	Before remediations.Before
@@ -205,6 +208,13 @@ type Completer interface {
 type Replacer interface {
 	// Replaced returns the progress of the replacement. An error proves nothing.
 	Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error)
+}
+
+// PowerProver is an Actuator that switches a machine off, and can report whether it is off.
+type PowerProver interface {
+	// PoweredOff returns what the proof lacks that the machine is off now; empty: nothing. An error
+	// proves nothing.
+	PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error)
 }
 
 // PodProver is an Actuator that can report whether the pods that it recreated exist. It reports

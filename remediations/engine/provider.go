@@ -27,6 +27,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	p.surveys++
 	machine := MachineOf(n)
 	machine.Unit, machine.DaemonSet, machine.Template = step.Unit, step.DaemonSet, step.Template
+	machine.SwitchedOff = s.Journal.SwitchedOff(n) != nil
 	p.Beside(func() {
 		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
 		defer cancel()
@@ -87,21 +88,11 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 	provider := p.Config.ProviderOfIntent(r.Step.Name, r.Intent)
 	switch prover := p.Actuators[provider][r.Step.Name].(type) {
 	case Replacer:
-		m.asking = true
-		p.Beside(func() {
-			ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
-			defer cancel()
-			answer, err := prover.Replaced(ctx, before)
-			if err != nil {
-				answer = remediations.Replacement{Missing: err.Error()}
-			}
-			answer.Asked = about
-			p.enqueue(func() {
-				if was := m.replacement; err != nil && was != nil && was.Intent == about.Intent {
-					answer.Blocked = was.Blocked // a failed question does not show that the blockage has ended
-				}
-				m.asking, m.replacement = false, &answer
-			})
+		p.askMachine(m, about, func(ctx context.Context) (remediations.Replacement, error) { return prover.Replaced(ctx, before) })
+	case PowerProver:
+		p.askMachine(m, about, func(ctx context.Context) (remediations.Replacement, error) {
+			missing, err := prover.PoweredOff(ctx, before)
+			return remediations.Replacement{MachineGone: missing == "", Missing: missing}, err
 		})
 	case PodProver:
 		m.asking = true
@@ -116,6 +107,26 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 			p.enqueue(func() { m.asking, m.pods = false, &answer })
 		})
 	}
+}
+
+// askMachine asks the provider what became of the machine.
+func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx context.Context) (remediations.Replacement, error)) {
+	m.asking = true
+	p.Beside(func() {
+		ctx, cancel := context.WithTimeout(p.ctx, p.CallTimeout)
+		defer cancel()
+		answer, err := ask(ctx)
+		if err != nil {
+			answer = remediations.Replacement{Missing: err.Error()}
+		}
+		answer.Asked = about
+		p.enqueue(func() {
+			if was := m.replacement; err != nil && was != nil && was.Intent == about.Intent {
+				answer.Blocked = was.Blocked // a failed question does not show that the blockage has ended
+			}
+			m.asking, m.replacement = false, &answer
+		})
+	})
 }
 
 // provider returns the provider whose limit the decided repair counts for; empty: none.

@@ -79,7 +79,8 @@ func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*c
 		w.cordons = w.cordons || p.CordonExhausted
 		for _, s := range p.Plan {
 			w.cordons = w.cordons || s.Name == "drain"
-			w.taints = w.taints || c.Remediation(s.Name).Replaces
+			of := c.Remediation(s.Name)
+			w.taints = w.taints || of.Replaces || of.PowersOff
 		}
 	}
 	return w

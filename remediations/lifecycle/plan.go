@@ -8,6 +8,9 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
+	if r.SwitchedOff() != nil && s.Config.Remediation(ref.Name).PowersOff {
+		return false // it is off
+	}
 	if r != nil && r.Policy == p.Name && (r.Tried(ref) || r.Spent(s.Config, p, ref)) {
 		return false
 	}

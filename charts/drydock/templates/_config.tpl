@@ -163,9 +163,9 @@ clusterAPI: {replace: ""}
 clusterWide: {rollout-restart: rolloutRestart, apply-cni: cni}
 daemonSets: {restart-kube-proxy: kubeProxy, restart-cni: cni}
 external: {external: "", external-replace: ""}
-fence: {reboot: ""}
+fence: {reboot: "", powerOff: ""}
 hosts: {restart-kubelet: "", restart-containerd: "", restart-unit: units, reboot: reboot, sysrq: sysrq}
-http: {reboot: reboot, replace: replace}
+http: {reboot: reboot, powerOff: powerOff, replace: replace}
 karpenter: {replace: ""}
 redfish: {reboot: ""}
 {{- end -}}

@@ -29,8 +29,9 @@ func TestConformance(t *testing.T) {
 		not[fmt.Sprintf("the change: answer %d", status)] = began
 	}
 	straight := map[string]string{"every look": "the survey has looked", "one look": "the survey has looked", "a look without an answer ends by itself": "the survey has looked"}
-	for name, of := range map[string]struct{ perMachine, forgets bool }{
+	for name, of := range map[string]struct{ perMachine, forgets, powersOff bool }{
 		"one device": {}, "one device, without the survey": {forgets: true}, "a device for each": {perMachine: true, forgets: true},
+		"switched off for good": {powersOff: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			why := map[string]string{}
@@ -43,9 +44,9 @@ func TestConformance(t *testing.T) {
 				}
 			}
 			providertest.Run(t, providertest.Provider{
-				DoesNotApply: why, PerMachine: of.perMachine,
+				DoesNotApply: why, PerMachine: of.perMachine, PowersOff: of.powersOff,
 				Start: func(t testing.TB, timeout time.Duration) providertest.World {
-					return startWorld(t, timeout, of.perMachine, of.forgets)
+					return startWorld(t, timeout, of.perMachine, of.forgets, of.powersOff)
 				},
 			})
 		})
@@ -53,18 +54,30 @@ func TestConformance(t *testing.T) {
 }
 
 // startWorld is a device with two machines.
-func startWorld(t testing.TB, timeout time.Duration, perMachine, forgets bool) providertest.World {
+func startWorld(t testing.TB, timeout time.Duration, perMachine, forgets, powersOff bool) providertest.World {
 	d := newDevice(t)
 	again := func() engine.Actuator {
 		r := Rebooter{d.client(timeout, perMachine)}
-		if forgets {
+		switch {
+		case powersOff:
+			return PowerOff{r.Client}
+		case forgets:
 			return forgetful{r}
 		}
 		return r
 	}
+	refuses := map[string]func() engine.Machine{
+		"it is off": func() engine.Machine {
+			d.set(func() { d.on["1"] = false })
+			return machine1
+		},
+	}
+	if powersOff {
+		clear(refuses) // that is what the step is to bring about
+	}
 	return providertest.World{
 		Actuator: again(), Again: again, Wire: d, Secrets: []string{secret}, Machine: machine1, Neighbour: machine2, ID: "1", NeighbourID: "2",
-		Changed: d.off, Close: d.Close,
+		Changed: d.off, Close: d.Close, Power: func(on bool) { d.set(func() { d.on["1"] = on }) },
 		Set: func(which providertest.Scene) engine.Machine {
 			m := machine1
 			d.set(func() {
@@ -81,11 +94,6 @@ func startWorld(t testing.TB, timeout time.Duration, perMachine, forgets bool) p
 			})
 			return m
 		},
-		Refuses: map[string]func() engine.Machine{
-			"it is off": func() engine.Machine {
-				d.set(func() { d.on["1"] = false })
-				return machine1
-			},
-		},
+		Refuses: refuses,
 	}
 }

@@ -1,5 +1,5 @@
 // Package fence reboots machines by fence agents of the Linux-HA protocol: an agent switches the
-// machine off, and on again when its own status says that it is off.
+// machine off, and on again when its own status says that it is off. Or the machine stays off.
 //
 // The request to switch off leaves at most once for each attempt. An agent that was started may
 // have reached its device, however it ended, so only one that was not started has certainly done
@@ -60,18 +60,23 @@ func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, erro
 // Rebooter is the remediation reboot.
 type Rebooter struct{ *Client }
 
-// Act implements engine.Actuator: it switches the machine off. Complete does the rest. The survey
-// has shown that the machine is on; without a survey, Act asks.
+// Act implements engine.Actuator: it switches the machine off. Complete does the rest.
 func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	return c.off(ctx, m, "rebooting", m.SwitchedOff, mayStill)
+}
+
+// off switches the machine off. The survey has shown that it may; without a survey, off asks. offToo:
+// the machine may be off already.
+func (c *Client) off(ctx context.Context, m engine.Machine, doing string, offToo bool, mayStill func() error) (remediations.CallOutcome, error) {
 	because := func(err error, what string) error {
-		return sentence(err, fmt.Sprintf("rebooting node %q by its fence agent: %s: %%s", m.Node, what))
+		return sentence(err, fmt.Sprintf("%s node %q by its fence agent: %s: %%s", doing, m.Node, what))
 	}
 	one, err := c.same(ctx, m)
 	if m.Soft {
 		err = kit.Refuse(kit.Unable, "a fence agent cannot ask the operating system to restart")
 	}
 	if err == nil && m.Before == "" {
-		err = c.running(ctx, one)
+		err = c.allowed(ctx, one, offToo)
 	}
 	if err != nil {
 		return remediations.CallRefused, because(err, "nothing was done")
@@ -83,9 +88,9 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 		return remediations.CallRefused, fmt.Errorf("node %q by its fence agent: nothing was done: %w", m.Node, no)
 	case !a.began:
 		return remediations.CallRefused, because(c.explain(one, &a), "nothing was done")
-	case a.says("Already OFF"):
+	case a.says("Already OFF") && !offToo:
 		return remediations.CallRefused, because(errOff, "nothing was done")
-	case a.says("Powered OFF"):
+	case a.says("Already OFF"), a.says("Powered OFF"):
 		return remediations.CallAccepted, nil
 	}
 	e := c.explain(one, &a)
@@ -121,18 +126,58 @@ func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func(
 
 // Survey implements engine.Surveyor.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	return c.survey(ctx, m, m.SwitchedOff, machine.kept)
+}
+
+func (c *Client) survey(ctx context.Context, m engine.Machine, offToo bool, keep func(machine) kept) remediations.Survey {
 	one, err := c.same(ctx, m)
 	if err == nil {
-		err = c.running(ctx, one)
+		err = c.allowed(ctx, one, offToo)
 	}
 	if err != nil {
 		return sentence(err, fmt.Sprintf("the fence agent of node %q: %%s", m.Node)).Survey()
 	}
-	return remediations.Keeping(one.kept())
+	return remediations.Keeping(keep(*one))
+}
+
+// PowerOff is the remediation powerOff. The machine stays off, so it has no Complete.
+type PowerOff struct{ *Client }
+
+// Act implements engine.Actuator. It needs what the survey kept: without that, nothing could prove
+// that the machine is off. A machine that is off already is what the step is to bring about.
+func (c PowerOff) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	if _, err := named(m.Before); err != nil {
+		return remediations.CallRefused, fmt.Errorf("switching off node %q by its fence agent: nothing was done: %w", m.Node, err)
+	}
+	return c.off(ctx, m, "switching off", true, mayStill)
+}
+
+// Survey implements engine.Surveyor. It keeps the names that the later proof needs.
+func (c PowerOff) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+	return c.survey(ctx, m, true, func(one machine) kept { return kept{one.kept().Machine, m.Node, m.SystemUUID} })
+}
+
+// PoweredOff implements engine.PowerProver.
+func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error) {
+	was, err := named(b)
+	if err != nil {
+		return "", err
+	}
+	one, err := c.same(ctx, engine.Machine{Node: was.Node, SystemUUID: was.SystemUUID, Before: b})
+	if err == nil {
+		err = c.running(ctx, one)
+	}
+	switch {
+	case err == nil:
+		return "the fence agent says that the machine is on", nil
+	case errors.Is(err, errOff):
+		return "", nil
+	}
+	return "", sentence(err, "the fence agent did not say whether the machine is off: %s")
 }
 
 // Testify says whether the machine is on.
-func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
+func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	one, err := c.find(ctx, m)
 	if err == nil {
 		err = c.running(ctx, one)
@@ -153,7 +198,7 @@ func (c *Client) same(ctx context.Context, m engine.Machine) (*machine, error) {
 		return one, err
 	}
 	var was kept
-	if err := m.Before.Read(&was); err != nil || was != one.kept() {
+	if err := m.Before.Read(&was); err != nil || was.Machine != one.kept().Machine {
 		return nil, kit.Refuse(kit.Machine, "the configuration now names another machine, or other options, than before the attempt")
 	}
 	return one, nil
@@ -167,6 +212,15 @@ func (c *Client) running(ctx context.Context, one *machine) error {
 		return c.explain(one, &a)
 	case !on:
 		return errOff
+	}
+	return nil
+}
+
+// allowed asks for the machine's status, and returns why it cannot be switched off; nil: it can. The
+// status must be known.
+func (c *Client) allowed(ctx context.Context, one *machine, offToo bool) error {
+	if err := c.running(ctx, one); !offToo || !errors.Is(err, errOff) {
+		return err
 	}
 	return nil
 }

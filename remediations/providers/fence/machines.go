@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/internal/secretfile"
+	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/fence/settings"
 	"drydock.dev/drydock/remediations/providers/kit"
@@ -102,12 +104,22 @@ func (a *agent) address() string {
 }
 
 // kept is what a survey keeps: only this machine is acted on afterwards, whatever the table says by
-// then.
+// then. Node and SystemUUID name the machine for a proof that is asked for later; empty: none is.
 type kept struct {
-	Machine string `json:"machine"`
+	Machine    string `json:"machine"`
+	Node       string `json:"node,omitempty"`
+	SystemUUID string `json:"systemUUID,omitempty"`
 }
 
-func (m *machine) kept() kept {
+// named reads what a survey kept for a later proof.
+func named(b remediations.Before) (was kept, err error) {
+	if err = b.Read(&was); err == nil && was.Node == "" {
+		err = errors.New("the record does not name the Node of the machine")
+	}
+	return was, err
+}
+
+func (m machine) kept() kept {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q", m.Program, m.options))
-	return kept{hex.EncodeToString(sum[:8])}
+	return kept{Machine: hex.EncodeToString(sum[:8])}
 }

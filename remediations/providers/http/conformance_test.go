@@ -26,16 +26,22 @@ var (
 func TestConformance(t *testing.T) {
 	const unlisted = "412 says nothing here: no request of this provider has a condition, and only the documented statuses are a refusal"
 	for name, of := range map[string]struct {
-		actuator func(*Client) engine.Actuator
-		not      map[string]string
-		without  []string
+		actuator  func(*Client) engine.Actuator
+		not       map[string]string
+		without   []string
+		powersOff bool
 	}{
 		"reboot": {
 			actuator: func(c *Client) engine.Actuator { return Action{c, "reboot"} },
 			not:      map[string]string{"replacement": "nothing is replaced"},
 		},
+		"power off": {
+			actuator:  func(c *Client) engine.Actuator { return NewPowerOff(c) },
+			not:       map[string]string{"replacement": "nothing is replaced"},
+			powersOff: true,
+		},
 		"replace": {
-			actuator: func(c *Client) engine.Actuator { return Replacer{Action{c, "replace"}} },
+			actuator: func(c *Client) engine.Actuator { return NewReplacer(c) },
 		},
 		"reboot, no questions": {
 			actuator: func(c *Client) engine.Actuator { return Action{c, "reboot"} },
@@ -53,7 +59,7 @@ func TestConformance(t *testing.T) {
 				not[k] = v
 			}
 			providertest.Run(t, providertest.Provider{
-				DoesNotApply: not,
+				DoesNotApply: not, PowersOff: of.powersOff,
 				Start: func(t testing.TB, timeout time.Duration) providertest.World {
 					return startWorld(t, timeout, of.actuator, of.without)
 				},
@@ -78,7 +84,7 @@ func startWorld(t testing.TB, timeout time.Duration, actuator func(*Client) engi
 	return providertest.World{
 		Actuator: again(), Again: again, Wire: wire, Secrets: []string{token, secret},
 		Machine: machine1, Neighbour: machine2, ID: "rack://1", NeighbourID: "rack://2",
-		Changed: r.acted, Set: r.scene, Stage: r.stage, Close: wire.Close,
+		Changed: r.acted, Set: r.scene, Stage: r.stage, Power: r.power, Close: wire.Close,
 		Refuses: map[string]func() engine.Machine{
 			"it cannot": func() engine.Machine {
 				r.mu.Lock()
@@ -108,6 +114,11 @@ func (r *receiver) scene(which providertest.Scene) engine.Machine {
 		r.set(&box{id: "rack://1", node: "node-7", machine: running}, neighbour)
 	}
 	return m
+}
+
+func (r *receiver) power(on bool) {
+	state := map[bool]string{true: running, false: off}[on]
+	r.set(&box{id: "rack://1", node: "node-1", machine: state}, &box{id: "rack://2", node: "node-2", machine: running})
 }
 
 func (r *receiver) stage(which providertest.Stage) []string {

@@ -84,7 +84,7 @@ func TestTheRequestsFollowTheirSchema(t *testing.T) {
 		"bare":  {Node: "node-1", UID: "u-1", ProviderID: "rack://1", Attempt: "abcdef-0-1", Policy: "remediation/reboot", Deadline: time.Now()},
 	} {
 		r, c := receiving(t)
-		for _, a := range []engine.Actuator{Action{c, "reboot"}, Replacer{Action{c, "replace"}}} {
+		for _, a := range []engine.Actuator{Action{c, "reboot"}, NewReplacer(c)} {
 			m.Before = a.(engine.Surveyor).Survey(t.Context(), m).Before
 			_, err := a.Act(t.Context(), m, func() error { return nil })
 			require.True(t, err == nil || strings.Contains(err.Error(), "taken already"), "%v", err)

@@ -54,7 +54,7 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 			require.Equal(t, remediations.CallAccepted, outcome, "%v", err)
 
 			require.Contains(t, a.Survey(t.Context(), machine2).Trouble, "no machine has the UUID "+machine2.SystemUUID)
-			require.Contains(t, Replacer{Action{c, "replace"}}.Survey(t.Context(), machine1).Trouble, "cannot replace this machine")
+			require.Contains(t, NewReplacer(c).Survey(t.Context(), machine1).Trouble, "cannot replace this machine")
 			require.Contains(t, Action{client(t, url, time.Minute), "reboot"}.Survey(t.Context(), machine1).Trouble, "the signature is wrong")
 			require.Contains(t, byHand(t, url, key), `"machine": "unknown"`)
 			require.Equal(t, []string{"pdu-7 plug-3", "pdu-7 plug-3"}, did(), "two attempts, the first of which came twice")

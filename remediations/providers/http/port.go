@@ -22,10 +22,13 @@ type Action struct {
 	Name string
 }
 
+// verbs are the actions in messages.
+var verbs = map[string]string{"reboot": "rebooting", "powerOff": "switching off", "replace": "replacing"}
+
 // Act implements engine.Actuator.
 func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	told := func(err error, what string) error {
-		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("%s node %q over HTTP: %s: %%s", map[string]string{"reboot": "rebooting", "replace": "replacing"}[c.Name], m.Node, what))
+		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("%s node %q over HTTP: %s: %%s", verbs[c.Name], m.Node, what))
 	}
 	if err := c.ask(ctx, m, c.Name); err != nil {
 		return remediations.CallRefused, told(err, "nothing was done")
@@ -158,25 +161,55 @@ func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) si
 	return signs.Testimony{Answer: runs[o.Machine], Saw: "the receiver says that the machine is " + o.Machine}
 }
 
-// Replacer is the remediation replace.
-type Replacer struct{ Action }
+// proved is an action whose proof is the receiver's answer.
+type proved struct{ Action }
 
-// Act implements engine.Actuator. It needs what the survey kept: without that, the replacement
-// could not be proved afterwards.
-func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+// Act implements engine.Actuator. It needs what the survey kept: without that, nothing could be
+// proved afterwards.
+func (c proved) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if err := m.Before.Read(&machine{}); err != nil {
-		return remediations.CallRefused, fmt.Errorf("replacing node %q over HTTP: nothing was done: %w", m.Node, err)
+		return remediations.CallRefused, fmt.Errorf("%s node %q over HTTP: nothing was done: %w", verbs[c.Name], m.Node, err)
 	}
 	return c.Action.Act(ctx, m, mayStill)
 }
 
 // Survey keeps the data that later requests about the machine need.
-func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
+func (c proved) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if s := c.Action.Survey(ctx, m); s.Trouble != "" {
 		return s
 	}
 	return remediations.Keeping(machineOf(m))
 }
+
+// PowerOff is the remediation powerOff.
+type PowerOff struct{ proved }
+
+// NewPowerOff makes the remediation powerOff.
+func NewPowerOff(c *Client) PowerOff { return PowerOff{proved{Action{c, "powerOff"}}} }
+
+// PoweredOff implements engine.PowerProver. A job that is at work may switch the machine on again.
+func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error) {
+	var was machine
+	if err := b.Read(&was); err != nil {
+		return "", err
+	}
+	o, err := c.look(ctx, was)
+	switch {
+	case err != nil:
+		return "", kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say whether the machine is off: %s")
+	case o.Machine != off && o.Machine != gone:
+		return "the receiver says that the machine is " + o.Machine, nil
+	case o.Job != nil && o.Job.State == working:
+		return "the receiver is still at work on this machine" + c.quoted(o.Job.Message), nil
+	}
+	return "", nil
+}
+
+// Replacer is the remediation replace.
+type Replacer struct{ proved }
+
+// NewReplacer makes the remediation replace.
+func NewReplacer(c *Client) Replacer { return Replacer{proved{Action{c, "replace"}}} }
 
 // Replaced reports how far the replacement is. The old machine is gone for good only if the
 // receiver reports that it is gone: one that is off may come back, and its volumes would have two

@@ -216,7 +216,7 @@ func TestAMachineWithoutProviderIDIsNotReplaced(t *testing.T) {
 	_, c := receiving(t)
 	m := machine1
 	m.ProviderID = ""
-	require.Contains(t, Replacer{Action{c, "replace"}}.Survey(t.Context(), m).Trouble, "no spec.providerID")
+	require.Contains(t, NewReplacer(c).Survey(t.Context(), m).Trouble, "no spec.providerID")
 	require.Empty(t, Action{c, "reboot"}.Survey(t.Context(), m).Trouble)
 }
 
@@ -226,7 +226,7 @@ func TestAReplacementThatFailedSaysSo(t *testing.T) {
 	t.Parallel()
 	for job, blocked := range map[string]string{failed: `the receiver says of its job: failed: "step 3 of 5"`, working: "", done: ""} {
 		r, c := receiving(t)
-		replacer := Replacer{Action{c, "replace"}}
+		replacer := NewReplacer(c)
 		before := replacer.Survey(t.Context(), machine1).Before
 		r.boxes[0].job, r.boxes[0].machine, r.boxes[0].successors = job, gone, []string{"rack://1", "", "rack://9"}
 		said, err := replacer.Replaced(t.Context(), before)

@@ -119,7 +119,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if d.Action == observe {
-		o := map[string]any{"uid": d.UID, "can": []string{"reboot", "replace"}, "machine": b.machine, "successors": b.successors}
+		o := map[string]any{"uid": d.UID, "can": []string{"reboot", "powerOff", "replace"}, "machine": b.machine, "successors": b.successors}
 		if why := r.cannot[d.Node]; why != "" {
 			o["can"], o["message"] = []string{}, why
 		}
@@ -167,7 +167,7 @@ func client(t testing.TB, url string, timeout time.Duration, without ...string) 
 		cfg.TLSConfig = promconfig.TLSConfig{CA: string(pemOf(leaf))}
 	}
 	o := settings.HTTP{SigningKeyFile: file(t, "key", secret), HTTPConfig: cfg, Timeout: timeout}
-	for action, place := range map[string]**settings.Place{"reboot": &o.Reboot, "replace": &o.Replace, observe: &o.Observe} {
+	for action, place := range map[string]**settings.Place{"reboot": &o.Reboot, "powerOff": &o.PowerOff, "replace": &o.Replace, observe: &o.Observe} {
 		if !slices.Contains(without, action) {
 			*place = &settings.Place{URL: url + "/" + action}
 		}

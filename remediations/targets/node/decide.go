@@ -45,6 +45,7 @@ func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s.rememberEnds(&d, now)
 	s.relapsed(&d)
 	s.uncordonedAfterwards(&d)
+	s.backInService(&d, now)
 	return d
 }
 

@@ -18,8 +18,7 @@ func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	if last, ok := r.Issued(); ok && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) && r.Intent.ProviderID == s.Node.Spec.ProviderID {
 		e.Last = &last // a new machine does not continue the plan of its predecessor
 	}
-	undo(d, r)
-	e.Left = s.leave(d, r.Undo, now)
+	e.Left = s.undone(d, r.Undo, now)
 }
 
 // describe copies from the record how the repair began.
@@ -30,9 +29,33 @@ func describe(e *remediations.Entry, r *remediations.Record) {
 	}
 }
 
-// undo adds to the decision the undoing of the changes on record.
-func undo(d *lifecycle.Decision, r *remediations.Record) {
-	for _, u := range r.Undo {
+// undone adds to the decision the undoing of the changes, and returns those that stay for now.
+func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
+	due, off := s.due(changes)
+	undo(d, due)
+	left = append(s.leave(d, due, now), off...)
+	if len(off) > 0 {
+		d.Message += fmt.Sprintf("; the machine was switched off, so the node keeps the taint %s until it is Ready after another boot", remediations.OutOfServiceTaint)
+	}
+	return left
+}
+
+// due splits the changes into those that may be undone now, and the marks of a machine that is
+// still off.
+func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) {
+	for _, u := range changes {
+		if u.Due(s.Node) {
+			due = append(due, u)
+		} else {
+			off = append(off, u)
+		}
+	}
+	return due, off
+}
+
+// undo adds to the decision the undoing of the changes.
+func undo(d *lifecycle.Decision, changes []remediations.Undo) {
+	for _, u := range changes {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
 		d.Untaint = d.Untaint || u.Kind == remediations.UndoTaint
 		if u.Kind == remediations.UndoAnnotation {
@@ -57,7 +80,7 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 		tried = "these steps were done"
 		missing += fmt.Sprintf("; the node was uncordoned while Drydock verified %s, so pods may be back, and no other step is taken", remediations.LastDone(r))
 	}
-	d.Message = fmt.Sprintf("%s (%s) and the node is not cured: %s%s", tried, r.All(), missing, passedOver(r))
+	d.Message = fmt.Sprintf("%s (%s) and the node is not cured: %s%s%s", tried, r.All(), missing, switchedOff(r), passedOver(r))
 	d.Ended.Why = text.Line(d.Message, 300)
 	d.Uncordon, d.Untaint, d.Withdraw, d.Ended.Left = false, false, nil, nil
 	disruptive := slices.ContainsFunc(r.All(), func(done remediations.Attempt) bool { return s.Config.Remediation(done.Name).Disruptive })
@@ -70,8 +93,7 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	over := func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoAnnotation || (u.Kind == remediations.UndoCordon && !p.CordonExhausted)
 	}
-	undo(&d, &remediations.Record{Undo: slices.DeleteFunc(slices.Clone(r.Undo), func(u remediations.Undo) bool { return !over(u) })})
-	d.Ended.Left = s.leave(&d, r.Undo, now)
+	d.Ended.Left = s.undone(&d, slices.DeleteFunc(slices.Clone(r.Undo), func(u remediations.Undo) bool { return !over(u) }), now)
 	r.Undo = slices.DeleteFunc(r.Undo, over)
 	d.Record = r
 	return d

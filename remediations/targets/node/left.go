@@ -34,7 +34,9 @@ func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
 		return lifecycle.Decision{}, false
 	}
-	i := slices.IndexFunc(s.Journal.History, func(e remediations.Entry) bool { return len(e.Left) > 0 })
+	i := slices.IndexFunc(s.Journal.History, func(e remediations.Entry) bool {
+		return slices.ContainsFunc(e.Left, func(u remediations.Undo) bool { return u.Due(s.Node) })
+	})
 	if i < 0 {
 		return lifecycle.Decision{}, false
 	}
@@ -42,8 +44,9 @@ func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 		return lifecycle.Decision{}, false
 	}
 	e := s.Journal.History[i]
-	d := lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{LeftOf: e.ID}, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(e.Left))}
-	undo(&d, &remediations.Record{Undo: e.Left})
+	due, off := s.due(e.Left)
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{LeftOf: e.ID, Left: off}, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(due))}
+	undo(&d, due)
 	return d, true
 }
 

@@ -66,8 +66,8 @@ func TestOutOfServiceIsHeld(t *testing.T) {
 	}
 }
 
-// TestOnlyAReplacementLetsAMachineGo: an answer that a machine is gone counts for no other step.
-func TestOnlyAReplacementLetsAMachineGo(t *testing.T) {
+// TestOnlyAMachineThatIsGoneOrOffIsLetGo: an answer about the machine counts for no other step.
+func TestOnlyAMachineThatIsGoneOrOffIsLetGo(t *testing.T) {
 	for name, r := range Shipped() {
 		if !r.Once || r.Target != "" {
 			continue
@@ -75,6 +75,35 @@ func TestOnlyAReplacementLetsAMachineGo(t *testing.T) {
 		s := goneMachine(t)
 		s.Config.Policies[0].Plan[2].Name, s.Config.Provided[name] = name, true
 		s.Journal.Record.Step.Name, s.Journal.Record.Done[2] = name, Attempt{Name: name, Number: 1}
-		require.Equal(t, r.Replaces, node.Decide(s, scene.Noon).Taint, name)
+		require.Equal(t, r.Replaces || r.PowersOff, node.Decide(s, scene.Noon).Taint, name)
+	}
+}
+
+// TestOffIsThisBootAndNow: an answer that the machine is off counts for the boot that the step was
+// to end, and for a short time.
+func TestOffIsThisBootAndNow(t *testing.T) {
+	text, err := os.ReadFile("testdata/decide/power-off-proven.input.yaml")
+	require.NoError(t, err)
+	for name, change := range map[string]func(*lifecycle.State){
+		"an old answer":         func(s *lifecycle.State) { s.Replacement.At = scene.Noon.Add(-31 * time.Second) },
+		"an answer from ahead":  func(s *lifecycle.State) { s.Replacement.At = scene.Noon.Add(time.Second) },
+		"another boot":          func(s *lifecycle.State) { s.Node.Status.NodeInfo.BootID = "boot2" },
+		"no boot ID":            func(s *lifecycle.State) { s.Node.Status.NodeInfo.BootID, s.Journal.Record.Intent.BootID = "", "" },
+		"another Node":          func(s *lifecycle.State) { s.Node.UID = "another" },
+		"the node is Ready":     func(s *lifecycle.State) { s.Node.Status.Conditions[0].Status = corev1.ConditionTrue },
+		"it is on":              func(s *lifecycle.State) { s.Replacement.MachineGone = false },
+		"about another attempt": func(s *lifecycle.State) { s.Replacement.Intent = "abc234-0-2" },
+		"asked before the call": func(s *lifecycle.State) { s.Replacement.At = s.Journal.Record.Intent.At.Add(-time.Second) },
+		"marked, and taken away": func(s *lifecycle.State) {
+			s.Journal.Record.Undo = []Undo{{Kind: UndoTaint, Key: OutOfServiceTaint, BootID: "boot1"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene.Read(t, text).State(t)
+			require.True(t, node.Decide(s, scene.Noon).Taint, "the control")
+			s = scene.Read(t, text).State(t)
+			change(s)
+			require.False(t, node.Decide(s, scene.Noon).Taint)
+		})
 	}
 }

@@ -30,8 +30,7 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	var said []string
 	if d.Verb = lifecycle.VerbRest; r != nil && r.Phase == remediations.PhaseExhausted {
 		d.Verb, d.Allow, d.Message = lifecycle.VerbReset, []string{r.Policy}, fmt.Sprintf("the exhausted repair %s was forgotten", r.ID)
-		undo(&d, r)
-		if left := s.leave(&d, r.Undo, now); left != nil {
+		if left := s.undone(&d, r.Undo, now); left != nil {
 			d.LeftOf, d.Left = r.ID, left
 		}
 		said = append(said, d.Message)
@@ -119,8 +118,7 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 			done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoAnnotation, Key: key, At: remediations.Instant(now)})
 		}
 	}
-	undo(&d, &done)
-	d.Ended.Left = s.leave(&d, done.Undo, now)
+	d.Ended.Left = s.undone(&d, done.Undo, now)
 	return d
 }
 

@@ -32,7 +32,7 @@ func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 	}
 	known := s.Journal.Knows(r.ID) // its plan was exhausted, so that the history already has it
 	d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
-	if undo(&d, r); d.Uncordon && s.Node.Spec.Unschedulable {
+	if undo(&d, r.Undo); d.Uncordon && s.Node.Spec.Unschedulable {
 		d.Message += "; if the Node stays cordoned, the cordon came with the old record, and a person must remove it"
 	}
 	if known {

@@ -142,7 +142,7 @@ const askEvery = 15 * time.Second
 // follow asks the step's actuator for the proof, again and again until it exists.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Record
-	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces) || r.Intent.Before == "" {
+	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces && !of.PowersOff) || r.Intent.Before == "" {
 		return
 	}
 	if again := s.askedAgain(r.Intent); !now.Before(again) || again.Sub(now) > askEvery {
@@ -150,7 +150,7 @@ func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	} else {
 		d.Recheck = remediations.Earlier(d.Recheck, again)
 	}
-	if s.lets() {
+	if s.lets(now) {
 		s.letGo(d, now)
 	} else {
 		s.heldUp(d)
@@ -234,7 +234,7 @@ func (s *state) answers() (a remediations.Answers) {
 		return a
 	}
 	of := s.Config.Remediation(remediations.LastDone(r).Name)
-	if of.Replaces && s.Replacement != nil && s.Replacement.About(r.Intent) {
+	if (of.Replaces || of.PowersOff) && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
 		if a.Machine.NoneNeeded && !s.Config.PromisesNone(of.Name, r.Intent) {
 			promised := *a.Machine

@@ -75,6 +75,8 @@ type Provider struct {
 	// PromisesNone: as remediations.Provider has it. No other provider may report that no machine
 	// is needed.
 	PromisesNone bool
+	// PowersOff: the Actuator switches machines off and is an engine.PowerProver.
+	PowersOff bool
 }
 
 // World is a provider and its simulated other side.
@@ -99,6 +101,8 @@ type World struct {
 	// Stage takes an accepted replacement of Machine to a stage, and returns the successors that
 	// may be named there. It is required if the Actuator is an engine.Replacer.
 	Stage func(Stage) (successors []string)
+	// Power switches Machine on or off at the other side. It is required if the provider PowersOff.
+	Power func(on bool)
 	// Secrets must appear in no text. They are at least sixteen characters long.
 	Secrets []string
 	// Log returns what the provider has logged. Nil: it does not log.
@@ -197,7 +201,7 @@ func (c aCase) names() []string {
 }
 
 func cases() []aCase {
-	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases(), unwellCases())
+	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases(), powerCases(), unwellCases())
 }
 
 // Run tests the provider against the contract. It watches goroutines, so it must not run beside

@@ -20,7 +20,7 @@ import (
 var schema string
 
 // Section is providers.fence.
-var Section = section.Section{Key: "fence", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[Fence]()}
+var Section = section.Section{Key: "fence", Schema: schema, Steps: map[string]string{"reboot": "", "powerOff": ""}, Read: section.Declared[Fence]()}
 
 // Fence configures the provider.
 type Fence struct {
@@ -102,7 +102,7 @@ func (c *Fence) Check(r section.Reader, at section.Pointer) {
 
 // Serves implements section.Provider.
 func (c *Fence) Serves() remediations.Provider {
-	return remediations.Provider{Steps: []string{"reboot"}, NodeSelector: c.NodeSelector}
+	return remediations.Provider{Steps: []string{"reboot", "powerOff"}, NodeSelector: c.NodeSelector}
 }
 
 // Testifies implements section.Testifier: an agent knows whether its machine is on.

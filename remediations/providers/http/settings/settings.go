@@ -17,15 +17,16 @@ import (
 var schema string
 
 // Section is providers.http.
-var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "replace": ".replace"}, Read: section.Declared[HTTP]()}
+var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "powerOff": ".powerOff", "replace": ".replace"}, Read: section.Declared[HTTP]()}
 
 // HTTP configures the provider.
 type HTTP struct {
-	// Reboot, Replace and Observe are the addresses for requests; nil: there are no requests of
-	// that kind.
-	Reboot  *Place `json:"reboot"`
-	Replace *Place `json:"replace"`
-	Observe *Place `json:"observe"`
+	// Reboot, PowerOff, Replace and Observe are the addresses for requests; nil: there are no
+	// requests of that kind.
+	Reboot   *Place `json:"reboot"`
+	PowerOff *Place `json:"powerOff"`
+	Replace  *Place `json:"replace"`
+	Observe  *Place `json:"observe"`
 	// SigningKeyFile holds the bytes of the key; empty: nothing is signed.
 	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
@@ -53,7 +54,7 @@ func (c *HTTP) each(do func(key string, p *Place)) {
 	for _, one := range []struct {
 		key string
 		*Place
-	}{{"reboot", c.Reboot}, {"replace", c.Replace}, {"observe", c.Observe}} {
+	}{{"reboot", c.Reboot}, {"powerOff", c.PowerOff}, {"replace", c.Replace}, {"observe", c.Observe}} {
 		if one.Place != nil {
 			do(one.key, one.Place)
 		}
@@ -69,8 +70,11 @@ func (c *HTTP) Check(r section.Reader, at section.Pointer) {
 			}
 		}
 	})
-	if c.Reboot == nil && c.Replace == nil {
-		r.Fault(at, "has neither reboot nor replace, so that nothing is ever asked for; add reboot.url or replace.url")
+	if c.Reboot == nil && c.PowerOff == nil && c.Replace == nil {
+		r.Fault(at, "has neither reboot, powerOff nor replace, so Drydock would never use it; add reboot.url, powerOff.url or replace.url")
+	}
+	if c.PowerOff != nil && c.Observe == nil {
+		r.Fault(at.To("powerOff"), "needs observe: only the receiver can say that the machine is off; add observe.url, or remove powerOff")
 	}
 	if c.Replace != nil && c.Observe == nil {
 		r.Fault(at.To("replace"), "needs observe: only the receiver can say that the old machine is gone and another one has come; add observe.url, or remove replace")
@@ -82,6 +86,9 @@ func (c *HTTP) Serves() remediations.Provider {
 	out := remediations.Provider{NodeSelector: c.NodeSelector}
 	if c.Reboot != nil {
 		out.Steps = append(out.Steps, "reboot")
+	}
+	if c.PowerOff != nil {
+		out.Steps = append(out.Steps, "powerOff")
 	}
 	if c.Replace != nil {
 		out.Steps = append(out.Steps, "replace")

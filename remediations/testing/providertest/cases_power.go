@@ -1,0 +1,72 @@
+package providertest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/engine"
+)
+
+// powerCases: the answers of an engine.PowerProver about a machine.
+func powerCases() []aCase {
+	var all []aCase
+	for name, on := range map[string]bool{"power: the machine is on": true, "power: the machine is off": false} {
+		all = append(all, aCase{name, func(t testing.TB, p Provider) {
+			poweringOff(t, p, func(s *scene, before remediations.Before, prover engine.PowerProver) {
+				s.Power(on)
+				missing, err := prover.PoweredOff(t.Context(), before)
+				s.texts = append(s.texts, err, missing)
+				require.NoError(t, err)
+				require.Equal(t, on, missing != "", missing)
+			})
+		}})
+	}
+	for i, f := range faults() {
+		if f.silent() {
+			continue
+		}
+		all = append(all, aCase{"power: " + f.String(), func(t testing.TB, p Provider) {
+			poweringOff(t, p, func(s *scene, before remediations.Before, prover engine.PowerProver) {
+				s.Power(false)
+				s.Wire.Misbehave(0, -1, s.tattle(f, i))
+				_, err := prover.PoweredOff(t.Context(), before)
+				s.texts = append(s.texts, err)
+				require.Error(t, err, "no answer proves nothing")
+				require.Len(t, s.changes(), 1)
+			})
+		}})
+	}
+	for name, kept := range map[string]remediations.Before{"nothing on record": "", "the record of another provider": `{"stranger":"i-1"}`} {
+		all = append(all, aCase{"power: " + name, func(t testing.TB, p Provider) {
+			poweringOff(t, p, func(s *scene, _ remediations.Before, prover engine.PowerProver) {
+				s.Power(false)
+				_, err := prover.PoweredOff(t.Context(), kept)
+				s.texts = append(s.texts, err)
+				require.Error(t, err)
+				m := s.Machine
+				m.Before = kept
+				require.Equal(t, remediations.CallRefused, s.act(t.Context(), m, yes).outcome)
+				require.Len(t, s.changes(), 1, "the accepted one")
+			})
+		}})
+	}
+	return all
+}
+
+// poweringOff switches the machine off, which the other side accepts.
+func poweringOff(t testing.TB, p Provider, what func(s *scene, before remediations.Before, prover engine.PowerProver)) {
+	t.Helper()
+	if !p.PowersOff {
+		return
+	}
+	in(t, p, patience, func(s *scene) {
+		prover, ok := s.Actuator.(engine.PowerProver)
+		require.True(t, ok, "the provider is no engine.PowerProver")
+		m := s.ready()
+		require.NotEmpty(t, m.Before, "the survey keeps nothing that names the machine later")
+		require.Equal(t, remediations.CallAccepted, s.act(t.Context(), m, yes).outcome)
+		what(s, m.Before, prover)
+	})
+}
