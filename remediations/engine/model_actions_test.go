@@ -63,7 +63,10 @@ func (w *world) tend() {
 			w.leaving(n, false)
 			n.Status.Conditions = slices.DeleteFunc(slices.Clone(n.Status.Conditions), isOthers)
 		})
-		w.heal(n)
+		if !w.staysOff(m) { // Drydock switches it on
+			w.heal(n)
+		}
+		m.sick, m.broken = min(m.sick, 1), min(m.broken, 1)
 		if !m.recycled.IsZero() {
 			w.leave(n)
 			continue

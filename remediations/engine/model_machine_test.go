@@ -71,6 +71,8 @@ type machine struct {
 	// marked it. Empty: not so marked.
 	offSince, onSince time.Time
 	markedBoot        string
+	// offBy is the attempt that switched it off.
+	offBy string
 }
 
 func (m *machine) well() bool { return m.up && m.sick == 0 }
@@ -226,7 +228,7 @@ func (w *world) restartKubelet(name string) {
 }
 
 // powerOff takes the machine down. It stays off until it is rebooted, or a person heals it.
-func (w *world) powerOff(name string) {
+func (w *world) powerOff(name, attempt string) {
 	m := w.machines[name]
 	if m == nil || !m.recycled.IsZero() || !m.offSince.IsZero() {
 		return
@@ -235,7 +237,7 @@ func (w *world) powerOff(name string) {
 		m.since = time.Now()
 	}
 	w.closeOn(name)
-	m.up, m.offSince = false, time.Now()
+	m.up, m.offSince, m.offBy = false, time.Now(), attempt
 	m.booting++
 	w.report(m)
 }

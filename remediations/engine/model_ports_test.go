@@ -109,6 +109,9 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	i := &instance{w: w, view: map[string]*corev1.Node{}, asked: map[string]int{}, config: c, offset: offset}
 	i.slept.Store(-1)
 	actuators := map[string]Actuator{"reboot": provider{i, "reboot"}, "restart-kubelet": provider{i, "restart-kubelet"}, "replace": replacer{provider{i, "replace"}}, "powerOff": powerPort{provider{i, "powerOff"}}}
+	if w.outlets {
+		actuators["reboot"] = outletPort{provider{i, "reboot"}}
+	}
 	for _, step := range askingSteps {
 		actuators[step] = podProvider{provider{i, step}}
 	}

@@ -62,10 +62,15 @@ func (r provider) act(ctx context.Context, m Machine, mayStill func() error, fat
 		r.w.checkCall(r.instance, r.step, m)
 		switch {
 		case mood.idle:
+		case r.step == "reboot" && r.w.outlets:
+			r.w.powerOff(m.Node, m.Attempt)
+			if x := r.w.machines[m.Node]; x != nil && !x.offSince.IsZero() {
+				x.offBy = m.Attempt // it may have been off already
+			}
 		case r.step == "reboot":
 			r.w.reboot(m.Node)
 		case r.step == "powerOff":
-			r.w.in(r.w.powerTakes, func() { r.w.powerOff(m.Node) })
+			r.w.in(r.w.powerTakes, func() { r.w.powerOff(m.Node, m.Attempt) })
 		case r.step == "replace":
 			r.w.recycle(m.Node, m.ProviderID)
 		case slices.Contains(podSteps, r.step):

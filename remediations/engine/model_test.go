@@ -72,6 +72,7 @@ func (l *life) calm(t *rapid.T) {
 	l.calmSidecars()
 	w.do(func() {
 		w.calmMesh()
+		w.calmOutlets()
 		for _, s := range mustLedger(w).Slots {
 			w.fail("a slot is left over: %v", s)
 		}
@@ -157,13 +158,14 @@ func TestWhateverHappens(t *testing.T) {
 		if gpus {
 			countsGPUs(c)
 		}
-		sampled := rapid.Bool().Draw(rt, "sampled leases")
+		sampled, outlets := rapid.Bool().Draw(rt, "sampled leases"), rapid.IntRange(0, 3).Draw(rt, "outlets") == 0
 		ways := layout{zones: rapid.IntRange(1, 3).Draw(rt, "zones"), pools: rapid.IntRange(1, 2).Draw(rt, "pools"), controlPlane: rapid.SampledFrom([]int{0, 0, 1, 3}).Draw(rt, "control plane")}
 		inBubble(t, func(*testing.T) {
 			l := &life{w: newWorldOf(c, len(nodeNames), ways)}
 			defer l.w.close()
 			l.w.do(func() {
 				l.w.monitor()
+				l.w.outlets = outlets
 				if gpus {
 					l.w.haveGPUs()
 				}

@@ -161,6 +161,8 @@ type world struct {
 	beforeDrain func()
 	kept        map[string]string
 	recycled    int
+	// outlets: the provider reboots by switching off, and on again later.
+	outlets bool
 	// powerTakes is how long after an accepted request a machine is switched off.
 	powerTakes time.Duration
 	// hangs: a provider that is asked whether a machine is off does not answer.
