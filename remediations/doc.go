@@ -107,7 +107,8 @@
 //     record, and everything that depends on it, belongs to one machine:
 //     TestRecordOfAnotherMachineIsSuperseded, TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld,
 //     TestCordonOfAPersonSurvivesAReset, TestNodeThatNothingCuresIsCordonedAndLeftToAPerson,
-//     TestOutOfServiceOnlyWhereTheMachineIsGone, TestLeadershipMovesOnlyWhereEverythingSaysSo.
+//     TestOutOfServiceOnlyWhereTheMachineIsGone, TestAMachineThatIsSwitchedOffReleasesItsPods,
+//     TestLeadershipMovesOnlyWhereEverythingSaysSo.
 //  9. A person's decision wins, even during a repair: TestPersonsWord,
 //     TestSilenceBetweenTwoAttemptsHoldsTheSecond, TestLastLookBeforeTheCall,
 //     TestApprovedRepairBegins, TestCancelledRepairStaysCancelled, TestCancelOutlivesTheHistory,

@@ -41,7 +41,7 @@ func TestARemediationComesWithItsChapterAndItsGoldens(t *testing.T) {
 		}
 		whole++
 		require.Contains(t, string(page), "\n## "+name+"\n", "docs/reference/steps.md has a chapter for each step")
-		require.Contains(t, string(page), "\n| ["+name+"](#"+name+") |", "and a row of its table")
+		require.Contains(t, string(page), "\n| ["+name+"](#"+strings.ToLower(name)+") |", "and a row of its table")
 		require.Contains(t, goldens.String(), name+":1", "no golden shows %s issued", name)
 		switch {
 		case r.PowersOff:

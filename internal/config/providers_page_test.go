@@ -26,7 +26,7 @@ func TestThePageOfProvidersSaysWhatEachCarriesOut(t *testing.T) {
 		}
 		rows = append(rows, cells)
 	}
-	named := regexp.MustCompile("`([a-z-]+)`")
+	named := regexp.MustCompile("`([a-zA-Z-]+)`")
 	at := slices.IndexFunc(rows, func(r []string) bool { return r[0] == "configuration" })
 	require.GreaterOrEqual(t, at, 0)
 	columns := 0

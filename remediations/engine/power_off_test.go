@@ -85,9 +85,9 @@ func TestAMachineThatAPersonSwitchesOnIsInServiceAgain(t *testing.T) {
 	})
 }
 
-// TestAPlanGoesOnAfterTheMachineIsOff: a later reboot switches it on, and its cure removes the
+// TestAPlanContinuesAfterTheMachineIsOff: a later reboot switches it on, and its cure removes the
 // mark. The step is not issued again after its proof.
-func TestAPlanGoesOnAfterTheMachineIsOff(t *testing.T) {
+func TestAPlanContinuesAfterTheMachineIsOff(t *testing.T) {
 	c := planned("powerOff", "reboot")
 	c.Policies[0].Plan[0].Attempts = 3
 	inWorld(t, c, 6, func(t *testing.T, w *world) {
@@ -104,15 +104,16 @@ func TestAPlanGoesOnAfterTheMachineIsOff(t *testing.T) {
 	})
 }
 
-// TestAStepIsToldThatDrydockSwitchedTheMachineOff, so that it need not suppose that a person did.
-func TestAStepIsToldThatDrydockSwitchedTheMachineOff(t *testing.T) {
+// TestALaterStepKnowsThatDrydockSwitchedTheMachineOff, so that it need not suppose that a person
+// did.
+func TestALaterStepKnowsThatDrydockSwitchedTheMachineOff(t *testing.T) {
 	inWorld(t, planned("reboot", "powerOff", "reboot"), 6, func(t *testing.T, w *world) {
-		var told []bool
-		w.actuators = map[string]Actuator{"reboot": noting{func(m Machine) { told = append(told, m.SwitchedOff) }}}
+		var knows []bool
+		w.actuators = map[string]Actuator{"reboot": noting{func(m Machine) { knows = append(knows, m.SwitchedOff) }}}
 		w.do(func() { w.ail("n0", 9) })
 		w.start()
-		require.True(t, w.until(20*time.Minute, func() bool { return len(told) == 2 }))
-		require.Equal(t, []bool{false, true}, told)
+		require.True(t, w.until(20*time.Minute, func() bool { return len(knows) == 2 }))
+		require.Equal(t, []bool{false, true}, knows)
 	})
 }
 

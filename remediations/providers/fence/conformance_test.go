@@ -60,7 +60,7 @@ func startWorld(t testing.TB, timeout time.Duration, perMachine, forgets, powers
 		r := Rebooter{d.client(timeout, perMachine)}
 		switch {
 		case powersOff:
-			return PowerOff{r.Client}
+			return PowerOff(r)
 		case forgets:
 			return forgetful{r}
 		}

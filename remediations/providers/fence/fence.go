@@ -65,8 +65,8 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return c.off(ctx, m, "rebooting", m.SwitchedOff, mayStill)
 }
 
-// off switches the machine off. The survey has shown that it may; without a survey, off asks. offToo:
-// the machine may be off already.
+// off switches the machine off. The survey has shown that it may; without a survey, off asks.
+// offToo: the machine may be off already.
 func (c *Client) off(ctx context.Context, m engine.Machine, doing string, offToo bool, mayStill func() error) (remediations.CallOutcome, error) {
 	because := func(err error, what string) error {
 		return sentence(err, fmt.Sprintf("%s node %q by its fence agent: %s: %%s", doing, m.Node, what))
@@ -216,8 +216,8 @@ func (c *Client) running(ctx context.Context, one *machine) error {
 	return nil
 }
 
-// allowed asks for the machine's status, and returns why it cannot be switched off; nil: it can. The
-// status must be known.
+// allowed asks for the machine's status, and returns why it cannot be switched off; nil: it can.
+// The status must be known.
 func (c *Client) allowed(ctx context.Context, one *machine, offToo bool) error {
 	if err := c.running(ctx, one); !offToo || !errors.Is(err, errOff) {
 		return err

@@ -104,7 +104,8 @@ func (a *agent) address() string {
 }
 
 // kept is what a survey keeps: only this machine is acted on afterwards, whatever the table says by
-// then. Node and SystemUUID name the machine for a proof that is asked for later; empty: none is.
+// then. Node and SystemUUID name the machine for a later proof; empty: the step needs no such
+// proof.
 type kept struct {
 	Machine    string `json:"machine"`
 	Node       string `json:"node,omitempty"`

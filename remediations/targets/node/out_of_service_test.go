@@ -66,8 +66,8 @@ func TestOutOfServiceIsHeld(t *testing.T) {
 	}
 }
 
-// TestOnlyAMachineThatIsGoneOrOffIsLetGo: an answer about the machine counts for no other step.
-func TestOnlyAMachineThatIsGoneOrOffIsLetGo(t *testing.T) {
+// TestOnlyAMachineThatIsGoneOrOffIsMarked: an answer about the machine counts for no other step.
+func TestOnlyAMachineThatIsGoneOrOffIsMarked(t *testing.T) {
 	for name, r := range Shipped() {
 		if !r.Once || r.Target != "" {
 			continue
