@@ -44,7 +44,7 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 }}
 
 // Karpenter is the released Karpenter with its provider for tests: each instance is a Node. The lab
-// is the kubelet of these Nodes.
+// is the kubelet of these Nodes. Karpenter's own node repair is on.
 type Karpenter struct {
 	// Dynamic reaches all objects as an administrator.
 	Dynamic dynamic.Interface
@@ -82,7 +82,7 @@ func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 			Name: "karpenter", Path: paths["karpenter"], ReadyURL: "http://" + address(ports[0]) + "/readyz",
 			Env: []string{
 				"KUBECONFIG=" + kubeconfig, fmt.Sprintf("HEALTH_PROBE_PORT=%d", ports[0]), fmt.Sprintf("METRICS_PORT=%d", ports[1]),
-				"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=karpenter", "FEATURE_GATES=StaticCapacity=true",
+				"DISABLE_LEADER_ELECTION=true", "SYSTEM_NAMESPACE=karpenter", "FEATURE_GATES=StaticCapacity=true,NodeRepair=true",
 			},
 		}
 	})

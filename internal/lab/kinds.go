@@ -126,7 +126,7 @@ func moduleOf(ctx context.Context, tool string) (string, error) {
 	path := strings.Fields(required)[0]
 	download := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
 	download.Dir = dir
-	download.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "GOTOOLCHAIN=local")
+	download.Env = programs.GoEnv("")
 	out, err := download.Output()
 	if err != nil {
 		return "", fmt.Errorf("downloading %s: %w", path, err)

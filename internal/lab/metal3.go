@@ -56,7 +56,7 @@ func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	var problems bytes.Buffer
 	cmd := exec.CommandContext(ctx, paths["controller-gen"], "crd:allowDangerousTypes=true", "paths=github.com/metal3-io/baremetal-operator/apis/metal3.io/v1alpha1", "output:crd:stdout")
 	cmd.Dir, cmd.Stderr = filepath.Join(root, "tools", "metal3"), &problems
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GOTOOLCHAIN=local")
+	cmd.Env = programs.GoEnv("-mod=readonly")
 	all, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("making it of its Go types: %w: %s", err, problems.String())

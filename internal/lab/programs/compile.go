@@ -64,6 +64,13 @@ func (g *group) flags() []string {
 	return flags
 }
 
+// GoEnv is the environment of a go command in a folder below tools/. The user's GOFLAGS or
+// workspace may not fit that module. Where its go.mod requires a later Go than the one on the PATH,
+// the go command downloads that one: karpenter's does.
+func GoEnv(flags string) []string {
+	return append(os.Environ(), "GOFLAGS="+flags, "GOWORK=off", "GOTOOLCHAIN=auto")
+}
+
 // list reads the packages of the programs. It also downloads their modules.
 func (g *group) list(ctx context.Context) error {
 	args := append([]string{"list", "-deps", "-json=ImportPath,Dir,GoFiles"}, g.flags()...)
@@ -146,8 +153,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = g.dir
-	// The user's GOFLAGS or workspace may not fit this module.
-	cmd.Env = append(append(os.Environ(), "CGO_ENABLED=0", "GOTOOLCHAIN=local", "GOWORK=off", "GOFLAGS="), noGC...)
+	cmd.Env = append(append(GoEnv(""), "CGO_ENABLED=0"), noGC...)
 	// The compilers that go started must end with it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
