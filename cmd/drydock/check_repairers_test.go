@@ -105,6 +105,28 @@ func TestOtherRepairersAreFoundByTheirObjects(t *testing.T) {
 	require.Empty(t, names, "nothing is installed, or it is off")
 }
 
+// TestWhatKeepsKarpentersRepairAway: the annotation from 1.15 on, but not where Karpenter runs the
+// repair of before 1.15, by its flag or its variable.
+func TestWhatKeepsKarpentersRepairAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		args   []string
+		env    string
+		legacy bool
+	}{
+		"none": {}, "a flag": {args: []string{"--legacy-node-repair"}, legacy: true}, "a flag that says so": {args: []string{"--legacy-node-repair=true"}, legacy: true},
+		"a variable": {env: "true", legacy: true}, "a flag that is off": {args: []string{"--legacy-node-repair=false"}}, "a variable that is off": {env: "false"},
+	} {
+		d := karpenters("NodeRepair=true")
+		container := &d.Spec.Template.Spec.Containers[0]
+		container.Args, container.Env = c.args, append(container.Env, corev1.EnvVar{Name: "LEGACY_NODE_REPAIR", Value: c.env})
+		all, unread := repairersOf(t.Context(), fake.NewClientset(d), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served))
+		require.Empty(t, unread)
+		advice := all[0].Advice
+		require.Equal(t, c.legacy, strings.Contains(advice, "with --legacy-node-repair it reads no annotation"), name)
+		require.Equal(t, !c.legacy, strings.Contains(advice, "announce: [karpenter] keeps it away"), name)
+	}
+}
+
 // TestCivosNodeAgentIsFound, unless it only monitors or has no replicas. Velero's Deployment of the
 // same name is the other control.
 func TestCivosNodeAgentIsFound(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,6 +18,10 @@ import (
 // pkg/operator/options/options.go).
 var repairsNodes = regexp.MustCompile(`(?i)\bNodeRepair=true\b`)
 
+// legacyFlag is Karpenter's option for the node repair of before 1.15, which reads no annotation.
+// Its other form is the variable LEGACY_NODE_REPAIR (the same file).
+var legacyFlag = regexp.MustCompile(`^--?legacy-node-repair(?:=(.+))?$`)
+
 // NodeRepairs are the Deployments of Karpenter whose feature gate NodeRepair is on: each repairs
 // the Nodes of all NodePools.
 func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
@@ -25,18 +30,33 @@ func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.
 		return nil, fmt.Errorf("listing the Deployments: %w", err)
 	}
 	for _, d := range all.Items {
-		on := slices.ContainsFunc(d.Spec.Template.Spec.Containers, func(c corev1.Container) bool {
-			return slices.ContainsFunc(c.Args, repairsNodes.MatchString) || slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
-				return e.Name == "FEATURE_GATES" && repairsNodes.MatchString(e.Value)
-			})
-		})
-		if on {
-			out = append(out, coverage.Repairer{
-				Object:  fmt.Sprintf("Karpenter (Deployment %s/%s, feature gate NodeRepair)", d.Namespace, d.Name),
-				Repairs: func(n *corev1.Node) bool { return n.Labels["karpenter.sh/nodepool"] != "" },
-				Advice:  "from Karpenter 1.15 on announce: [karpenter] keeps it away from a node under repair; before, and with --legacy-node-repair, only its feature gate does",
-			})
+		containers := d.Spec.Template.Spec.Containers
+		if !slices.ContainsFunc(containers, repairs) {
+			continue
 		}
+		advice := "from Karpenter 1.15 on announce: [karpenter] keeps it away from a node under repair; before 1.15 only its feature gate does"
+		if slices.ContainsFunc(containers, legacy) {
+			advice = "with --legacy-node-repair it reads no annotation, and only its feature gate keeps it away"
+		}
+		out = append(out, coverage.Repairer{
+			Object:  fmt.Sprintf("Karpenter (Deployment %s/%s, feature gate NodeRepair)", d.Namespace, d.Name),
+			Repairs: func(n *corev1.Node) bool { return n.Labels["karpenter.sh/nodepool"] != "" },
+			Advice:  advice,
+		})
 	}
 	return out, nil
+}
+
+func repairs(c corev1.Container) bool {
+	return slices.ContainsFunc(c.Args, repairsNodes.MatchString) || slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {
+		return e.Name == "FEATURE_GATES" && repairsNodes.MatchString(e.Value)
+	})
+}
+
+func legacy(c corev1.Container) bool {
+	on := func(value string) bool { set, err := strconv.ParseBool(value); return err == nil && set }
+	return slices.ContainsFunc(c.Args, func(arg string) bool {
+		found := legacyFlag.FindStringSubmatch(arg)
+		return found != nil && (found[1] == "" || on(found[1]))
+	}) || slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return e.Name == "LEGACY_NODE_REPAIR" && on(e.Value) })
 }
