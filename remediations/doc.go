@@ -79,7 +79,7 @@
 //     limit: TestLeadershipMovesOnlyWhereEverythingSaysSo,
 //     TestLedgerRemembersMovesAcrossRestarts.
 //  4. An attempt reaches the provider at most once, after its intent is durable and within ten
-//     seconds of it: TestCrashAtEveryStep, TestLeaderThatSleptAfterItsIntentCallsNobody,
+//     seconds of it: TestCrashAtEveryStep, TestLeaderThatSleptAfterItsIntentMakesNoCall,
 //     TestIntentWhoseWriteHadNoAnswerIsNotCalled, TestLastLookBeforeTheCall,
 //     TestLastLookBeforeTheApproval, TestLastLookBeforeTheMove, TestKnownTaskIsSilentlyIgnored,
 //     FuzzDecide. Without an API server this holds, too: TestRescueThatDiesAtEveryStep,
@@ -92,16 +92,16 @@
 //     TestEveryShippedPolicyAboutNodesHasAWitness, TestGPUNodeIsNeverReplaced,
 //     TestAlertCountsOnlyWhereItIsRoutedToDrydock, TestAlertThatIsRoutedElsewhereDoesNothing,
 //     TestForCountsFromWhenDrydockFirstSawTheAlert.
-//  6. Missing data is never a fault: TestNoDataIsNoFault, TestBlindness,
+//  6. Missing data is never a fault: TestMissingDataCausesNoCall, TestBlindness,
 //     TestLeasesThatBlameTheControlPath, TestASampleHardlyEverMissesStaleLeases,
-//     TestClockThatIsWrongCallsNobody, TestDrainOfWhichNothingCanBeDecided,
+//     TestLeaderWithAWrongClockMakesNoCall, TestDrainStopsWhileTheNodesCannotBeListed,
 //     TestOnly503IsActedUpon, TestUnknownIsNeverFailing,
 //     TestOneBadNodeNeverChangesTheWholeCluster.
 //  7. Recovered needs the step's own proof, held for proofFor, and no phase outlives its
-//     deadline: TestDeathOfTheAlertSourceIsNoCure, TestNodeThatARebootCuresIsRecovered,
-//     TestDecideGoldens, TestDecideLeaderGoldens, TestRelapseGoesOnWithThePlan,
-//     TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainIsNoReplacement,
-//     TestReplacementThatNeverComes, TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded,
+//     deadline: TestDeathOfTheAlertSourceDoesNotCountAsCure, TestNodeThatARebootCuresIsRecovered,
+//     TestDecideGoldens, TestDecideLeaderGoldens, TestRelapseContinuesThePlan,
+//     TestMachineThatNoRebootCuresIsReplaced, TestNodeRegisteredAgainDoesNotCountAsReplacement,
+//     TestReplacementThatNeverComes, TestAReplacementThatNeedsNoNewMachineRecovers,
 //     TestAProviderThatPromisesAMachineMustBringOne.
 //  8. Drydock records what it did, and only Drydock undoes it, if it is still Drydock's own. A
 //     record, and everything that depends on it, belongs to one machine:
@@ -113,8 +113,8 @@
 //     TestSilenceBetweenTwoAttemptsHoldsTheSecond, TestLastLookBeforeTheCall,
 //     TestApprovedRepairBegins, TestCancelledRepairStaysCancelled, TestCancelOutlivesTheHistory,
 //     TestACancelHoldsWithoutTheNodesKeys, TestRequestedRebootNeedsNoAlert,
-//     TestBreakGlassExpiresAfterAnHour, TestAdmissionTable, TestSomebodyUncordonsInMidDrain,
-//     TestSomebodyCancelsInMidDrain, TestPauseBetweenIntentAndApprovalStopsIt,
+//     TestBreakGlassExpiresAfterAnHour, TestAdmissionTable, TestUncordonInMidDrainCancelsTheRepair,
+//     TestCancelInMidDrainStopsEvictionsAndUncordons, TestPauseBetweenIntentAndApprovalStopsIt,
 //     TestPeopleBetweenTwoHosts, TestPauseInTheLastMoment.
 //  10. A name from an alert is used only if it equals the name of an existing object: TestRoute,
 //     TestValidNodeName.

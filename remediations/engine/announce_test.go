@@ -28,10 +28,10 @@ func overwritten(t *testing.T, w *world) {
 	w.pass(20 * time.Minute)
 }
 
-// TestOthersAreToldOfARepair: the announcements are set with the intent, do not hold Drydock
-// itself, and are removed at the end. An announcement that a person set before, or took over since,
-// stays.
-func TestOthersAreToldOfARepair(t *testing.T) {
+// TestARepairIsAnnouncedOnItsNodeUntilItEnds: the announcements are set with the intent, do not
+// hold Drydock itself, and are removed at the end. An announcement that a person set before, or
+// took over since, stays.
+func TestARepairIsAnnouncedOnItsNodeUntilItEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(w *world)
 		tale   func(t *testing.T, w *world)

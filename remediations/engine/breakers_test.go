@@ -62,10 +62,10 @@ func TestEachChangeOfABreakerIsAnEventAndALine(t *testing.T) {
 	})
 }
 
-// TestAHoldOfTheFleetThatLastsIsToldOnTheNode: once for each node and reason, after ten minutes,
-// and at most one of these Events in a second. A shorter hold is the control: the Event about the
+// TestALongHoldOfTheFleetIsAnEventOnEachNode: once for each node and reason, after ten minutes, and
+// at most one of these Events in a second. A shorter hold is the control: the Event about the
 // ledger is enough.
-func TestAHoldOfTheFleetThatLastsIsToldOnTheNode(t *testing.T) {
+func TestALongHoldOfTheFleetIsAnEventOnEachNode(t *testing.T) {
 	const nodes, ill = 40, 20
 	conf := modelConfig()
 	conf.Limits.Unhealthy.Value = 20
@@ -107,8 +107,8 @@ func TestAHoldOfTheFleetThatLastsIsToldOnTheNode(t *testing.T) {
 	})
 }
 
-// TestAShortHoldOfTheFleetIsNotToldOnTheNode: also not if the node is held again and again.
-func TestAShortHoldOfTheFleetIsNotToldOnTheNode(t *testing.T) {
+// TestAShortHoldOfTheFleetIsNotAnEventOnTheNode: also not if the node is held again and again.
+func TestAShortHoldOfTheFleetIsNotAnEventOnTheNode(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)
@@ -133,9 +133,9 @@ func TestAShortHoldOfTheFleetIsNotToldOnTheNode(t *testing.T) {
 	})
 }
 
-// TestHoldsThatEndByThemselvesAreNoWarning: these holds are the normal course of a repair. The
-// control in each case is the next hold, which only a person's approval ends.
-func TestHoldsThatEndByThemselvesAreNoWarning(t *testing.T) {
+// TestHoldsThatEndByThemselvesDoNotWarn: these holds are the normal course of a repair. The control
+// in each case is the next hold, which only a person's approval ends.
+func TestHoldsThatEndByThemselvesDoNotWarn(t *testing.T) {
 	for reason, set := range map[remediations.Reason]func(*remediations.Config){
 		remediations.ReasonTooYoung:      func(c *remediations.Config) { c.Policies[0].For = 5 * time.Minute },
 		remediations.ReasonCooldown:      func(c *remediations.Config) { c.Policies[0].Cooldown = 5 * time.Minute },

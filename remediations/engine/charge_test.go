@@ -47,9 +47,9 @@ func TestWhoIsNotInChargeOfTheClusterChangesNothing(t *testing.T) {
 	})
 }
 
-// TestWhoLosesTheClusterCallsNobody: although the intent is written, no call is made, and nothing
-// more is written.
-func TestWhoLosesTheClusterCallsNobody(t *testing.T) {
+// TestAReplicaThatLostTheClusterMakesNoCall: although the intent is written, no call is made, and
+// nothing more is written.
+func TestAReplicaThatLostTheClusterMakesNoCall(t *testing.T) {
 	for name, lost := range map[string]string{"it is lost": "another Drydock is in charge of the cluster", "the control": ""} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

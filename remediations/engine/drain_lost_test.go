@@ -95,9 +95,9 @@ func TestDrainThatDidNotBeginIsNotOver(t *testing.T) {
 	}
 }
 
-// TestDrainOfWhichNothingCanBeDecided: a drain does not continue while the Nodes cannot be listed,
-// because then no guard can decide.
-func TestDrainOfWhichNothingCanBeDecided(t *testing.T) {
+// TestDrainStopsWhileTheNodesCannotBeListed: a drain does not continue while the Nodes cannot be
+// listed, because then no guard can decide.
+func TestDrainStopsWhileTheNodesCannotBeListed(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		inMidDrain(t, w)
 		w.do(func() { w.always["nodes"] = "lost" })

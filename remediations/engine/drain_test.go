@@ -151,8 +151,8 @@ func TestADrainThatIsInterruptedHasItsTimeOnce(t *testing.T) {
 	}
 }
 
-// TestSomebodyUncordonsInMidDrain: an uncordon is a person's decision, and ends the repair.
-func TestSomebodyUncordonsInMidDrain(t *testing.T) {
+// TestUncordonInMidDrainCancelsTheRepair: an uncordon is a person's decision, and ends the repair.
+func TestUncordonInMidDrainCancelsTheRepair(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		inMidDrain(t, w)
 		w.do(func() {
@@ -170,8 +170,9 @@ func TestSomebodyUncordonsInMidDrain(t *testing.T) {
 	})
 }
 
-// TestSomebodyCancelsInMidDrain: nothing more is evicted, and Drydock's own cordon is removed.
-func TestSomebodyCancelsInMidDrain(t *testing.T) {
+// TestCancelInMidDrainStopsEvictionsAndUncordons: nothing more is evicted, and Drydock's own cordon
+// is removed.
+func TestCancelInMidDrainStopsEvictionsAndUncordons(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		inMidDrain(t, w)
 		w.do(func() { cancel(w) })
@@ -226,9 +227,9 @@ func TestDrainThatTakesTooLong(t *testing.T) {
 	}
 }
 
-// TestDrainHeldByABudgetGoesOnWhenItIsReleased: the record no longer shows that the drain is
+// TestDrainHeldByABudgetContinuesWhenItIsReleased: the record no longer shows that the drain is
 // blocked.
-func TestDrainHeldByABudgetGoesOnWhenItIsReleased(t *testing.T) {
+func TestDrainHeldByABudgetContinuesWhenItIsReleased(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.machines["n0"].pods = podsOf{left: 5, blocked: true} })
 		w.during(t, "drain")

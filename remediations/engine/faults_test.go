@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestDeathOfTheAlertSourceIsNoCure: while a repair waits for its proof, every alert vanishes, and
-// the Watchdog with them.
-func TestDeathOfTheAlertSourceIsNoCure(t *testing.T) {
+// TestDeathOfTheAlertSourceDoesNotCountAsCure: while a repair waits for its proof, every alert
+// vanishes, and the Watchdog with them.
+func TestDeathOfTheAlertSourceDoesNotCountAsCure(t *testing.T) {
 	for name, dies := range map[string]bool{"it dies": true, "it lives": false} {
 		t.Run(name, func(t *testing.T) {
 			conf := modelConfig()
@@ -97,9 +97,9 @@ func TestTwoEnginesAtOnce(t *testing.T) {
 	})
 }
 
-// TestLeaderThatSleptAfterItsIntentCallsNobody: when it wakes, another replica leads and the intent
+// TestLeaderThatSleptAfterItsIntentMakesNoCall: when it wakes, another replica leads and the intent
 // is old.
-func TestLeaderThatSleptAfterItsIntentCallsNobody(t *testing.T) {
+func TestLeaderThatSleptAfterItsIntentMakesNoCall(t *testing.T) {
 	for name, c := range map[string]struct {
 		slept time.Duration
 		first int
@@ -180,9 +180,9 @@ func TestIntentWhoseWriteHadNoAnswerIsNotCalled(t *testing.T) {
 	})
 }
 
-// TestAlertOfAPolicyThatWasRenamedIsAdoptedAnew: the Node has the alert under the policy's old
+// TestAlertOfAPolicyThatWasRenamedIsAdoptedAgain: the Node has the alert under the policy's old
 // name.
-func TestAlertOfAPolicyThatWasRenamedIsAdoptedAnew(t *testing.T) {
+func TestAlertOfAPolicyThatWasRenamedIsAdoptedAgain(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() {
 			w.ail("n0", 1)

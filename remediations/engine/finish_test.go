@@ -192,9 +192,9 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 	}
 }
 
-// TestARepairIsStuckWhereNobodyCanEndIt: its deadline has long passed, the Node cannot be written,
-// and nothing is under way.
-func TestARepairIsStuckWhereNobodyCanEndIt(t *testing.T) {
+// TestAnOverdueRepairOnAnUnwritableNodeIsStuck: its deadline has long passed, the Node cannot be
+// written, and nothing is under way.
+func TestAnOverdueRepairOnAnUnwritableNodeIsStuck(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	type repair struct {
 		m    *memory

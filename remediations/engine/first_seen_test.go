@@ -80,8 +80,8 @@ func TestForCountsFromWhenDrydockFirstSawTheAlert(t *testing.T) {
 	}
 }
 
-// TestAlertThatFiresAgainIsSeenAnew: its end is on the Node, or was never posted.
-func TestAlertThatFiresAgainIsSeenAnew(t *testing.T) {
+// TestAlertThatFiresAgainWaitsForItsWholeAgeAgain: its end is on the Node, or was never posted.
+func TestAlertThatFiresAgainWaitsForItsWholeAgeAgain(t *testing.T) {
 	for name, said := range map[string]bool{"its end was posted": true, "nobody said that it ended": false} {
 		t.Run(name, func(t *testing.T) {
 			c := modelConfig()

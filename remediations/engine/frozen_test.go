@@ -116,10 +116,10 @@ func TestAStormThatBeganUnseenIsSeenBeforeAnythingBegins(t *testing.T) {
 	}
 }
 
-// TestBreakerDoesNotCloseWhileNobodySeesTheLeases: no alert fires, so no repair requests the
-// leases, but the breaker does. If all kubelets are silent, or that is unknown, a fleet without
-// alerts is not calm.
-func TestBreakerDoesNotCloseWhileNobodySeesTheLeases(t *testing.T) {
+// TestBreakerDoesNotCloseWhileLeasesAreUnknown: no alert fires, so no repair requests the leases,
+// but the breaker does. If all kubelets are silent, or that is unknown, a fleet without alerts is
+// not calm.
+func TestBreakerDoesNotCloseWhileLeasesAreUnknown(t *testing.T) {
 	all := []string{"n0", "n1", "n2", "n3"}
 	for name, c := range map[string]struct {
 		blind  func(w *world)
@@ -289,9 +289,9 @@ func TestTrialThatIsGoneGivesItsBreakerBack(t *testing.T) {
 	}
 }
 
-// TestLeaderWhoseClockWasAheadHoldsNobodyForLong: its times are corrected by the next leader whose
+// TestTimesOfALeaderWhoseClockWasAheadAreCorrected by the next leader whose
 // clock most kubelets confirm.
-func TestLeaderWhoseClockWasAheadHoldsNobodyForLong(t *testing.T) {
+func TestTimesOfALeaderWhoseClockWasAheadAreCorrected(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"30 days ahead": 720 * time.Hour, "the control": 0} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

@@ -300,9 +300,9 @@ func TestGPUsThatCannotBeSavedDelayNoRepair(t *testing.T) {
 	require.InDelta(t, took[false], took[true], float64(5*time.Second))
 }
 
-// TestAResetWhoseAnswerWasLostIsToldAsDone: the ledger took the reset, and the second try finds
+// TestAResetWhoseAnswerWasLostIsReportedAsDone: the ledger took the reset, and the second try finds
 // nothing to forget. A reset without any effect is refused, which is the control.
-func TestAResetWhoseAnswerWasLostIsToldAsDone(t *testing.T) {
+func TestAResetWhoseAnswerWasLostIsReportedAsDone(t *testing.T) {
 	for _, fault := range []string{"save", "write"} {
 		inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 			w.start()

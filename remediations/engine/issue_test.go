@@ -54,9 +54,8 @@ func TestOnlyTheFirstRebootIsSoft(t *testing.T) {
 	}
 }
 
-// TestACallIsToldWhatItIsFor: the call has its policy, the alert that began the repair, and its
-// deadline.
-func TestACallIsToldWhatItIsFor(t *testing.T) {
+// TestACallHasItsPolicyAlertAndDeadline: the alert is the one that began the repair.
+func TestACallHasItsPolicyAlertAndDeadline(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		var machines []Machine
 		i := w.start()
@@ -74,8 +73,8 @@ func TestACallIsToldWhatItIsFor(t *testing.T) {
 	require.Nil(t, alertOf(&lifecycle.State{}, &remediations.Record{Cause: remediations.Cause{Request: "a"}}), "a person asked")
 }
 
-// TestBeginningIsToldOnce: another attempt is not a beginning, also not under another leader.
-func TestBeginningIsToldOnce(t *testing.T) {
+// TestBeginningIsOneEvent: another attempt is not a beginning, also not under another leader.
+func TestBeginningIsOneEvent(t *testing.T) {
 	for name, held := range map[string]bool{"at once": false, "after it was held": true} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -102,9 +101,9 @@ func TestBeginningIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestWhatAHostSaidIsToldWhenItIsNew: a repeated statement is not reported again, and an empty one
-// is not reported.
-func TestWhatAHostSaidIsToldWhenItIsNew(t *testing.T) {
+// TestEvidenceOfAHostIsAnEventOnlyWhenItIsNew: a repeated statement is not reported again, and an
+// empty one is not reported.
+func TestEvidenceOfAHostIsAnEventOnlyWhenItIsNew(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Plan[0].Attempts, c.Limits.RepairsPerNode = 4, 9
 	says := ""
@@ -193,8 +192,8 @@ func TestCauseIsNamedByItsAlert(t *testing.T) {
 	require.Equal(t, gone.String(), p.causeOf(s, &remediations.Record{Cause: gone}))
 }
 
-// TestAnActuatorIsToldOfTheMachineWhatItsNodeSays: a provider finds the machine by these values.
-func TestAnActuatorIsToldOfTheMachineWhatItsNodeSays(t *testing.T) {
+// TestAnActuatorGetsTheIdentitiesOfTheNode: a provider finds the machine by these values.
+func TestAnActuatorGetsTheIdentitiesOfTheNode(t *testing.T) {
 	n := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u1"}, Spec: corev1.NodeSpec{ProviderID: "civo://i-1"},
 		Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: "4c4c4544-0042-3510-8054-b7c04f4d3332", BootID: "b1"}},

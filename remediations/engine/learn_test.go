@@ -30,10 +30,10 @@ func (w *world) cancel(t *testing.T, node string) {
 	w.pass(time.Minute)
 }
 
-// TestACancelIsOverInTheLedgerAfterItIsOnTheNode: while the Node cannot be written, the ledger
-// keeps the cancel and is not written at each look at Alertmanager. When the Node can be written,
-// both forget it.
-func TestACancelIsOverInTheLedgerAfterItIsOnTheNode(t *testing.T) {
+// TestTheLedgerKeepsACancelUntilTheNodeForgotIt: while the Node cannot be written, the ledger keeps
+// the cancel and is not written at each look at Alertmanager. When the Node can be written, both
+// forget it.
+func TestTheLedgerKeepsACancelUntilTheNodeForgotIt(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(2 * time.Minute)
@@ -53,9 +53,9 @@ func TestACancelIsOverInTheLedgerAfterItIsOnTheNode(t *testing.T) {
 	})
 }
 
-// TestACancelIsOverThoughTheLedgerWasAway: the Node forgets the cancel first, so the ledger must
-// forget it later.
-func TestACancelIsOverThoughTheLedgerWasAway(t *testing.T) {
+// TestACancelEndsThoughTheLedgerCouldNotBeSaved: the Node forgets the cancel first, so the ledger
+// must forget it later.
+func TestACancelEndsThoughTheLedgerCouldNotBeSaved(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(2 * time.Minute)

@@ -9,10 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestACureWhoseLeaseCannotBeReadIsSaidAsSuch: the node is healthy, its alert has ended, and
+// TestACureWhoseLeaseCannotBeReadIsHeldAsBlind: the node is healthy, its alert has ended, and
 // Drydock has no permission to read leases. The hold is not AlertResolved: the hold, the status and
 // the metric name the lease. The repair ends as recovered when the lease can be read again.
-func TestACureWhoseLeaseCannotBeReadIsSaidAsSuch(t *testing.T) {
+func TestACureWhoseLeaseCannotBeReadIsHeldAsBlind(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose   []string
 		status string
@@ -58,8 +58,8 @@ func TestACureWhoseLeaseCannotBeReadIsSaidAsSuch(t *testing.T) {
 	}
 }
 
-// TestALeaseThatNobodyAsksForBlindsNobody: the repair that needed the lease has ended.
-func TestALeaseThatNobodyAsksForBlindsNobody(t *testing.T) {
+// TestAnUnreadableLeaseBlindsOnlyWhileARepairNeedsIt: a cancel ends that repair.
+func TestAnUnreadableLeaseBlindsOnlyWhileARepairNeedsIt(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
@@ -75,8 +75,8 @@ func TestALeaseThatNobodyAsksForBlindsNobody(t *testing.T) {
 	})
 }
 
-// TestLeasesThatCannotBeListedAreSaid: the status, which the runbook names, reports them, too.
-func TestLeasesThatCannotBeListedAreSaid(t *testing.T) {
+// TestLeasesThatCannotBeListedAreInTheStatus, which the runbook names.
+func TestLeasesThatCannotBeListedAreInTheStatus(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.pass(time.Minute)

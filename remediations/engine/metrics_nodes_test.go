@@ -80,8 +80,8 @@ func TestANodeHasSeriesWhileItsRepairIsOnRecord(t *testing.T) {
 	})
 }
 
-// TestSeriesTellSomeGPUsFromNone: as the reasons of Civo's node agent did.
-func TestSeriesTellSomeGPUsFromNone(t *testing.T) {
+// TestSeriesDistinguishMissingGPUsFromNoGPUs, as the reasons of Civo's node agent did.
+func TestSeriesDistinguishMissingGPUsFromNoGPUs(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Witness = &signs.Witness{Signs: []signs.Sign{{Kind: signs.MissingGPUs}}}
 	e := New(Options{Config: c, Metrics: prometheus.NewRegistry()})

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestNoDataIsNoFault is invariant 6: no call is made while data is missing, and a call is made
-// once the data is back.
-func TestNoDataIsNoFault(t *testing.T) {
+// TestMissingDataCausesNoCall is invariant 6: no call is made while data is missing, and a call is
+// made once the data is back.
+func TestMissingDataCausesNoCall(t *testing.T) {
 	for name, c := range map[string]struct{ lose, find func(w *world) }{
 		"the node says nothing of itself": {
 			func(w *world) { w.machines["n0"].mute = true; w.report(w.machines["n0"]) },
@@ -45,9 +45,9 @@ func TestNoDataIsNoFault(t *testing.T) {
 	}
 }
 
-// TestClockThatIsWrongCallsNobody: with a clock hours ahead or behind, the leases of all nodes look
-// stale or from the future.
-func TestClockThatIsWrongCallsNobody(t *testing.T) {
+// TestLeaderWithAWrongClockMakesNoCall: with a clock hours ahead or behind, the leases of all nodes
+// look stale or from the future.
+func TestLeaderWithAWrongClockMakesNoCall(t *testing.T) {
 	for offset, calls := range map[time.Duration]int{0: 1, 10 * time.Second: 1, 2 * time.Hour: 0, -2 * time.Hour: 0, 25 * time.Hour: 0, -25 * time.Hour: 0} {
 		t.Run(offset.String(), func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -96,9 +96,9 @@ func TestAlertsThatComeTwiceLateOrOutOfOrder(t *testing.T) {
 	}
 }
 
-// TestAlertsKeyThatNobodyCanReadIsDropped: the unreadable key is dropped, and the poll's alert
-// leads to the node's repair.
-func TestAlertsKeyThatNobodyCanReadIsDropped(t *testing.T) {
+// TestAlertsKeyThatCannotBeReadIsDropped: the unreadable key is dropped, and the poll's alert leads
+// to the node's repair.
+func TestAlertsKeyThatCannotBeReadIsDropped(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.do(func() {

@@ -29,9 +29,9 @@ func (w *world) shrunk(t *testing.T) {
 
 func (w *world) recovered() bool { return len(w.toldOf("RepairRecovered")) > 0 }
 
-// TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded: no Node is left for the Event, so the Event
-// is about Drydock itself.
-func TestAReplacementEndsWithoutAMachineWhereNoneIsNeeded(t *testing.T) {
+// TestAReplacementThatNeedsNoNewMachineRecovers: no Node is left for the Event,
+// so the Event is about Drydock itself.
+func TestAReplacementThatNeedsNoNewMachineRecovers(t *testing.T) {
 	inWorld(t, promisingNone(), 6, func(t *testing.T, w *world) {
 		w.shrunk(t)
 		gone := time.Now()

@@ -80,10 +80,10 @@ func TestTheCooldownStaysWithANodeWithoutAProviderID(t *testing.T) {
 	}
 }
 
-// TestWhatAnotherMachinesRepairDidIsTakenBack: a Node is created again on another machine with the
-// cordon and the out-of-service taint of a repair. Both are removed with its record. A cordon that
-// another manager set, according to the Node's managedFields, stays.
-func TestWhatAnotherMachinesRepairDidIsTakenBack(t *testing.T) {
+// TestCordonAndTaintOfAnotherMachinesRepairAreRemoved: a Node is created again on another machine
+// with the cordon and the out-of-service taint of a repair. Both are removed with its record. A
+// cordon that another manager set, according to the Node's managedFields, stays.
+func TestCordonAndTaintOfAnotherMachinesRepairAreRemoved(t *testing.T) {
 	for by, stays := range map[string]bool{"drydock": false, "a backup": true} {
 		t.Run("cordoned by "+by, func(t *testing.T) {
 			inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {

@@ -269,10 +269,10 @@ func TestAnApprovalOfALocationIsForThePlanThatWasShown(t *testing.T) {
 	}
 }
 
-// TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan: a cloud controller deletes the Node
-// of a machine that reboots, and the machine registers again. Its next repair makes the second
+// TestAMachineThatRegistersAgainInMidRepairContinuesThePlan: a cloud controller deletes the Node of
+// a machine that reboots, and the machine registers again. Its next repair makes the second
 // attempt. Another machine under the name begins with the first.
-func TestAMachineThatRegistersAgainInMidRepairGoesOnWithThePlan(t *testing.T) {
+func TestAMachineThatRegistersAgainInMidRepairContinuesThePlan(t *testing.T) {
 	for providerID, attempt := range map[string]string{"civo://m0": "-0-2", "civo://another": "-0-1"} {
 		t.Run(providerID, func(t *testing.T) {
 			inWorld(t, relapsing(), 6, func(t *testing.T, w *world) {

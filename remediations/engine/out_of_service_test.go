@@ -44,9 +44,9 @@ func TestAPodThatIsGoneSaysNothingAboutItsMachine(t *testing.T) {
 	}
 }
 
-// TestNoWordIsOverriddenByTheOutOfServiceTaint: the taint overrides no person's hold, and no mode
-// that only observes. When the hold ends, the taint is set.
-func TestNoWordIsOverriddenByTheOutOfServiceTaint(t *testing.T) {
+// TestTheOutOfServiceTaintWaitsForHoldsAndForEnforce: the taint overrides no person's hold, and no
+// mode that only observes. When the hold ends, the taint is set.
+func TestTheOutOfServiceTaintWaitsForHoldsAndForEnforce(t *testing.T) {
 	mode := func(m remediations.Mode) func(*world) {
 		return func(w *world) {
 			c, p := *w.config, *w.config.Policies[0]

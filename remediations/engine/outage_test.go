@@ -80,8 +80,8 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 	}
 }
 
-// TestWhatFailsIsAskedForSeldom: not once for each node, and not in each pass.
-func TestWhatFailsIsAskedForSeldom(t *testing.T) {
+// TestReadsAndSavesThatFailAreRepeatedSeldom: not once for each node, and not in each pass.
+func TestReadsAndSavesThatFailAreRepeatedSeldom(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose []string
 		port string
@@ -150,8 +150,8 @@ func TestResetWaitsForTheLedger(t *testing.T) {
 	})
 }
 
-// TestResetIsToldWhenItIsDone: once, and not while the Node cannot be written.
-func TestResetIsToldWhenItIsDone(t *testing.T) {
+// TestResetIsReportedWhenItIsDone: once, and not while the Node cannot be written.
+func TestResetIsReportedWhenItIsDone(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 1
 	inWorld(t, conf, 6, func(t *testing.T, w *world) {
@@ -213,9 +213,9 @@ func TestANodeThatRefusesWritesTakesNoSlot(t *testing.T) {
 	}
 }
 
-// TestPolicyIsToldToBeStoppedWhenItIs: a stop that is not in the ledger stops nothing. No other
-// answer stops a policy.
-func TestPolicyIsToldToBeStoppedWhenItIs(t *testing.T) {
+// TestPolicyStoppedIsReportedWhenTheLedgerHasIt: a stop that is not in the ledger stops nothing. No
+// other answer stops a policy.
+func TestPolicyStoppedIsReportedWhenTheLedgerHasIt(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)
@@ -292,9 +292,10 @@ func TestNodeThatCannotBeWrittenKeepsNoSlot(t *testing.T) {
 	}
 }
 
-// TestLeasesThatFailKeepNobodyBusy: a node waits for leases that cannot be listed, while their last
-// count is still valid. The world's own check fails if passes follow each other without a pause.
-func TestLeasesThatFailKeepNobodyBusy(t *testing.T) {
+// TestLeasesThatFailDoNotKeepTheLoopBusy: a node waits for leases that cannot be listed, while
+// their last count is still valid. The world's own check fails if passes follow each other without
+// a pause.
+func TestLeasesThatFailDoNotKeepTheLoopBusy(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.do(func() { w.ail("n1", 1) })

@@ -32,10 +32,10 @@ func (w *world) skipped() bool {
 	return r != nil && len(r.Passed) > 0
 }
 
-// TestAProvidersOutageLetsNoPlanGoOn: onUnreachable: continue counts from when the machine alone is
-// out of reach, whatever was before. Time without a question does not count. A new leader continues
-// the count.
-func TestAProvidersOutageLetsNoPlanGoOn(t *testing.T) {
+// TestAProvidersOutageNeverContinuesAPlan: onUnreachable: continue counts from when the machine
+// alone is out of reach, whatever was before. Time without a question does not count. A new leader
+// continues the count.
+func TestAProvidersOutageNeverContinuesAPlan(t *testing.T) {
 	mute := func(w *world) { w.mood, w.mute = providerMood{}, "n0" }
 	for name, c := range map[string]struct {
 		// before is what happens until the machine alone is out of reach for good. counts is the
@@ -117,10 +117,10 @@ func TestAProvidersOutageLetsNoPlanGoOn(t *testing.T) {
 	}
 }
 
-// TestFiveCallsThatFailInAnOutageLetNoPlanGoOn: five calls that fail because of the machine do.
-// They are counted again after the outage and by each new leader. An error without its own scope
-// counts for no machine.
-func TestFiveCallsThatFailInAnOutageLetNoPlanGoOn(t *testing.T) {
+// TestFiveCallsThatFailInAnOutageDoNotContinueThePlan: five calls that fail because of the machine
+// do. They are counted again after the outage and by each new leader. An error without its own
+// scope counts for no machine.
+func TestFiveCallsThatFailInAnOutageDoNotContinueThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		first func(w *world)
 		skips bool

@@ -96,10 +96,10 @@ func TestEachNodeIsItsOwnProviders(t *testing.T) {
 	})
 }
 
-// TestACallGoesToNobodyWhereItsNodeChangedHands: one provider was asked, and the intent was
-// written. Before the call, the Node moves to another provider or another machine. The call is not
-// made and costs no attempt, and the new provider repairs the node.
-func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
+// TestNoCallIsMadeForANodeThatChangedItsProviderOrMachine: one provider was asked, and the intent
+// was written. Before the call, the Node moves to another provider or another machine. The call is
+// not made and costs no attempt, and the new provider repairs the node.
+func TestNoCallIsMadeForANodeThatChangedItsProviderOrMachine(t *testing.T) {
 	const superseded = "superseded"
 	for name, to := range map[string]struct {
 		change func(w *world)
@@ -146,9 +146,9 @@ func TestACallGoesToNobodyWhereItsNodeChangedHands(t *testing.T) {
 	}
 }
 
-// TestAReplacementIsProvenByTheProviderThatWasTold: also in a process that did not make the call,
+// TestAReplacementIsProvenByTheProviderThatWasCalled: also in a process that did not make the call,
 // after the Node is gone.
-func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
+func TestAReplacementIsProvenByTheProviderThatWasCalled(t *testing.T) {
 	c := ofTwo("replace")
 	c.Provided["drain"] = true
 	c.Providers[1].NodeSelector = labels.SelectorFromSet(labels.Set{"rack": "1"})
@@ -170,9 +170,9 @@ func TestAReplacementIsProvenByTheProviderThatWasTold(t *testing.T) {
 	})
 }
 
-// TestNodesThatNobodyServesAreInTheLedger: they are also in the metric, without an alert, until a
+// TestNodesWithoutAProviderAreInTheLedger: they are also in the metric, without an alert, until a
 // provider serves them.
-func TestNodesThatNobodyServesAreInTheLedger(t *testing.T) {
+func TestNodesWithoutAProviderAreInTheLedger(t *testing.T) {
 	inWorld(t, ofTwo("reboot"), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.machineAt("n1", "aws:///eu/i-1"); w.machineAt("n4", "aws:///eu/i-4") })
 		w.start()

@@ -25,11 +25,11 @@ func cure(t *testing.T, w *world, outcomes int) {
 	require.Equal(t, remediations.OutcomeRecovered, at(w, func() remediations.Outcome { return w.ended[outcomes-1].Outcome }), "%v", w.ended)
 }
 
-// TestRelapseGoesOnWithThePlan: a fault that comes back within the window does not restart with the
+// TestRelapseContinuesThePlan: a fault that comes back within the window does not restart with the
 // first attempt for ever. The earlier ends count as failed. When the plan has ended, a person must
 // act, even if the leader or the Node's registration changed meanwhile. If the fault comes back
 // later, the plan begins again.
-func TestRelapseGoesOnWithThePlan(t *testing.T) {
+func TestRelapseContinuesThePlan(t *testing.T) {
 	for name, test := range map[string]struct {
 		well      time.Duration
 		meanwhile func(w *world)
@@ -77,12 +77,12 @@ func TestRelapseGoesOnWithThePlan(t *testing.T) {
 	}
 }
 
-// TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure: node-problem-detector writes all its
-// conditions as False when it starts, before any check has run. So the fault of a machine that no
-// reboot cures is visible again some minutes after each boot. The repair that counted as Recovered
-// in between counts as failed, the plan continues, and it ends Exhausted. Without a relapseWindow,
-// the control, the plan begins again each time.
-func TestAConditionThatIsFalseOnlyAfterEachBootIsNoCure(t *testing.T) {
+// TestAConditionThatIsFalseOnlyAfterEachBootDoesNotCountAsCure: node-problem-detector writes all
+// its conditions as False when it starts, before any check has run. So the fault of a machine that
+// no reboot cures is visible again some minutes after each boot. The repair that counted as
+// Recovered in between counts as failed, the plan continues, and it ends Exhausted. Without a
+// relapseWindow, the control, the plan begins again each time.
+func TestAConditionThatIsFalseOnlyAfterEachBootDoesNotCountAsCure(t *testing.T) {
 	for name, test := range map[string]struct {
 		window time.Duration
 		steps  []string
@@ -164,9 +164,9 @@ func TestRelapseOfATrialOpensTheBreakerAgain(t *testing.T) {
 	}
 }
 
-// TestRelapseIsCountedBeforeItIsTold: the ledger cannot be saved for a moment, and the relapse is
-// counted and reported once.
-func TestRelapseIsCountedBeforeItIsTold(t *testing.T) {
+// TestRelapseIsCountedBeforeItIsReported: the ledger cannot be saved for a moment, and the relapse
+// is counted and reported once.
+func TestRelapseIsCountedBeforeItIsReported(t *testing.T) {
 	inWorld(t, relapsing(), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)

@@ -87,9 +87,9 @@ func TestMachineThatNoRebootCuresIsReplaced(t *testing.T) {
 	}
 }
 
-// TestNodeRegisteredAgainIsNoReplacement: the machine is the same, although its Node is another
-// one.
-func TestNodeRegisteredAgainIsNoReplacement(t *testing.T) {
+// TestNodeRegisteredAgainDoesNotCountAsReplacement: the machine is the same, although its Node is
+// another one.
+func TestNodeRegisteredAgainDoesNotCountAsReplacement(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.mood.idle = true })
 		w.during(t, "replace")
@@ -306,8 +306,8 @@ func (r remembers) Act(ctx context.Context, m Machine, mayStill func() error) (r
 	return r.replacer.Act(ctx, m, mayStill)
 }
 
-// TestTheProviderIsToldThatPodsAreGivenUp: if the policy continues after its drain, and only then.
-func TestTheProviderIsToldThatPodsAreGivenUp(t *testing.T) {
+// TestTheProviderGetsWhetherPodsAreGivenUp: if the policy continues after its drain, and only then.
+func TestTheProviderGetsWhetherPodsAreGivenUp(t *testing.T) {
 	for _, goesOn := range []bool{true, false} {
 		c := wholeConfig()
 		c.Policies[0].Plan[1].ContinueOnTimeout = goesOn

@@ -49,10 +49,10 @@ func (l *lease) times() int {
 	return len(l.taken)
 }
 
-// TestANodeThatSomebodyElseHasReservedIsLeftAlone: nothing is done and no attempt is spent, whether
-// the reservation exists before the intent or only right before the step. No step is passed over.
-// When the node is free, it is taken before each disruptive step.
-func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
+// TestANodeThatAnotherSystemHasReservedIsLeftAlone: nothing is done and no attempt is spent,
+// whether the reservation exists before the intent or only right before the step. No step is passed
+// over. When the node is free, it is taken before each disruptive step.
+func TestANodeThatAnotherSystemHasReservedIsLeftAlone(t *testing.T) {
 	taken := fmt.Errorf("%w: NodeHealthCheck-workers holds Lease medik8s-leases/node-n0", ErrTaken)
 	plans := map[string][]string{"a call": {"reboot"}, "a drain": {"drain", "reboot"}, "a step that may be passed over": {"restart-kubelet", "reboot"}}
 	for name, c := range map[string]struct {
@@ -66,7 +66,7 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 	} {
 		for of, plan := range plans {
 			if name == "taken after the intent" && plan[0] == "drain" {
-				continue // see TestADrainThatSomebodyElseOvertookEvictsNothing
+				continue // see TestADrainEvictsNothingWhileAnotherSystemHasTheNode
 			}
 			t.Run(name+", "+of, func(t *testing.T) {
 				config := planned(plan...)
@@ -100,8 +100,8 @@ func TestANodeThatSomebodyElseHasReservedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestADrainThatSomebodyElseOvertookEvictsNothing: until the other system is done.
-func TestADrainThatSomebodyElseOvertookEvictsNothing(t *testing.T) {
+// TestADrainEvictsNothingWhileAnotherSystemHasTheNode: until the other system is done.
+func TestADrainEvictsNothingWhileAnotherSystemHasTheNode(t *testing.T) {
 	config := planned("drain", "reboot")
 	config.Reserves = true
 	inWorld(t, config, 6, func(t *testing.T, w *world) {
@@ -119,9 +119,9 @@ func TestADrainThatSomebodyElseOvertookEvictsNothing(t *testing.T) {
 	})
 }
 
-// TestNobodyIsAskedWhoSharesNothing: without the configuration, and for a step that disrupts
-// nothing.
-func TestNobodyIsAskedWhoSharesNothing(t *testing.T) {
+// TestReservationsAreNotReadWithoutTheConfiguration: without the configuration, and for a step that
+// disrupts nothing.
+func TestReservationsAreNotReadWithoutTheConfiguration(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		l := &lease{free: ErrTaken, take: ErrTaken}
 		w.reservers = []Reserver{&lease{}, l}

@@ -65,9 +65,9 @@ func (w *world) selfTestState() selftest.State {
 	return at(w, func() selftest.State { return mustLedger(w).Status.SelfTest.State })
 }
 
-// TestSelfTestIsToldOnce: what people see of each state, in the ledger, the metrics and the Events,
-// across restarts.
-func TestSelfTestIsToldOnce(t *testing.T) {
+// TestEachStateOfTheSelfTestIsOneEvent: what people see of each state, in the ledger, the metrics
+// and the Events, across restarts.
+func TestEachStateOfTheSelfTestIsOneEvent(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		route := func(receivers ...string) {
 			w.do(func() { w.selfTest = []alerts.Alert{{Receivers: receivers}} })
@@ -154,9 +154,10 @@ func TestSelfTestHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestArrivalIsNoConflict: each replica writes this one key of the ledger at any time, and the
-// leader's saves lose nothing by it. Any other write to the ledger is still a conflict.
-func TestArrivalIsNoConflict(t *testing.T) {
+// TestArrivalDoesNotConflictWithTheLeadersSave: each replica writes this one key of the ledger at
+// any time, and the leader's saves lose nothing by it. Any other write to the ledger is still a
+// conflict.
+func TestArrivalDoesNotConflictWithTheLeadersSave(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		w.start()
 		w.pass(time.Second)

@@ -155,9 +155,9 @@ func TestFleetThatIsInAStormStillApproves(t *testing.T) {
 	})
 }
 
-// TestThirtySidecarsAreNoStorm: with thirty exhausted sidecars, and as many that wait, a sick node
-// is rebooted.
-func TestThirtySidecarsAreNoStorm(t *testing.T) {
+// TestThirtySidecarsDoNotCountAsStorm: with thirty exhausted sidecars, and as many that wait, a
+// sick node is rebooted.
+func TestThirtySidecarsDoNotCountAsStorm(t *testing.T) {
 	inGates(t, sidecarConfig(), 0, func(t *testing.T, w *world) {
 		for i := range 30 {
 			w.host(podName(i), nodeNames[i%5])

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestSidecarReadinessIsToldOnce: S0-10, on the pod and on its owner. States between False and True
-// need no Event, so a change through Unknown is reported as one change.
-func TestSidecarReadinessIsToldOnce(t *testing.T) {
+// TestEachChangeOfSidecarReadinessIsOneEvent: S0-10, on the pod and on its owner. States between
+// False and True need no Event, so a change through Unknown is reported as one change.
+func TestEachChangeOfSidecarReadinessIsOneEvent(t *testing.T) {
 	both := []string{"Pod/" + podName(0), "SeiNode/p00"}
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()

@@ -72,8 +72,8 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 	})
 }
 
-// TestLeaderThatLostItsLeadAfterItsIntentCallsNobody: the next one already leads.
-func TestLeaderThatLostItsLeadAfterItsIntentCallsNobody(t *testing.T) {
+// TestLeaderThatLostItsLeadAfterItsIntentMakesNoCall: the next one already leads.
+func TestLeaderThatLostItsLeadAfterItsIntentMakesNoCall(t *testing.T) {
 	for name, loses := range map[string]bool{"it lost it": true, "it leads on": false} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
@@ -123,9 +123,9 @@ func TestResetForgetsWhatWasCounted(t *testing.T) {
 	}
 }
 
-// TestHoldOfTheFleetIsToldOnce: when no Alertmanager answers, five sick nodes cause one Event, and
+// TestHoldOfTheFleetIsOneEvent: when no Alertmanager answers, five sick nodes cause one Event, and
 // no write on a Node.
-func TestHoldOfTheFleetIsToldOnce(t *testing.T) {
+func TestHoldOfTheFleetIsOneEvent(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Unhealthy.Value = 100
 	inWorld(t, conf, 20, func(t *testing.T, w *world) {

@@ -29,9 +29,9 @@ func TestALookThatNeverEndsIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestAWatchThatSaysNothingIsSaidAndHolds: Drydock detects by its own writes that the cache of
-// Nodes is behind.
-func TestAWatchThatSaysNothingIsSaidAndHolds(t *testing.T) {
+// TestASilentWatchIsReportedAndHolds: Drydock detects by its own writes that the cache of Nodes is
+// behind.
+func TestASilentWatchIsReportedAndHolds(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].For = 2 * time.Minute
 	inWorld(t, c, 6, func(t *testing.T, w *world) {
@@ -72,9 +72,9 @@ func TestStatusReportsUnansweredQueriesWithoutAWatchdog(t *testing.T) {
 	}
 }
 
-// TestAlertmanagersThatDoNotAnswerAreSaid: the metric reports them, and disruptive steps are held.
-// One that answers is enough.
-func TestAlertmanagersThatDoNotAnswerAreSaid(t *testing.T) {
+// TestAlertmanagersThatDoNotAnswerAreReportedAndHold: the metric reports them, and disruptive steps
+// are held. One that answers is enough.
+func TestAlertmanagersThatDoNotAnswerAreReportedAndHold(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.do(func() { w.replicas[0].dead = true })
@@ -90,8 +90,9 @@ func TestAlertmanagersThatDoNotAnswerAreSaid(t *testing.T) {
 	})
 }
 
-// TestALedgerThatCannotBeReadIsSaid: the metric reports it, and disruptive steps are held.
-func TestALedgerThatCannotBeReadIsSaid(t *testing.T) {
+// TestALedgerThatCannotBeReadIsReportedAndHolds: the metric reports it, and disruptive steps are
+// held.
+func TestALedgerThatCannotBeReadIsReportedAndHolds(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.pass(time.Minute)
@@ -106,8 +107,8 @@ func TestALedgerThatCannotBeReadIsSaid(t *testing.T) {
 	})
 }
 
-// TestANodeThatTakesNoAlertIsSaid: it does not hold the other nodes.
-func TestANodeThatTakesNoAlertIsSaid(t *testing.T) {
+// TestANodeThatCannotStoreAnAlertIsReportedAlone: it does not hold the other nodes.
+func TestANodeThatCannotStoreAnAlertIsReportedAlone(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.pass(time.Minute)
@@ -132,8 +133,8 @@ func TestANodeThatTakesNoAlertIsSaid(t *testing.T) {
 	})
 }
 
-// TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy: in the Event and in the ledger.
-func TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy(t *testing.T) {
+// TestAnAlertThatItsNodeCannotStoreIsReportedWithTheReason: in the Event and in the ledger.
+func TestAnAlertThatItsNodeCannotStoreIsReportedWithTheReason(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		var since time.Time
 		w.do(func() {
@@ -168,9 +169,9 @@ func TestAnAlertThatItsNodeDoesNotTakeIsSaidWithWhy(t *testing.T) {
 	})
 }
 
-// TestWritesThatTheClusterRefusesAreSaidAndHold: a repair begins when the writes are accepted
+// TestWritesThatTheClusterRefusesAreReportedAndHold: a repair begins when the writes are accepted
 // again. Writes that are only limited hold nothing.
-func TestWritesThatTheClusterRefusesAreSaidAndHold(t *testing.T) {
+func TestWritesThatTheClusterRefusesAreReportedAndHold(t *testing.T) {
 	const why = "the API server refuses Drydock's own annotations and labels on Nodes: ValidatingAdmissionPolicy 'other' denied request"
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.writes = func() Writes { return Writes{Limited: []string{"no cordon"}} } })

@@ -12,10 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestAlertThatNoPolicyTakesIsSaid: the alert is routed to Drydock, and nothing is done for it.
+// TestAlertThatNoPolicyTakesIsReported: the alert is routed to Drydock, and nothing is done for it.
 // There is one Event, and the status has a line. The control is the same alert with a policy that
 // takes it.
-func TestAlertThatNoPolicyTakesIsSaid(t *testing.T) {
+func TestAlertThatNoPolicyTakesIsReported(t *testing.T) {
 	const begins = `the alert "NodeNotReady" is active and routed to Drydock, and nothing is done for it: `
 	for name, c := range map[string]struct {
 		change func(c *remediations.Config)

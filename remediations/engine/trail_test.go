@@ -51,9 +51,9 @@ func TestALogFollowsARepair(t *testing.T) {
 	})
 }
 
-// TestALogTellsOfAnObservedRepair: the line of its end has the same keys, and no intent, because
-// nothing was issued.
-func TestALogTellsOfAnObservedRepair(t *testing.T) {
+// TestALogHasTheEndOfAnObservedRepair: the line of its end has the same keys, and no intent,
+// because nothing was issued.
+func TestALogHasTheEndOfAnObservedRepair(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].Mode = remediations.ModeObserve
 	inWorld(t, c, 6, func(t *testing.T, w *world) {
