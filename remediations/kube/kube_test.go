@@ -85,7 +85,7 @@ func TestAWriteIsAllOrNothingAndOnlyOnTheNodeThatWasRead(t *testing.T) {
 	require.False(t, now.Spec.Unschedulable)
 }
 
-func TestACordonIsOwnedByWhoeverSetItLast(t *testing.T) {
+func TestACordonIsOwnedByItsLastWriter(t *testing.T) {
 	client := lab.Shared(t).Client()
 	j := kube.Journal{Client: client}
 	owns := func() bool {
@@ -106,9 +106,9 @@ func TestACordonIsOwnedByWhoeverSetItLast(t *testing.T) {
 	require.False(t, owns(), "a person uncordoned it and cordoned it again")
 }
 
-// TestAnAnnouncementIsOwnedByWhoeverSetItLast, and is not Drydock's alone if another client applied
-// it as well.
-func TestAnAnnouncementIsOwnedByWhoeverSetItLast(t *testing.T) {
+// TestAnAnnouncementIsOwnedByItsLastWriter, and is not Drydock's alone if another client applied it
+// as well.
+func TestAnAnnouncementIsOwnedByItsLastWriter(t *testing.T) {
 	client := lab.Shared(t).Client()
 	j := kube.Journal{Client: client}
 	keys := []string{"example.com/ours", "example.com/changed", "example.com/applied", "example.com/before"}
@@ -351,9 +351,9 @@ func TestAPodsAlertIsOnTheNodeThatHostsIt(t *testing.T) {
 	require.Equal(t, intake.NoPolicy, record(aboutPod("inbox-0"), "firing"))
 }
 
-// TestAPodThatNobodyCanLookUpIsAnError: the caller gets the error, as after a failed write, and
+// TestAPodThatCannotBeLookedUpIsAnError: the caller gets the error, as after a failed write, and
 // sends the alert again.
-func TestAPodThatNobodyCanLookUpIsAnError(t *testing.T) {
+func TestAPodThatCannotBeLookedUpIsAnError(t *testing.T) {
 	in := podIntake(t)
 	gone := errors.New("the API server does not answer")
 	in.Carriers[remediations.KindSidecar] = func(context.Context, string, string) (string, error) { return "node-10", gone }

@@ -82,8 +82,8 @@ func TestALeanNodeIsTheNodeButForWhatIsLeftOut(t *testing.T) {
 	}
 }
 
-// TestALeanNodeThatIsCutOffIsNoNode: a part of a message does not count as the whole.
-func TestALeanNodeThatIsCutOffIsNoNode(t *testing.T) {
+// TestALeanNodeThatIsCutOffIsAnError: a part of a message does not count as the whole.
+func TestALeanNodeThatIsCutOffIsAnError(t *testing.T) {
 	data, err := fullNode().Marshal()
 	require.NoError(t, err)
 	require.NoError(t, (&LeanNode{}).Unmarshal(data))

@@ -18,9 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestAnAlertsNodeThatIsGoneIsSaid: the queue drops what waits for that Node, and tries any other
-// failed write again.
-func TestAnAlertsNodeThatIsGoneIsSaid(t *testing.T) {
+// TestAWriteToANodeThatIsGoneReturnsGone: the queue drops what waits for that Node, and tries any
+// other failed write again.
+func TestAWriteToANodeThatIsGoneReturnsGone(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
 	otherUID := apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n1", nil)
 	otherUID.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeFieldValueInvalid, Field: "metadata.uid"}}

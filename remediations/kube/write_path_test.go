@@ -76,9 +76,9 @@ func pathOver(n int, policies ...*remediations.Policy) (*kube.WritePath, *door) 
 	return kube.NewWritePath(client, all, &remediations.Config{Policies: policies}, func(int) int { return 0 }, clock.RealClock{}, logr.Discard()), d
 }
 
-// TestARefusalOfTheClusterIsToldFromOneOfANode: the words name what refuses, and every write to the
-// API server is a dry run.
-func TestARefusalOfTheClusterIsToldFromOneOfANode(t *testing.T) {
+// TestARefusalOfTheClusterIsDistinguishedFromOneOfANode: the words name what refuses, and every
+// write to the API server is a dry run.
+func TestARefusalOfTheClusterIsDistinguishedFromOneOfANode(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("away")
 	for name, tc := range map[string]struct {
 		answers func(node string) error

@@ -170,8 +170,9 @@ func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	}
 }
 
-// TestASignThatNobodyReadIsNotSeen: the witness's answer is unknown, so the guard does not pass.
-func TestASignThatNobodyReadIsNotSeen(t *testing.T) {
+// TestASignWithoutAnAnswerDoesNotPassTheGuard: the witness's answer is unknown, so the guard does
+// not pass.
+func TestASignWithoutAnAnswerDoesNotPassTheGuard(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]lifecycle.Standing{
 		`{policy: {witness: lease}}`:                                           lifecycle.GuardNotSeen,

@@ -95,9 +95,9 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 	}
 }
 
-// TestTheLedgerIsToldWhatItLacks: the last end of each policy, and cancels. Expired entries are
-// removed.
-func TestTheLedgerIsToldWhatItLacks(t *testing.T) {
+// TestTheLedgerGetsTheEndsAndCancelsThatItLacks: the last end of each policy, and cancels. Expired
+// entries are removed.
+func TestTheLedgerGetsTheEndsAndCancelsThatItLacks(t *testing.T) {
 	reboot := Attempts{{Name: "reboot", Number: 1}}
 	ended := []Entry{{ID: "r2", Policy: "p", Ended: scene.Noon, Steps: reboot}, {ID: "r1", Policy: "p", Ended: scene.Noon.Add(-time.Minute), Steps: reboot}, {ID: "r0", Policy: "unknown", Ended: scene.Noon, Steps: reboot}}
 	by := &CancelledRepair{ID: "r1", At: scene.Noon}

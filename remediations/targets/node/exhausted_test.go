@@ -27,9 +27,9 @@ record:
   intent: {id: r1-0-2, at: "<now-80m>", bootID: boot1, uid: uid-n1, providerID: "civo://n1", outcome: accepted}}
 `
 
-// TestAnExhaustedNodeThatIsWellIsSaidOnce: the record says since when the node is well, and one
+// TestAnExhaustedNodeThatIsWellIsOneNotice: the record says since when the node is well, and one
 // Event asks for a reset. The repair waits for a person.
-func TestAnExhaustedNodeThatIsWellIsSaidOnce(t *testing.T) {
+func TestAnExhaustedNodeThatIsWellIsOneNotice(t *testing.T) {
 	s := scene.Read(t, []byte(exhaustedAndWell)).State(t)
 	d := node.Decide(s, scene.Noon)
 	require.Equal(t, lifecycle.VerbRest, d.Verb)

@@ -118,9 +118,9 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	require.Contains(t, d.Message, o.Record.WithoutPolicy())
 }
 
-// TestProofThatTheProviderGivesIsAskedFor, for a step with such a proof, while the proof can be
-// distinguished from the state before.
-func TestProofThatTheProviderGivesIsAskedFor(t *testing.T) {
+// TestProofOfAReplacementIsRequestedFromTheProvider, for a step with such a proof, while the proof
+// can be distinguished from the state before.
+func TestProofOfAReplacementIsRequestedFromTheProvider(t *testing.T) {
 	for name, c := range map[string]struct {
 		done   string
 		before Before

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestOneResetLetsAStoppedPolicyGoOnAndForgetsASidecarsRepair: one reset is enough for both.
-func TestOneResetLetsAStoppedPolicyGoOnAndForgetsASidecarsRepair(t *testing.T) {
+// TestOneResetRestartsAStoppedPolicyAndForgetsASidecarsRepair: one reset is enough for both.
+func TestOneResetRestartsAStoppedPolicyAndForgetsASidecarsRepair(t *testing.T) {
 	s := (&scene.Scene{}).State(t)
 	s.Node = scene.Unready(scene.Acting())
 	s.Node.Annotations[ResetKey] = "true"

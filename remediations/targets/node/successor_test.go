@@ -32,9 +32,9 @@ func orphaned(g scene.Golden, t testing.TB) *lifecycle.State {
 	return s
 }
 
-// TestSameMachineIsNoSuccessor: a Node that was only deleted and registered again is the same
-// machine.
-func TestSameMachineIsNoSuccessor(t *testing.T) {
+// TestSameMachineDoesNotCountAsSuccessor: a Node that was only deleted and registered again is the
+// same machine.
+func TestSameMachineDoesNotCountAsSuccessor(t *testing.T) {
 	o := &ledger.Orphan{Node: "n1", UID: "old", ProviderID: "civo://n1", Record: Record{Intent: &Intent{ID: "r1-2-1", At: scene.Noon}}}
 	said := &Replacement{Asked: Asked{Intent: "r1-2-1", At: scene.Noon.Add(time.Second)}, Successors: []string{"civo://n1", "civo://n2"}}
 	again, another := scene.Bare("n1"), scene.Bare("n2")
