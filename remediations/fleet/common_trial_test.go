@@ -35,9 +35,9 @@ func TestTheEarlierOfTwoAlertsOfANodeCounts(t *testing.T) {
 	}
 }
 
-// TestExcludedAndUnknownNodesShareNoCause: Drydock repairs neither, so they are no sign that a
-// repair of this node would be the wrong one.
-func TestExcludedAndUnknownNodesShareNoCause(t *testing.T) {
+// TestExcludedAndUnknownNodesDoNotShareACause: Drydock repairs neither, so their alerts do not show
+// that the repair of this node would be the wrong one.
+func TestExcludedAndUnknownNodesDoNotShareACause(t *testing.T) {
 	for name, change := range map[string]func([]*corev1.Node) []*corev1.Node{
 		"the control":                   func(all []*corev1.Node) []*corev1.Node { return all },
 		"the third is excluded":         func(all []*corev1.Node) []*corev1.Node { all[2].Labels[ExcludeLabel] = "true"; return all },
@@ -53,8 +53,8 @@ func TestExcludedAndUnknownNodesShareNoCause(t *testing.T) {
 	}
 }
 
-// TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff: nodes: 0 switches the guard off, and a policy
-// without a witness names no fault.
+// TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff: nodes: 0 switches the guard off, and a
+// policy without a witness names no fault.
 func TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff(t *testing.T) {
 	nodes := scene.Herd(3, 0)
 	f := scene.FleetOf(withCommonCause(CommonCause{}), nodes, nil, scene.Noon)
@@ -78,9 +78,8 @@ func TestACommonCauseOutlivesItsNodes(t *testing.T) {
 	require.Equal(t, 4, r.Fleet(&ledger.Ledger{}, false, scene.Noon).Common("p", "n000").Count)
 }
 
-// TestOneOfSeveralTrialsIsNamed: a repair that failed goes before those under way, and of these the
-// first by name is named. The order in which a map gives its entries must not matter, so each case
-// runs many times.
+// TestOneOfSeveralTrialsIsNamed: a repair that failed goes before those under way. Among those, the
+// first by name is named. The order of a map must not matter, so each case runs many times.
 func TestOneOfSeveralTrialsIsNamed(t *testing.T) {
 	repair := func(n *corev1.Node, phase Phase) {
 		scene.InPhase(scene.InFlight(n, "reboot"), phase)
@@ -127,9 +126,9 @@ func TestOneOfSeveralTrialsIsNamed(t *testing.T) {
 	require.Empty(t, node, "a repair that has not begun a step tries nothing")
 }
 
-// TestWhatThisPassHasBegunIsTheTrial: its record is not in the cache yet. A repair that observe mode
-// only would have begun, one of another policy, and one of a node that does not share the fault try
-// nothing.
+// TestWhatThisPassHasBegunIsTheTrial: its record is not in the cache yet. These try nothing: a
+// repair that observe mode would have begun, one of another policy, and one of a node that does not
+// share the fault.
 func TestWhatThisPassHasBegunIsTheTrial(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins  int

@@ -10,7 +10,7 @@
 //	go run ./test/mutants                   all changes, which takes half an hour
 //	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
 //	go run ./test/mutants -match guards     those whose names match
-//	go run ./test/mutants -near             all of them, with the tests of the changed package alone: minutes
+//	go run ./test/mutants -near             only the tests of the changed package: minutes
 //	go run ./test/mutants -resume FILE      those that are not killed in the output of a run before
 //	go run ./test/mutants -list             what would be changed
 package main
