@@ -39,7 +39,7 @@ const (
 // toleration is how long Karpenter leaves a node with such a fault alone.
 const toleration = 30 * time.Second
 
-// rebootKey is the annotation on a Node by which Drydock requests a reboot here.
+// rebootKey is the annotation on a Node that requests a reboot here.
 const rebootKey = "example.com/reboot"
 
 // rivals are Drydock and Karpenter's node repair on the same NodePools, of two Nodes each. One
