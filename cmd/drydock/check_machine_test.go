@@ -88,6 +88,10 @@ func (a *apiServer) list(at, apiVersion, kind string, more ...obj) {
 	a.objects[at]["items"] = append(a.objects[at]["items"].([]obj), more...)
 }
 
+// unused is an address at which no program listens. The port of a server that was closed may belong
+// to another one a moment later.
+const unused = "127.0.0.1:1"
+
 // room is a cluster with one Node, n1, and the provider of its machine.
 type room struct {
 	t    *testing.T
@@ -337,7 +341,8 @@ func beginRedfish(r *room) {
 		"bmcs": []obj{{"node": "n1", "url": server.URL, "fingerprint": cert.Fingerprint()}},
 	}}
 	r.others = []obj{{"step": "reboot", "soft": true, "attempts": 2}}
-	r.url, r.stop = server.URL, server.Close
+	r.url = server.URL
+	r.stop = func() { r.section["redfish"].(obj)["bmcs"].([]obj)[0]["url"] = "https://" + unused }
 	r.changed = func() (out []string) {
 		for _, one := range bmc.Resets() {
 			out = append(out, one.Kind)
@@ -353,7 +358,7 @@ func beginCivo(r *room) {
 	r.provider("civo://" + theUUID)
 	r.section = obj{"civo": obj{"apiURL": civo.URL(), "clusterID": "cluster-1", "region": "LON1", "apiKeyFile": r.file("key", password)}}
 	r.plan = append(r.plan, obj{"step": "replace"})
-	r.url, r.stop = civo.URL(), civo.Close
+	r.url, r.stop = civo.URL(), func() { r.section["civo"].(obj)["apiURL"] = "http://" + unused }
 	r.changed = func() (out []string) {
 		for _, one := range civo.Calls() {
 			if one.Method != http.MethodGet {
@@ -453,7 +458,7 @@ func beginHost(r *room) {
 	go h.serve(l)
 	r.t.Cleanup(func() { _ = l.Close() })
 	port := l.Addr().(*net.TCPAddr).Port
-	r.url, r.stop = fmt.Sprintf("-p %d drydock@127.0.0.1", port), func() { _ = l.Close() }
+	r.url, r.stop = fmt.Sprintf("-p %d drydock@127.0.0.1", port), func() { r.section["hosts"].(obj)["port"] = 1 }
 	r.section = obj{"hosts": obj{
 		"port": port, "keyFile": r.file("key", client.pem), "reboot": true, "sysrq": true,
 		"knownHostsFile": r.file("known", knownHost(port, host)),

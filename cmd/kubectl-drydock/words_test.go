@@ -131,7 +131,7 @@ func TestARefusalIsOneSentence(t *testing.T) {
 		"reset no node":             {nil, "reset m", `there is no node "m" in this cluster`},
 		"break the glass of none":   {nil, "break-glass m --why w", `there is no node "m" in this cluster`},
 		"repair by both":            {node("n", nil), "repair n --with reboot --policy p", "--with and --policy were both given, and only one of them can be meant"},
-		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are external, external-replace, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
+		"repair by what is not":     {node("n", nil), "repair n --with prayer", `there is no remediation "prayer" of a node; there are external, external-replace, powerOff, reboot, replace, restart-cni, restart-containerd, restart-kube-proxy, restart-kubelet, restart-unit`},
 		"repair by a drain":         {node("n", nil), "repair n --with drain", "drain only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl drain"},
 		"repair by another's":       {node("n", nil), "repair n --with mark-ready", `there is no remediation "mark-ready" of a node`},
 		"repair twice":              {requested, "repair n --with reboot", "policy/p is already requested on n and not answered yet; to withdraw the request: kubectl annotate node n drydock.dev/request-"},

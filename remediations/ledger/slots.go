@@ -114,12 +114,16 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 
 // orphan leaves out of the record the fields that Drydock of 2026-11-27 (7c8b93d9) does not know,
 // because that version reads records in the ledger strictly. They are not needed when the Node is
-// gone: the slot says where the node was drained, and Ledger.GPUs how many GPUs the machine had.
+// gone: nothing on it can be undone, the slot says where the node was drained, and Ledger.GPUs how
+// many GPUs the machine had.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
 	o.Record.Plan, o.Record.Unreached, o.Record.Alone, o.Record.WellSince = "", 0, 0, time.Time{}
 	if o.Record.Hold != nil {
 		o.Record.Hold.Alone = false
+	}
+	for i := range o.Record.Undo {
+		o.Record.Undo[i].BootID = ""
 	}
 	if i := o.Record.Intent; i != nil {
 		i.Zone, i.Pool, i.ControlPlane, i.GPUs, i.Started = "", "", false, 0, time.Time{}

@@ -150,8 +150,8 @@ func kept(e *owners.Env) *ledger.Ledger {
 	return l
 }
 
-// told is the Event of that reason about the repair of the Node, if it is about Drydock itself; empty:
-// there is no such Event.
+// told returns the note of the Event with that reason about the repair of the Node, if the Event's
+// object is Drydock itself. Empty: there is no such Event.
 func told(e *owners.Env, reason, node string) string {
 	e.T.Helper()
 	all, err := e.Lab.Client().EventsV1().Events(lab.Namespace).List(e.T.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})

@@ -158,7 +158,7 @@ func conditionOf(claim *unstructured.Unstructured, kind string) (found metav1.Co
 }
 
 // machines does what the machines of all Nodes do: they reboot when Drydock requests it, and a
-// reboot ends the fault, whoever caused the reboot.
+// reboot ends the fault, whether Drydock or Karpenter caused it.
 func (r *rivals) machines() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.T.Context()))
 	ended := make(chan struct{})
@@ -293,9 +293,9 @@ func (r *rivals) look() (nodes map[string][]*corev1.Node, unsettled string) {
 	return nodes, ""
 }
 
-// Faults come one after the other and several at once, and Karpenter's toleration ends a little
-// before Drydock begins, at the same moment, or later. Whoever is first repairs the node, and the
-// other leaves it alone.
+// TestEachFaultIsRepairedByOneOfTheTwo: faults come one after the other and several at once.
+// Karpenter's toleration ends a little before Drydock begins, at the same moment, or later. The
+// first of the two repairs the node, and the other one does nothing.
 func TestEachFaultIsRepairedByOneOfTheTwo(t *testing.T) {
 	alone, rounds, atOnce := 2, 1, 4
 	if soak.Whole() {
