@@ -82,7 +82,8 @@ func TestAHandledAlertDoesNotPage(t *testing.T) {
 }
 
 // TestTheChartsRoutesForPeopleDoNotPageForAHandledAlert: the AlertmanagerConfig that the chart
-// makes of alertmanagerConfig.people, in a real Alertmanager whose own configuration notifies no person.
+// makes of alertmanagerConfig.people, in a real Alertmanager whose own configuration notifies no
+// person.
 func TestTheChartsRoutesForPeopleDoNotPageForAHandledAlert(t *testing.T) {
 	webhook := []any{map[string]any{"url": "http://example.com"}}
 	manifests, err := lab.RenderChart("drydock", "drydock", map[string]any{

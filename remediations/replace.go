@@ -11,7 +11,7 @@ import (
 // replace has the provider delete the machine and build another one. Its proof is another machine
 // with another Node, and the provider's confirmation that the old machine is gone. A Node that was
 // only deleted and registered again is the same machine. A provider that promises no other machine
-// may answer that none is needed.
+// may answer that a new machine is not needed.
 var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {

@@ -6,8 +6,10 @@
 // also names the node that it runs on, for inhibition rules. Routes use the label remediation,
 // which has one of three values:
 //
-//   - the value that a shipped policy matches, for example node-not-ready: the alert goes to Drydock and to people;
-//   - none: the alert goes only to people, because repairs of nodes do not help, or because it is about Drydock itself;
+//   - the value that a shipped policy matches, for example node-not-ready: the alert goes to
+//     Drydock and to people;
+//   - none: the alert goes only to people, because repairs of nodes do not help, or because it is
+//     about Drydock itself;
 //   - drydock-self-test: the alert goes only to Drydock.
 //
 // Missing metrics never mean a fault of a node: they do not start an alert, and an alert that ends

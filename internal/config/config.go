@@ -105,7 +105,7 @@ type LeaderElection struct {
 // ObjectName names a namespaced object.
 type ObjectName struct{ Namespace, Name string }
 
-// Notify configures how people are told that a repair has ended.
+// Notify configures the notification of people about ended repairs.
 type Notify struct {
 	// Alertmanager posts an alert for each end. Labels are added to it.
 	Alertmanager bool

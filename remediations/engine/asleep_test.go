@@ -49,8 +49,8 @@ func TestAMachineThatSleptLooksAgain(t *testing.T) {
 	}
 }
 
-// TestObservationsBeforeASleepAreForgotten: all observations from before the sleep are forgotten, and
-// no observation from when the machine was awake.
+// TestObservationsBeforeASleepAreForgotten: all observations from before the sleep are forgotten,
+// and no observation from when the machine was awake.
 func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 	then := time.Now()
 	sign := signs.Sign{Kind: signs.StaleLease}

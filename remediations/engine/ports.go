@@ -150,9 +150,9 @@ type Machine struct {
 	WithoutController remediations.WithoutController
 }
 
-// ErrAccount: the provider refuses the account, or the account is exhausted. No call for any machine
-// will succeed until a person acts. The engine believes this and stops the policy once calls for
-// two machines were refused with it.
+// ErrAccount: the provider refuses the account, or the account is exhausted. No call for any
+// machine will succeed until a person acts. The engine believes this and stops the policy once
+// calls for two machines were refused with it.
 var ErrAccount = errors.New("the provider refuses the account")
 
 // ErrLater: the call was refused, certainly nothing was done, and the same call may succeed later.

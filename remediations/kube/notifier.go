@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// reportedFor is how long an end may wait to be reported, for example while no Alertmanager answers.
+	// reportedFor is how long an end may wait to be reported, for example while no Alertmanager
+	// answers.
 	reportedFor = 24 * time.Hour
 	// notifyWithin bounds one look at the histories.
 	notifyWithin = 30 * time.Second
@@ -39,8 +40,8 @@ type Ended struct {
 // is well.
 func (e Ended) key() string { return e.ID + " " + string(e.Outcome) }
 
-// Notifier reports the ends of repairs in the Nodes' histories to people. It keeps in a ConfigMap which
-// ends it reported, so that another leader reports the others and repeats none.
+// Notifier reports the ends of repairs in the Nodes' histories to people. It keeps in a ConfigMap
+// which ends it reported, so that another leader reports the others and repeats none.
 type Notifier struct {
 	Client kubernetes.Interface
 	// Reported is the ConfigMap. Only the Notifier writes it.
@@ -59,7 +60,8 @@ type reported struct {
 	Ends map[string]time.Time `json:"ends"`
 }
 
-// Notify reports the ends that were not reported yet. An error means that a later call reports them.
+// Notify reports the ends that were not reported yet. An error means that a later call reports
+// them.
 func (n Notifier) Notify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()

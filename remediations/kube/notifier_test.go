@@ -34,8 +34,8 @@ func (c *crier) post(_ context.Context, ends []kube.Ended) error {
 }
 
 // TestEachEndIsReportedOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while
-// no replica led, is reported for 24 hours. What ended before the first leader began, was only observed or
-// took no step is not reported.
+// no replica led, is reported for 24 hours. What ended before the first leader began, was only
+// observed or took no step is not reported.
 func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	clock := testclock.NewFakePassiveClock(noon)

@@ -20,7 +20,8 @@ type Checker interface{ Check(r Reader, at Pointer) }
 // Declared is Section.Read for a section that its struct declares. The tag json of a field is its
 // key, and its type decides how the value is read. Other tags:
 //
-//   - as: "file" is a file with a secret, "label" a label's key, "look" the time limit of one answer that a look waits for.
+//   - as: "file" is a file with a secret, "label" a label's key, "look" the time limit of one
+//     answer that a look waits for.
 //   - least: the shortest duration; absent, 1s.
 //   - most: the longest duration, and after a comma the reason, which the fault repeats.
 //
