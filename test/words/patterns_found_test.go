@@ -94,3 +94,27 @@ func TestWideCommentsAreFound(t *testing.T) {
 		require.Len(t, wide("a.go", lines, 1, 1), found, body)
 	}
 }
+
+// TestNamesAndCodeDoNotMakeALongSentence: a list of tests, the lines of a drawing and indented code
+// are not prose. As many words of prose are too long.
+func TestNamesAndCodeDoNotMakeALongSentence(t *testing.T) {
+	count := func(body string) (n int) {
+		for _, each := range page(t, "a.md", []byte(body)) {
+			n += longSentences(each)
+		}
+		return n
+	}
+	prose := strings.Repeat("word ", mostWords+1)
+	require.Equal(t, 1, count(prose))
+	require.Equal(t, 1, count("- an item\n  "+prose))
+	require.Zero(t, count(strings.Repeat("`TestA`, ", mostWords+1)))
+	require.Zero(t, count("Text:\n\n    "+prose+"\n    "+prose))
+
+	drawn := func(line string) int {
+		read := source(t, "a.go", []byte("// Package a says:\n//\n//"+line+"\npackage a\n"))
+		return longSentences(read[0])
+	}
+	half := strings.Repeat("word ", mostWords/2+1)
+	require.Equal(t, 1, drawn(" "+half+"\n// "+half))
+	require.Zero(t, drawn("\t"+half+"\n//\t"+half))
+}

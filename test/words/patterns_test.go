@@ -68,14 +68,18 @@ func (p pattern) count(says string) int {
 // A sentence has at most so many words. The Kubernetes documentation style guide is the model.
 const mostWords = 30
 
-var sentenceEnds = regexp.MustCompile(`[.:;!?](\s|$)|\|`)
+var sentenceEnds = regexp.MustCompile(`[.:;!?](\s|$)|\|| · `)
+
+// names are several pieces of code one after the other: tests, marks or keys. They count as one
+// word.
+var names = regexp.MustCompile(`\bx( ,| and| or)?( x( ,| and| or)?)+`)
 
 // longSentences returns how many sentences of prose are too long.
 func longSentences(t text) (n int) {
 	if t.kind != "comment" && t.kind != "page" {
 		return 0
 	}
-	for _, s := range sentenceEnds.Split(t.says, -1) {
+	for _, s := range sentenceEnds.Split(names.ReplaceAllString(strings.Join(strings.Fields(t.says), " "), "x"), -1) {
 		if len(strings.Fields(s)) > mostWords {
 			n++
 		}

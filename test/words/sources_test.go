@@ -90,7 +90,7 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	file, err := parser.ParseFile(set, name, body, parser.ParseComments)
 	require.NoError(t, err)
 	for _, group := range file.Comments {
-		out = append(out, text{name, set.Position(group.Pos()).Line, "comment", strings.ReplaceAll(group.Text(), "\n\n", ".\n")})
+		out = append(out, text{name, set.Position(group.Pos()).Line, "comment", sentences.Replace(group.Text())})
 		out = append(out, wide(name, strings.Split(string(body), "\n"), set.Position(group.Pos()).Line, set.Position(group.End()).Line)...)
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -128,6 +128,9 @@ func wide(name string, lines []string, first, last int) (out []text) {
 	return out
 }
 
+// A paragraph ends a sentence, and so does each line that stands as it is written.
+var sentences = strings.NewReplacer("\n\n", ".\n", "\n\t", ".\n")
+
 var directive = regexp.MustCompile(`^//(go:|nolint|lint:)`)
 
 // spaced writes TestANodeIsHeld as "test a node is held".
@@ -144,10 +147,10 @@ func spaced(name string) string {
 
 var code = regexp.MustCompile("`[^`]*`|<!--.*?-->|\\]\\([^)]*\\)")
 
-// page returns a page's paragraphs, items of lists and rows of tables, without code and without the
-// addresses of links.
+// page returns a page's paragraphs, items of lists and rows of tables, without code, fenced or
+// indented, and without the addresses of links.
 func page(_ *testing.T, name string, body []byte) (out []text) {
-	fenced, begins := false, true
+	fenced, begins, indented := false, true, false
 	for i, l := range strings.Split(string(body), "\n") {
 		trimmed := strings.TrimSpace(l)
 		if strings.HasPrefix(trimmed, "```") {
@@ -156,6 +159,9 @@ func page(_ *testing.T, name string, body []byte) (out []text) {
 		}
 		if fenced || trimmed == "" {
 			begins = true
+			continue
+		}
+		if indented = strings.HasPrefix(l, "    ") && (begins || indented); indented {
 			continue
 		}
 		if begins || strings.ContainsAny(trimmed[:1], "#|-*>") || numbered.MatchString(trimmed) {
