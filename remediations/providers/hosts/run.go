@@ -167,22 +167,39 @@ var sudoDenied = regexp.MustCompile(`(?m)^(?:sudo: .*(?:a password is required|i
 	`must have a tty|no valid sudoers sources found|must be owned by uid 0 and have the setuid bit set|: command not found)|` +
 	`Sorry, user \S+ (?:is not allowed to execute|may not run sudo) |\S+ is not (?:in the sudoers file|allowed to run sudo on ))`)
 
+// The messages of drydock-host, of systemd-run and of polkit that show that nothing was done.
+var (
+	bootedSince  = regexp.MustCompile(`drydock-host: booted since`)
+	inhibited    = regexp.MustCompile(`drydock-host: inhibited`)
+	refused      = regexp.MustCompile(`drydock-host: refused`)
+	unitExists   = regexp.MustCompile(`Unit \S+ (?:was already loaded or has a fragment file|already exists)`)
+	polkitDenied = regexp.MustCompile(`Access denied|nteractive authentication required`)
+)
+
 // failure returns why a command failed, from its exit code and its output.
 func (a *answer) failure() error {
 	if a.code == 0 {
 		return nil
 	}
-	said := clip(a.stderr.String())
+	all := a.stderr.String() // a shell may say much before it
+	said := clip(lastLines(all, maxText))
+	says := func(this *regexp.Regexp) bool {
+		at := this.FindStringIndex(all)
+		if at != nil {
+			said = clip(all[strings.LastIndex(all[:at[0]], "\n")+1:])
+		}
+		return at != nil
+	}
 	switch {
-	case strings.Contains(said, "drydock-host: booted since"):
+	case says(bootedSince):
 		return kinded(ErrBooted, nil, "the host has been booted since the repair was decided on, and is not rebooted again: %s", said)
-	case strings.Contains(said, "drydock-host: inhibited"):
+	case says(inhibited):
 		return kinded(errInhibited, nil, "a systemd inhibitor blocks the reboot: %s; see systemd-inhibit --list on the host", said)
-	case strings.Contains(said, "was already loaded or has a fragment file"), strings.Contains(said, "already exists"):
+	case says(unitExists):
 		return &busyError{text: "systemd says that it is being done already, or was within the hold: " + said}
-	case strings.Contains(said, "drydock-host: refused"):
+	case says(refused):
 		return kinded(errDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it, and its reboot=, with providers.hosts", said)
-	case sudoDenied.MatchString(a.stderr.String()), strings.Contains(said, "Access denied"), strings.Contains(said, "nteractive authentication required"):
+	case says(sudoDenied), says(polkitDenied):
 		return kinded(errDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
 	}
 	return fmt.Errorf("the command ended with exit code %d: %s", a.code, said)
