@@ -112,8 +112,12 @@ func (l *life) calmSidecars() {
 			if _, paused := n.Annotations[remediations.PauseKey]; paused {
 				g.letGo() // an unreadable cancel was written, and the leader read it only in the calm
 			}
-			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && modelRegistry.ReadJournal(n).Malformed == nil && (!n.Spec.Unschedulable || p.RepairCordoned) {
-				w.fail("S0: the sidecar of %s on %s waits since %s: %v; holds %v", name, g.node, g.since, modelRegistry.ReadJournal(n).Records[podKey(name)], mustLedger(w).Status.Holds)
+			j := modelRegistry.ReadJournal(n)
+			// A backup that was applied leaves marks whose owner is not known. They hold as those of a
+			// person do.
+			held := w.config.HoldWhen.Leaving(n, j, time.Now()) != "" || j.Malformed != nil || (n.Spec.Unschedulable && !p.RepairCordoned)
+			if !g.open && p.Mode == remediations.ModeEnforce && w.gates.cancels == 0 && !held {
+				w.fail("S0: the sidecar of %s on %s waits since %s: %v; holds %v", name, g.node, g.since, j.Records[podKey(name)], mustLedger(w).Status.Holds)
 			}
 			g.letGo()
 		}
