@@ -7,7 +7,7 @@
 // environment. A first run without a change notes which changes matter to which test: only these
 // tests run for a change, the fast ones first, until one of them fails.
 //
-//	go run ./test/mutants                   all changes, which takes half an hour
+//	go run ./test/mutants                   all changes, which takes many hours
 //	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
 //	go run ./test/mutants -match guards     those whose names match
 //	go run ./test/mutants -near             only the tests of the changed package: minutes
