@@ -124,10 +124,11 @@ func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	providers := map[string]m{
 		"civo": {"clusterID": "c", "region": "r"}, "redfish": {"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, "annotation": {"preset": "metal3", "namespace": "metal"},
 		"clusterAPI": {"cluster": "capi/prod"}, "karpenter": {}, "external": {},
-		"http.reboot":  {"reboot": m{"url": "https://machines.example"}},
-		"http.replace": {"replace": m{"url": "https://machines.example"}, "observe": m{"url": "https://machines.example"}},
-		"fence":        {"agents": []any{m{"agent": "fence_apc", "options": m{"plug": "{node}"}, "nodeSelector": m{}}}},
-		"hosts":        {}, "hosts.units": {"units": []any{"x.service"}}, "hosts.reboot": {"reboot": true}, "hosts.sysrq": {"sysrq": true},
+		"http.reboot":   {"reboot": m{"url": "https://machines.example"}},
+		"http.powerOff": {"powerOff": m{"url": "https://machines.example"}, "observe": m{"url": "https://machines.example"}},
+		"http.replace":  {"replace": m{"url": "https://machines.example"}, "observe": m{"url": "https://machines.example"}},
+		"fence":         {"agents": []any{m{"agent": "fence_apc", "options": m{"plug": "{node}"}, "nodeSelector": m{}}}},
+		"hosts":         {}, "hosts.units": {"units": []any{"x.service"}}, "hosts.reboot": {"reboot": true}, "hosts.sysrq": {"sysrq": true},
 		"daemonSets.kubeProxy": {"kubeProxy": "kube-system/kube-proxy"}, "daemonSets.cni": {"cni": "kube-system/calico-node"},
 		"clusterWide.rolloutRestart": {"rolloutRestart": []any{"kube-system/kube-proxy"}}, "clusterWide.cni": {"cni": m{"configMap": "kube-system/cni/cni.yaml", "daemonSet": "kube-system/calico-node"}},
 	}
