@@ -37,6 +37,8 @@ def answer(headers, body):
         return 200, {"uid": ask["uid"], "can": ["reboot"], "machine": "unknown"}
     if ask["action"] != "reboot":
         return 422, {"message": "only reboot is possible here"}
+    if ask["attempt"] not in taken and time.strftime("%FT%TZ", time.gmtime()) > ask["deadline"]:
+        return 422, {"message": "the deadline " + ask["deadline"] + " has passed"}
     return run(ask["attempt"], machine)
 
 class Receiver(BaseHTTPRequestHandler):

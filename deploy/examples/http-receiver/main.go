@@ -34,9 +34,13 @@ func (r *receiver) answer(h http.Header, body []byte) (int, map[string]any) {
 	_, _ = fmt.Fprintf(mac, "%s.%s.%s", h.Get("Webhook-Id"), h.Get("Webhook-Timestamp"), body)
 	want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
 	at, _ := strconv.ParseInt(h.Get("Webhook-Timestamp"), 10, 64)
-	var ask struct{ Action, Attempt, Node, UID, SystemUUID string }
+	var ask struct {
+		Action, Attempt, UID, SystemUUID string
+		Deadline                         time.Time
+	}
 	bad := json.Unmarshal(body, &ask)
 	machine := r.machines[ask.SystemUUID]
+	_, seen := r.taken.Load(ask.Attempt)
 	switch {
 	case !hmac.Equal([]byte(want), []byte(h.Get("Webhook-Signature"))), time.Since(time.Unix(at, 0)).Abs() > 5*time.Minute:
 		return 401, map[string]any{"message": "the signature is wrong, or older than 5 minutes"}
@@ -46,6 +50,8 @@ func (r *receiver) answer(h http.Header, body []byte) (int, map[string]any) {
 		return 200, map[string]any{"uid": ask.UID, "can": []string{"reboot"}, "machine": "unknown"}
 	case ask.Action != "reboot":
 		return 422, map[string]any{"message": "only reboot is possible here"}
+	case !seen && time.Now().After(ask.Deadline):
+		return 422, map[string]any{"message": "the deadline " + ask.Deadline.String() + " has passed"}
 	}
 	run, _ := r.taken.LoadOrStore(ask.Attempt, sync.OnceValue(func() error {
 		return exec.CommandContext(context.Background(), r.command, machine).Run() // it continues when the client leaves

@@ -18,8 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// TestTheExamplesAreReceivers: each example carries out an attempt once, refuses an unknown machine
-// and a wrong key, says that a command failed, and answers the question in docs/providers/http.md.
+// TestTheExamplesAreReceivers: each example carries out an attempt once, and none after its
+// deadline. It refuses an unknown machine and a wrong key, says that a command failed, and answers
+// the question in docs/providers/http.md.
 func TestTheExamplesAreReceivers(t *testing.T) {
 	t.Parallel()
 	const examples = "../../../deploy/examples/"
@@ -42,7 +43,8 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 			url, key, did := serving(t, run)
 			c := client(t, url, time.Minute)
 			c.SigningKeyFile = key
-			a := Action{c, "reboot"}
+			a, machine1, machine3 := Action{c, "reboot"}, machine1, machine3
+			machine1.Deadline, machine3.Deadline = time.Now().Add(time.Hour), time.Now().Add(time.Hour)
 			require.Empty(t, a.Survey(t.Context(), machine1).Trouble)
 			for range 2 {
 				outcome, err := a.Act(t.Context(), machine1, yes)
@@ -52,6 +54,15 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 			next.Attempt += "1"
 			outcome, err := a.Act(t.Context(), next, yes)
 			require.Equal(t, remediations.CallAccepted, outcome, "%v", err)
+
+			late := next
+			late.Deadline = time.Now().Add(-time.Minute)
+			outcome, err = a.Act(t.Context(), late, yes)
+			require.Equal(t, remediations.CallAccepted, outcome, "an attempt that was seen before: %v", err)
+			late.Attempt += "1"
+			outcome, err = a.Act(t.Context(), late, yes)
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorContains(t, err, "has passed")
 
 			require.Contains(t, a.Survey(t.Context(), machine2).Trouble, "no machine has the UUID "+machine2.SystemUUID)
 			require.Contains(t, NewReplacer(c).Survey(t.Context(), machine1).Trouble, "cannot replace this machine")
