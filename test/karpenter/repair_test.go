@@ -25,6 +25,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/test/owners"
 )
 
@@ -199,6 +200,11 @@ func (r *rivals) machine(ctx context.Context, n *corev1.Node) error {
 		}
 		return r.patch(ctx, n.Name, kind, corev1.ConditionFalse, time.Now())
 	}
+	for _, kind := range []corev1.NodeConditionType{needsReplacement, needsReboot} {
+		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }) {
+			return r.patch(ctx, n.Name, kind, corev1.ConditionFalse, time.Now()) // its monitor has begun
+		}
+	}
 	return nil
 }
 
@@ -290,7 +296,24 @@ func (r *rivals) look() (nodes map[string][]*corev1.Node, unsettled string) {
 		}
 		nodes[pool] = append(nodes[pool], n)
 	}
-	return nodes, ""
+	return nodes, r.inTheLedger()
+}
+
+// inTheLedger returns the repairs that Drydock still has, also those whose Node is gone; empty:
+// none. What a test leaves there would hold the repairs of the next one.
+func (r *rivals) inTheLedger() string {
+	data, err := r.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(r.T.Context(), "drydock-ledger", metav1.GetOptions{})
+	if err != nil {
+		return err.Error()
+	}
+	l, err := ledger.Decode(data.Data)
+	if err != nil {
+		return err.Error()
+	}
+	if len(l.Slots)+len(l.Orphans) > 0 {
+		return fmt.Sprintf("the ledger: slots %v, orphans %v", l.Slots, l.Orphans)
+	}
+	return ""
 }
 
 // TestEachFaultIsRepairedByOneOfTheTwo: faults come one after the other and several at once.
