@@ -23,36 +23,15 @@ func powerCases() []aCase {
 			})
 		}})
 	}
-	for i, f := range faults() {
-		if f.silent() {
-			continue
-		}
-		all = append(all, aCase{"power: " + f.String(), func(t testing.TB, p Provider) {
-			poweringOff(t, p, func(s *scene, before remediations.Before, prover engine.PowerProver) {
-				s.Power(false)
-				s.Wire.Misbehave(0, -1, s.tattle(f, i))
-				_, err := prover.PoweredOff(t.Context(), before)
-				s.texts = append(s.texts, err)
-				require.Error(t, err, "no answer proves nothing")
-				require.Len(t, s.changes(), 1)
-			})
-		}})
-	}
-	for name, kept := range map[string]remediations.Before{"nothing on record": "", "the record of another provider": `{"stranger":"i-1"}`} {
-		all = append(all, aCase{"power: " + name, func(t testing.TB, p Provider) {
-			poweringOff(t, p, func(s *scene, _ remediations.Before, prover engine.PowerProver) {
-				s.Power(false)
+	return append(all, proof{"power", func(t testing.TB, p Provider, what func(*scene, remediations.Before, asking)) {
+		poweringOff(t, p, func(s *scene, before remediations.Before, prover engine.PowerProver) {
+			s.Power(false)
+			what(s, before, func(kept remediations.Before) error {
 				_, err := prover.PoweredOff(t.Context(), kept)
-				s.texts = append(s.texts, err)
-				require.Error(t, err)
-				m := s.Machine
-				m.Before = kept
-				require.Equal(t, remediations.CallRefused, s.act(t.Context(), m, yes).outcome)
-				require.Len(t, s.changes(), 1, "the accepted one")
+				return err
 			})
-		}})
-	}
-	return all
+		})
+	}}.cases()...)
 }
 
 // poweringOff switches the machine off, which the other side accepts.

@@ -53,36 +53,15 @@ func replaceCases() []aCase {
 			})
 		}})
 	}
-	for i, f := range faults() {
-		if f.silent() {
-			continue
-		}
-		all = append(all, aCase{"replacement: " + f.String(), func(t testing.TB, p Provider) {
-			replacing(t, p, func(s *scene, before remediations.Before, replacer engine.Replacer) {
-				s.Stage(Whole)
-				s.Wire.Misbehave(0, -1, s.tattle(f, i))
-				_, err := replacer.Replaced(t.Context(), before)
-				s.texts = append(s.texts, err)
-				require.Error(t, err, "no answer proves nothing")
-				require.Len(t, s.changes(), 1)
-			})
-		}})
-	}
-	for name, kept := range map[string]remediations.Before{"nothing on record": "", "the record of another provider": `{"stranger":"i-1"}`} {
-		all = append(all, aCase{"replacement: " + name, func(t testing.TB, p Provider) {
-			replacing(t, p, func(s *scene, _ remediations.Before, replacer engine.Replacer) {
-				s.Stage(Whole)
+	return append(all, proof{"replacement", func(t testing.TB, p Provider, what func(*scene, remediations.Before, asking)) {
+		replacing(t, p, func(s *scene, before remediations.Before, replacer engine.Replacer) {
+			s.Stage(Whole)
+			what(s, before, func(kept remediations.Before) error {
 				_, err := replacer.Replaced(t.Context(), kept)
-				s.texts = append(s.texts, err)
-				require.Error(t, err)
-				m := s.Machine
-				m.Before = kept
-				require.Equal(t, remediations.CallRefused, s.act(t.Context(), m, yes).outcome)
-				require.Len(t, s.changes(), 1, "the accepted one")
+				return err
 			})
-		}})
-	}
-	return all
+		})
+	}}.cases()...)
 }
 
 // replacing begins a replacement that the other side accepts.
