@@ -143,11 +143,18 @@ func claims(t *testing.T, pool string) []unstructured.Unstructured {
 // kept is Drydock's ledger.
 func kept(e *owners.Env) *ledger.Ledger {
 	e.T.Helper()
-	data, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(e.T.Context(), "drydock-ledger", metav1.GetOptions{})
-	require.NoError(e.T, err)
-	l, err := ledger.Decode(data.Data)
+	l, err := ledgerOf(e)
 	require.NoError(e.T, err)
 	return l
+}
+
+// ledgerOf is kept for a ledger that may not be there yet.
+func ledgerOf(e *owners.Env) (*ledger.Ledger, error) {
+	data, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(e.T.Context(), "drydock-ledger", metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return ledger.Decode(data.Data)
 }
 
 // told returns the note of the Event with that reason about the repair of the Node, if the Event's

@@ -25,7 +25,6 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/soak"
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/test/owners"
 )
 
@@ -302,11 +301,7 @@ func (r *rivals) look() (nodes map[string][]*corev1.Node, unsettled string) {
 // inTheLedger returns the repairs that Drydock still has, also those whose Node is gone; empty:
 // none. What a test leaves there would hold the repairs of the next one.
 func (r *rivals) inTheLedger() string {
-	data, err := r.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(r.T.Context(), "drydock-ledger", metav1.GetOptions{})
-	if err != nil {
-		return err.Error()
-	}
-	l, err := ledger.Decode(data.Data)
+	l, err := ledgerOf(r.Env)
 	if err != nil {
 		return err.Error()
 	}
