@@ -181,7 +181,7 @@ func (a *answer) failure() error {
 	if a.code == 0 {
 		return nil
 	}
-	all := a.stderr.String() // a shell may say much before it
+	all := a.stderr.String() // the host's shell may print much before the command does
 	said := clip(lastLines(all, maxText))
 	says := func(this *regexp.Regexp) bool {
 		at := this.FindStringIndex(all)
