@@ -18,7 +18,7 @@ type proof struct {
 // asking asks the provider for the proof, with what the survey kept.
 type asking func(kept remediations.Before) error
 
-// cases are those in which nothing is proven: there is no answer, or nothing names the machine.
+// cases lists the cases where nothing is proven: no answer came, or the answer names no machine.
 func (c proof) cases() (all []aCase) {
 	for i, f := range faults() {
 		if f.silent() {
