@@ -22,12 +22,12 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// TestEachMarkOfOthersHoldsTheRepair: on a real API server every mark of the shipped list holds the
-// repair of a node that is ill and names its owner, and so do a mark of the configuration and a
-// person's cordon. With the mark gone the same node is rebooted, once.
+// TestEachMarkOfOthersHoldsTheRepair: on a real API server, every mark of the shipped list holds
+// the repair of an unhealthy node and names its owner. So do a mark of the configuration and a
+// person's cordon. Without the mark, the same node is rebooted once.
 func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	y := newYard(t)
-	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Values: []string{"frozen"}, By: "the platform team", Means: "nobody is to touch the node"}
+	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Values: []string{"frozen"}, By: "the platform team", Means: "do not touch the node"}
 	list := append(marks.Shipped(), own)
 	c := config(policy(nil))
 	c["limits"] = map[string]any{"concurrent": fleet, "concurrentPerZone": fleet, "concurrentPerPool": fleet, "unhealthy": "100%", "startupGrace": "0s"}
