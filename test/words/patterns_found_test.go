@@ -95,8 +95,8 @@ func TestWideCommentsAreFound(t *testing.T) {
 	}
 }
 
-// TestNamesAndCodeDoNotMakeALongSentence: a list of tests, the lines of a drawing and indented code
-// are not prose. As many words of prose are too long.
+// TestNamesAndCodeDoNotMakeALongSentence: a list of tests or of links, the lines of a drawing and
+// indented code are not prose. As many words of prose are too long, also those of one link.
 func TestNamesAndCodeDoNotMakeALongSentence(t *testing.T) {
 	count := func(body string) (n int) {
 		for _, each := range page(t, "a.md", []byte(body)) {
@@ -108,6 +108,8 @@ func TestNamesAndCodeDoNotMakeALongSentence(t *testing.T) {
 	require.Equal(t, 1, count(prose))
 	require.Equal(t, 1, count("- an item\n  "+prose))
 	require.Zero(t, count(strings.Repeat("`TestA`, ", mostWords+1)))
+	require.Zero(t, count(strings.Repeat("[two words](a.md), ", mostWords)))
+	require.Equal(t, 1, count("["+prose+"](a.md)"))
 	require.Zero(t, count("Text:\n\n    "+prose+"\n    "+prose))
 
 	drawn := func(line string) int {

@@ -70,9 +70,9 @@ const mostWords = 30
 
 var sentenceEnds = regexp.MustCompile(`[.:;!?](\s|$)|\|| · `)
 
-// names are several pieces of code one after the other: tests, marks or keys. They count as one
-// word.
-var names = regexp.MustCompile(`\bx( ,| and| or)?( x( ,| and| or)?)+`)
+// names are several pieces of code one after the other, or several links: tests, marks, keys or
+// pages. They count as one word.
+var names = regexp.MustCompile(`(\[[^][|]{1,40} )?\bx( ,| and| or)?( (\[[^][|]{1,40} )?x\b( ,| and| or)?)+`)
 
 // longSentences returns how many sentences of prose are too long.
 func longSentences(t text) (n int) {
