@@ -205,7 +205,7 @@ func TestEveryAlertReachesItsReceivers(t *testing.T) {
 					want = []string{"pager"}
 				case "drydock-self-test":
 					want = []string{e.drydock}
-					if e.drydock != "drydock" { // the operator continues it to a receiver without a target
+					if e.drydock != "drydock" { // the operator passes it on to a receiver without a target
 						want = append(want, "null")
 					}
 				}

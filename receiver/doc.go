@@ -19,10 +19,10 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - 200 means taken: each usable alert is on its Node, or in intake.Queue's bounded queue, which is
-//     written next (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
-//     Alertmanager stays the durable source: the leader's poll brings the queued alerts of a process
-//     that died (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
+//   - 200 means taken: each usable alert is on its Node, or in intake.Queue's bounded queue, which
+//     is written next (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
+//     Alertmanager stays the durable source: the leader's poll brings the queued alerts of a
+//     process that died (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
 //   - Each alert is judged by its own status and identified by its labels. The group's status and
 //     the fingerprint in the post are not read (TestAlertsAreJudgedOneByOne).
 //   - All input is bounded, in bytes, number and time (FuzzPayload, TestASlowBodyIsCutOff,

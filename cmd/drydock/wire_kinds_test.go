@@ -16,8 +16,8 @@ import (
 )
 
 // TestAMoveOfALeaderHasItsTime: Nodes are listed for 30 s at most, leases for 10, and a key is
-// written for 10. With Prometheus as it is by default that is the minute after which a call counts
-// as perhaps done.
+// written for 10. With Prometheus' default that makes a minute. A call that takes longer counts as
+// perhaps done.
 func TestAMoveOfALeaderHasItsTime(t *testing.T) {
 	cfg := &config.Config{Core: &remediations.Config{}}
 	callTimeout := func(others time.Duration) time.Duration {

@@ -31,8 +31,8 @@ inhibit_rules:
 // TestPostsComeAsAlertmanagersRulesSay: the rules of its documentation on group_wait,
 // group_interval, repeat_interval and inhibition, and of its code where that says more
 // (notify/dedup_stage.go and dispatch/dispatch.go of version 0.34), at their very instants. An
-// alert is written as its group and its own name. "+" begins it, "-" ends it; a post has "+" for an
-// alert that fires and "-" for one that is over.
+// alert is written as its group and its own name. "+" begins it, "-" ends it. A post has "+" for an
+// alert that fires and "-" for one that has ended.
 func TestPostsComeAsAlertmanagersRulesSay(t *testing.T) {
 	t.Parallel()
 	for name, scene := range map[string]struct{ happens, posts []string }{

@@ -24,8 +24,7 @@ func hours(hour, minute int) time.Time { return at(hour, minute).Add(7 * time.Se
 // oneFault is a node that is not Ready for an hour.
 func oneFault(l *live) { l.ill("n01", corev1.ConditionUnknown, hours(1, 0), hours(2, 0)) }
 
-// known is one of the causes that the report prints, with hours in which it is there and hours in
-// which it is not.
+// known is one of the causes that the report prints, with hours that have it and hours that do not.
 type known struct {
 	// said is how the report's sentence begins.
 	said string

@@ -66,7 +66,8 @@ func (t timeline) edges(node string, until time.Time) (out []time.Time) {
 // When those are, no record says.
 const aLook = 30 * time.Second
 
-// heldOtherwise is a time in which the two held a node for different reasons; empty: for none.
+// heldOtherwise is a time when the two held a node for different reasons. An empty reason: not
+// held.
 type heldOtherwise struct {
 	node           string
 	live, replayed string

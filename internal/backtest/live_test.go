@@ -67,8 +67,8 @@ var causes = []cause{
 	}},
 }
 
-// liveDays are days in a cluster of 20 nodes in which things go wrong, each day with other nodes
-// and at other seconds. No look at Alertmanager is at any of these seconds.
+// liveDays are days in a cluster of 20 nodes. Things go wrong, each day on other nodes and at other
+// seconds. No look at Alertmanager is at any of these seconds.
 func liveDays(days int) func(l *live) {
 	return func(l *live) {
 		for day := range days {
@@ -151,8 +151,8 @@ func replayed(t *testing.T, o Options, moments []history.Moment, until time.Time
 	return calls, holds
 }
 
-// differences are the calls that only one of the two made, and the times in which the two held a
-// node for different reasons: those of a known cause, and the others.
+// differences are the calls that only one of the two made, and the times when the two held a node
+// for different reasons: those of a known cause, and the others.
 func (l *live) differences(calls []call, holds timeline, until time.Time) (explained, unexplained []string) {
 	judge := func(said string, a apart) {
 		known := slices.IndexFunc(causes, func(is cause) bool { return is.of(l, a) })

@@ -27,9 +27,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// live is a cluster in which Drydock runs as it does live, by the time of a bubble. Its world is
-// not the replay's: its Alertmanager groups by timers, its kubelets renew leases, its steps cure or
-// not. What happens in it is written down as a Prometheus would have recorded it.
+// live is a cluster with a live Drydock, in the time of a bubble. Its world is not the replay's:
+// its Alertmanager groups by timers, its kubelets renew leases, its steps cure or not. It records
+// what happens as a Prometheus would.
 type live struct {
 	t      testing.TB
 	engine *engine.Engine

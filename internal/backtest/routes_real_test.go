@@ -29,9 +29,8 @@ import (
 // labelValues are what the labels of alerts and of matchers are made of.
 var labelValues = map[string][]string{"alertname": {"A", "B", "C"}, "node": {"n1", "n2"}, "severity": {"critical", "warning"}, "zone": {""}}
 
-// TestRoutesGroupsAndInhibitionsAreAlertmanagersOwn: of any routes, rules and alerts, a real
-// Alertmanager says the receivers and the groups, and whether an alert is inhibited, as the
-// backtest says.
+// TestRoutesGroupsAndInhibitionsAreAlertmanagersOwn: for any routes, rules and alerts, a real
+// Alertmanager and the backtest give the same receivers, groups and inhibitions.
 func TestRoutesGroupsAndInhibitionsAreAlertmanagersOwn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Alertmanager")
@@ -112,9 +111,9 @@ func anyAlert(rt *rapid.T) model.LabelSet {
 	return set
 }
 
-// configOf makes the configuration. It has no rule of whose two sides an alert matches both:
-// Alertmanager keeps one source for each set of equal labels since version 0.29, so what such an
-// alert inhibits depends on the order of the alerts.
+// configOf makes the configuration. No alert matches both sides of one of its rules: Alertmanager
+// keeps one source for each set of equal labels since version 0.29, so what such an alert inhibits
+// depends on the order of the alerts.
 func configOf(rt *rapid.T, route map[string]any, rules []map[string]any, fired []model.LabelSet) ([]byte, *Routing) {
 	read := func(rules []map[string]any) ([]byte, *Routing) {
 		text, err := yaml.Marshal(map[string]any{

@@ -19,7 +19,8 @@ import (
 )
 
 // TestATimeThatIsSplitAnywhereGivesTheSameDecisions: from the answers to the report, by processes
-// that share nothing but the file with the state, each of which goes further than the one before.
+// that share nothing but the file with the state. Each process continues where the one before it
+// stopped.
 func TestATimeThatIsSplitAnywhereGivesTheSameDecisions(t *testing.T) {
 	t.Parallel()
 	const first, last = 30.0, 190.0

@@ -14,8 +14,9 @@
 //   - Every member is probed within as many rounds as there are members
 //     (TestEveryMemberIsAskedInTurn). The number of locations and constants bound the probes of a
 //     round (TestARoundIsBoundedByLocations).
-//   - Each pair and protocol has one result, under the current roles (TestAResultHasTheCurrentRoles).
-//     A result expires after three rounds (TestAWordIsForgottenAfterThreeRounds).
+//   - Each pair and protocol has one result, under the current roles
+//     (TestAResultHasTheCurrentRoles). A result expires after three rounds
+//     (TestAWordIsForgottenAfterThreeRounds).
 //   - A probe that shows nothing gives no result, never a failure (TestNoResultIsNotAFailure). The
 //     result over TCP decides whether silence over UDP counts
 //     (TestSilenceOverUDPGivesNoResultWithoutTCP).

@@ -17,9 +17,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// someWords are each action with a node for which it has a meaning, and the Node's annotations
-// afterwards. The plugin's own test has the same annotations for the same commands, and test/plugin
-// compares both on a real API server.
+// someWords are each action with a node that it can change, and the Node's annotations afterwards.
+// The plugin's own test has the same annotations for the same commands, and test/plugin compares
+// both on a real API server.
 var someWords = map[string]struct {
 	node              func(*corev1.Node)
 	body              string

@@ -78,9 +78,9 @@ func TestKubelets(t *testing.T) {
 	y.becomes(n, "")
 }
 
-// TestNodeControllerTaints: the real controller manager taints a node that is lost in mid-repair,
-// and takes the taints off when it is back, under its controllers' own accounts and under the
-// manager's one name.
+// TestNodeControllerTaints: the real controller manager taints a node that is lost during a repair,
+// and removes the taints when the node is back. Its controllers write under their own accounts, or
+// all under the manager's name.
 func TestNodeControllerTaints(t *testing.T) {
 	for name, shared := range map[string]bool{"each controller by its own account": false, "all as the manager": true} {
 		t.Run(name, func(t *testing.T) {

@@ -60,8 +60,8 @@ func say(t *testing.T, c kubernetes.Interface, key string, value any) error {
 	return err
 }
 
-// requireRights: by whom each word is denied to who may only patch nodes. Whoever has the role may
-// say all of them.
+// requireRights requires that by, if it is not empty, denies each word to a user who may only patch
+// nodes. A user with the role may write all of them.
 func requireRights(t *testing.T, of map[string]*warned, by string) {
 	t.Helper()
 	for key, word := range words {
@@ -79,8 +79,8 @@ func requireRights(t *testing.T, of map[string]*warned, by string) {
 	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
 }
 
-// requireKept: by whom the removal of Drydock's own keys is denied to who may only patch nodes, and
-// an owner of a node under repair to everybody.
+// requireKept requires two denials by by, if it is not empty: of the removal of Drydock's own keys
+// to a user who may only patch nodes, and of an owner of a node under repair to every user.
 func (y *yard) requireKept(of map[string]*warned, by string) {
 	y.t.Helper()
 	defer y.becomes(requests.Node, "")

@@ -424,8 +424,8 @@ func (l *lived) pageAt(at time.Time) *page {
 	return nil
 }
 
-// held are the reasons for one of which the node was held at that time: its record's own or, where
-// that has none that still counts, those that hold all repairs. None: nothing held it.
+// held returns the reasons that could hold the node at that time: the reason of its record or, if
+// the record has no reason that still counts, those that hold all repairs. Empty: nothing held it.
 func (l *lived) held(node string, at time.Time) (out []string) {
 	s := l.sightOf(node, at)
 	if s == nil {

@@ -41,8 +41,8 @@ const (
 	ruleFor = 2 * time.Second
 	// cycle is a day of this month: the windows are closed in one minute of it.
 	cycle = 3 * time.Minute
-	// tooBusy is by how much the machine may be late in half a minute of a month of which something
-	// is expected: a plan that runs out before the windows close has four seconds to spare.
+	// tooBusy is how late the machine may be in half a minute of a month when something is expected: a
+	// plan that runs out before the windows close has four seconds to spare.
 	tooBusy = 3 * time.Second
 )
 

@@ -128,9 +128,9 @@ func (y *yard) storm() (s stormed, err error) {
 	return s, nil
 }
 
-// written tells Alertmanager of an alert for every node, and says how long it takes until the API
-// server has answered the last write of one, and how long the leader's lease was not renewed
-// meanwhile.
+// written posts an alert for every node to Alertmanager. It returns how long it took until the API
+// server had answered the last write of an alert, and the longest time without a renewal of the
+// leader's lease meanwhile.
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()

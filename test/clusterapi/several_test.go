@@ -22,7 +22,8 @@ import (
 
 // One installation with machines of Cluster API, of Civo and with a BMC, and one plan for all of
 // them: each is cured by its own provider. While one is under repair the limit holds the others,
-// whosever they are. What has no provider, or is named and not there, is said beforehand.
+// whosever they are. Steps without a provider, and providers that are named and missing, are
+// reported before any repair.
 func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	e := newEnv(t, "several", true)
 	require.NoError(t, e.Lab.AddNode(t.Context(), lab.NodeSpec{Name: "civo-0", ProviderID: "civo://" + uuid.NewString()}))

@@ -13,8 +13,8 @@ import (
 )
 
 // The MachineHealthCheck has a machine replaced that is not Ready for 5 s. Drydock's BMC reboots
-// one such machine, and takes longer than that: it is left alone, while the other one, for which
-// Drydock has no step, is replaced.
+// one such machine, and takes longer than that: the MachineHealthCheck leaves it alone, and
+// replaces the other one, which has no step of Drydock.
 func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 	e := newEnv(t, "shared", true)
 	old, object, other := e.Node(e.Nodes[0]), e.Object(e.Nodes[0]), e.Object(e.Nodes[1])

@@ -1,6 +1,6 @@
 // Package connect runs the real program against a real Prometheus and Alertmanager, with the
-// interval between polls that Drydock ships with, and shows that an installation which is not
-// connected says so by itself, and how soon.
+// shipped interval between polls. It shows how soon an installation that is not connected reports
+// that.
 package connect
 
 import (

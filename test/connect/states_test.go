@@ -39,7 +39,7 @@ func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 }
 
 // connected is the control: two replicas, where the follower gets the posts; then an Alertmanager
-// that is started again, and a Drydock to which nothing comes any more.
+// that is started again, and a Drydock that receives nothing any more.
 func connected(b *berth) {
 	elsewhere, err := lab.FreePort()
 	require.NoError(b.t, err)

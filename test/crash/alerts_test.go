@@ -103,7 +103,8 @@ func (r *replica) deliver(ctx context.Context, body []byte) error {
 	return send(ctx, r.ReceiverURL, strings.TrimSpace(string(secret)), body)
 }
 
-// tell sends an alert to Alertmanager as Prometheus does, which sends again what was not taken.
+// tell sends an alert to Alertmanager as Prometheus does: it repeats what Alertmanager did not
+// take.
 func tell(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
 	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
 	for _, url := range alertmanagers {

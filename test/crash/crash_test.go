@@ -1,8 +1,7 @@
 // Package crash kills the real program at each call that changes something, breaks the API server
-// under it, stops and kills its leaders, and holds what comes of it against the promises of the
-// package remediations: an attempt reaches the provider at most once, whatever happens; no limit is
-// exceeded at any time; every repair comes to its end, and to the end that the reboots that really
-// arrived allow.
+// under it, and stops and kills its leaders. The promises of the package remediations must hold: an
+// attempt reaches the provider at most once; no limit is exceeded at any time; every repair ends,
+// and its end fits the reboots that really happened.
 //
 // DRYDOCK_SOAK=1 runs every crash point and the long forms, which otherwise are a sample. The
 // sample's seed is printed; DRYDOCK_SEED sets it. DRYDOCK_ROLLBACK=PROGRAM starts that program, an
@@ -108,9 +107,9 @@ const sample = 24
 // golden is the list of all points at which the program is killed.
 var golden = filepath.Join("testdata", "points.golden")
 
-// TestCrashAtEveryStep first lists the calls of each story that change something, then plays the
-// story again for each of them and kills the program there, once before the call takes effect and
-// once after, before its answer. A process that died is started again, and the story must come to
+// TestCrashAtEveryStep first lists the calls of each story that change something. It then plays the
+// story again for each call and kills the program there: once before the call takes effect, and
+// once after that and before the answer. It starts the program again, and the story must come to
 // its end.
 func TestCrashAtEveryStep(t *testing.T) {
 	s, random := shared(t), seeded(t)

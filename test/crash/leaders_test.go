@@ -25,9 +25,8 @@ func TestLeadersAreKilled(t *testing.T) {
 }
 
 // TestLeadersStall is the same with leaders that are stopped for a while, longer than their Lease
-// or not, and wake in the middle of whatever they were at. A step's proof is waited for longer than
-// a call may be late, as in any sane plan, so that a late call can only be of the attempt that is
-// on record.
+// or not, and continue where they were. As in any sane plan, a step waits longer for its proof than
+// a call may be late: so a late call can only belong to the attempt that is on record.
 func TestLeadersStall(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})

@@ -24,9 +24,9 @@ import (
 const tooLate = 11 * time.Second
 
 // TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the
-// decision and the call, until another replica has taken over, made the next attempt and ended the
-// repair, and wakes it then: by its own reckoning it is in the middle of its attempt. A call from
-// it would reboot a machine that is well. It must make none.
+// decision and the call. Another replica takes over, makes the next attempt and ends the repair.
+// Then the old leader continues in the middle of its own attempt. A call from it would reboot a
+// healthy machine: it must make no call.
 //
 // The control stops it at the same place for a moment only: the call goes out then, once.
 func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {

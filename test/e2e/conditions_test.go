@@ -14,7 +14,7 @@ import (
 // TestAConditionThatOthersSetIsRepairedAndProven: what node-problem-detector and the EKS node
 // monitoring agent set on Nodes becomes an alert by the shipped rules, and the shipped policies
 // take their steps. A node with the same condition and the other status is left alone. The repair
-// has ended well when whoever set the condition takes it back.
+// has ended well when the program that set the condition clears it.
 func TestAConditionThatOthersSetIsRepairedAndProven(t *testing.T) {
 	type said struct {
 		node      string

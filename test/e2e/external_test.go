@@ -191,10 +191,10 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 }
 
-// A remediator's Succeeded=True is its opinion. Of a machine that has not booted the repair is not
-// over, and the plan continues: the next step's new boot ID proves the cure. A machine that gets
-// well without a boot has recovered by itself, whoever says that he did it. The control: the same
-// word about a machine that has booted.
+// A remediator's Succeeded=True is its opinion. While the machine has not booted, the repair has
+// not ended and the plan continues: the next step's new boot ID proves the cure. A machine that
+// becomes healthy without a boot has recovered by itself, even if a remediator claims the success.
+// The control: the same condition for a machine that has booted.
 func TestSucceededDoesNotProveARepair(t *testing.T) {
 	const claimed, well, booted = "node-46", "node-48", "node-47"
 	y := newYard(t)

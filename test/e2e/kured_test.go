@@ -19,9 +19,9 @@ import (
 const withinKured = 4 * time.Minute
 
 // TestKuredAndDrydockLeaveEachOthersNodeAlone: kured, whose DaemonSet has the affinity of the page
-// about neighbours, is asked for a reboot while Drydock repairs the node. It does nothing until the
-// repair has ended, and reboots the node then. Drydock does nothing on the node that kured reboots
-// until kured is done, and repairs it then.
+// about neighbours, gets a request for a reboot while Drydock repairs the node. It does nothing
+// until the repair has ended, and reboots the node then. Drydock does nothing on the node that
+// kured reboots until kured is done, and repairs it then.
 func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	const node, mark = "node-79", "weave.works/kured-reboot-in-progress"
 	page, err := os.ReadFile("../../docs/operate/other-systems.md")

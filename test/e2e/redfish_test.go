@@ -92,9 +92,9 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
 }
 
-// Four machines at once, each reset as often as it must be, and no more: one whose BMC refuses the
-// first request, one whose BMC resets it and whose answer is lost, one whose operating system hangs
-// and does nothing that it is asked for, and one whose operating system still does.
+// Four machines at once, each reset as often as it must be, and no more. The BMC of one refuses the
+// first request. The BMC of another resets it, and the answer is lost. The operating system of the
+// third hangs and ignores its shutdown; that of the fourth still shuts down.
 func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	y := newYard(t)
 	asked := 0

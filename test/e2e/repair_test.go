@@ -62,8 +62,8 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 }
 
 // Drydock dies when its intent is on the Node and before the call: that attempt is never made, the
-// next one is. What others are told of the repair came with the intent, and goes with the end; what
-// a person told them before stays.
+// next one is. The marks that announce the repair to others came with the intent, and go with the
+// end. A mark that a person set before stays.
 func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()

@@ -122,8 +122,8 @@ func TestAHangingKubeletIsRestartedAndItsLastWordsAreRead(t *testing.T) {
 	require.Equal(t, []string{lab.ByDrydock("n1-1-1")}, c.restarts("cp-3"))
 }
 
-// An own unit that the configuration allows is restarted, one that it does not is not even asked
-// about, and one that the host does not have is reported as missing.
+// A unit of the user that the configuration allows is restarted. The host gets no request about a
+// unit that is not allowed. A unit that the host does not have is reported as missing.
 func TestOnlyUnitsOfTheListAreRestarted(t *testing.T) {
 	c := newCaller(t, time.Second)
 	outcome, err := c.restart("worker-1", lab.OtherUnit, "n1-1-1")

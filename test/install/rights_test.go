@@ -199,9 +199,9 @@ func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
 	}
 }
 
-// TestRightsOfSidecars: a pod is read only where a provider of sidecars is configured, in its
-// namespaces alone, and the token that goes to pods is one of a ServiceAccount that can do nothing
-// but mark ready.
+// TestRightsOfSidecars: Drydock may read pods only if a provider of sidecars is configured, and
+// only in its namespaces. The token that goes to pods belongs to a ServiceAccount that may only
+// mark ready.
 func TestRightsOfSidecars(t *testing.T) {
 	with := func(sidecars ...any) m { return m{"config": m{"providers": m{"sidecars": sidecars}}} }
 	kinds := func(values m) (roles, bindings, accounts []string) {

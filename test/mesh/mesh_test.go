@@ -47,9 +47,9 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	y.await("the lead is anybody's again", func() bool { return y.kilo.Lead(t.Context(), "west-3") == nil })
 }
 
-// deniedToOthers: whoever moves the lead of west while west-1's repair waits for its proof is told
-// of that. These are dry runs, of which the webhook is asked as well: an answer that is late on a
-// busy machine is ignored, so that a real change would be made.
+// deniedToOthers requires that no person can move the lead of west while west-1's repair waits for
+// its proof. It uses dry runs, which the webhook sees as well: on a busy machine a late answer is
+// ignored, and a real change would be made.
 func (y *yard) deniedToOthers() {
 	y.t.Helper()
 	y.await("the move waits for its proof", func() bool { // packets flow before Drydock has written that it moved the lead
@@ -160,9 +160,9 @@ func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// The successor relays nothing either, which no probe to a sibling can tell beforehand: the next
-// one does. The location has five nodes, so that the old leader, a member by then that speaks ill
-// of all, does not outvote the three that are well: should the alert be over for a moment between
+// The successor relays nothing either, which no probe to a sibling can show beforehand: the next
+// one does. The location has five nodes. The old leader is then a member that reports faults of all
+// others, and it must not outvote the three healthy ones. If the alert ends for a moment between
 // the two moves, it fires again.
 func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	turn(t)

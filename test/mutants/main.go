@@ -4,7 +4,7 @@
 // explained.txt does not explain one of them.
 //
 // All changes are compiled in at once, each behind a switch that the tests read from the
-// environment. A first run without a change notes which changes matter to which test: only these
+// environment. A first run without a change notes the tests that reach each change: only these
 // tests run for a change, the fast ones first, until one of them fails.
 //
 //	go run ./test/mutants                   all changes, which takes many hours

@@ -211,6 +211,6 @@ func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 // (remediations.NextIntentID).
 var again = regexp.MustCompile(`\b([0-9a-z]+-[0-9]+-[0-9]+)-[0-9a-z]+`)
 
-// FirstNamed is what was said of attempts, each by the name that it has where none is given back:
-// on a busy machine any may be.
+// FirstNamed returns the text with the first name of each attempt. On a busy machine an attempt may
+// be given back, and the next one then has another name.
 func FirstNamed(said string) string { return again.ReplaceAllString(said, "$1") }

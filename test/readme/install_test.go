@@ -176,9 +176,9 @@ func (s *terminal) alertmanagerRoutes(receiver string) {
 	}}))
 }
 
-// kubeletStarts Drydock as the chart's Deployment says, outside of the cluster: with its
-// ServiceAccount, and with the configuration of its ConfigMap, of which only addresses, the cluster
-// at Civo and the folder of the files are others. And the nodes of a lab are seconds old.
+// kubeletStarts starts Drydock outside of the cluster as the chart's Deployment does: with its
+// ServiceAccount, and with the configuration of its ConfigMap. Only the addresses, the cluster at
+// Civo and the folder of the files differ, and the nodes of a lab are seconds old.
 func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	s.t.Helper()
 	var configuration corev1.ConfigMap

@@ -1,5 +1,5 @@
-// Package sidecars runs the real program in the lab against simulated sidecars: a pod is deleted
-// and replaced by the StatefulSet's controller, the blackbox exporter sees its 503, Prometheus and
+// Package sidecars runs the real program in the lab against simulated sidecars. A pod is deleted,
+// and the StatefulSet's controller replaces it. The blackbox exporter sees its 503, Prometheus and
 // Alertmanager raise the alert, and Drydock marks the sidecar ready, or leaves it alone. Tests
 // assert the state of the world: what the sidecars were asked and did, the Node, the Events.
 package sidecars

@@ -13,9 +13,9 @@ import (
 // progress shows how far a long build is and how long the rest will take: a line every 15 s, or on
 // a terminal one line that is rewritten every second.
 //
-// It measures the size of the source. Go compiles packages in the order in which it lists them, so
-// the position of the latest one shows the progress: earlier packages that were not compiled were
-// in Go's cache.
+// It measures the size of the source. Go compiles packages in the order of its list, so the
+// position of the latest one shows the progress: earlier packages that were not compiled were in
+// Go's cache.
 type progress struct {
 	out      io.Writer
 	terminal bool

@@ -17,16 +17,17 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - A client without a key gets no byte (TestStrangersGetNoByte). A client with a key gets at most
-//     as many bytes as it sent (TestAnAnswerIsNeverLongerThanItsQuestion): the port amplifies nothing.
+//   - A client without a key gets no byte (TestStrangersGetNoByte). A client with a key gets at
+//     most as many bytes as it sent (TestAnAnswerIsNeverLongerThanItsQuestion): the port amplifies
+//     nothing.
 //   - A question is answered once, and only for a minute (TestAQuestionIsAnsweredOnce,
-//     TestAQuestionGrowsOld). A question for UDP is invalid over TCP, and an answer is never accepted
-//     as a question (TestAMessageIsGoodForOneUse).
-//   - Answers, connections, goroutines and memory are bounded, in total and by source (TestAFloodIsBounded,
-//     TestConnectionsAreBounded).
+//     TestAQuestionGrowsOld). A question for UDP is invalid over TCP, and an answer is never
+//     accepted as a question (TestAMessageIsGoodForOneUse).
+//   - Answers, connections, goroutines and memory are bounded, in total and by source
+//     (TestAFloodIsBounded, TestConnectionsAreBounded).
 //   - Every probe is a new flow of a new socket (TestEveryProbeIsANewFlow).
-//   - Only silence is a loss. A far end that answers, even with a refusal, was reached: that shows no
-//     fault of forwarding (TestOnlySilenceIsALoss). So was one whose kernel accepts the bytes and
-//     whose agent is silent (TestALossyPathIsDistinguishedFromASilentAgent). Silence over UDP is a loss
-//     only if the probe over TCP had a result (TestASilentAgentGivesNoResult).
+//   - Only silence is a loss. A far end that answers, even with a refusal, was reached: that shows
+//     no fault of forwarding (TestOnlySilenceIsALoss). So was one whose kernel accepts the bytes
+//     and whose agent is silent (TestALossyPathIsDistinguishedFromASilentAgent). Silence over UDP
+//     is a loss only if the probe over TCP had a result (TestASilentAgentGivesNoResult).
 package probe

@@ -13,12 +13,12 @@
 //	Restart: look ─▶ mayStill ─▶ systemd-run, once ─▶ look until the unit is another invocation
 //	          │          │             │                   ├─ it is: accepted
 //	          └ refused ─┴─ refused ───┤                   └─ the time has ended: unknown
-//	                                   ├─ said no, for sure: refused (ErrBusy: another attempt is at it)
-//	                                   └─ cut, or no answer: unknown, unless the host shows this attempt
+//	                                   ├─ it did nothing: refused (ErrBusy: another attempt works)
+//	                                   └─ no answer: unknown, unless the host shows this attempt
 //
-//	Reboot: look at the boot ID ─▶ mayStill ─▶ drydock-host reboot, once: the host compares the boot ID, then reboots
+//	Reboot: look at the boot ID ─▶ mayStill ─▶ drydock-host reboot, once (after the same boot ID)
 //	          │                       │             ├─ it said so: accepted
-//	          └──────── refused ──────┴─ refused ───┼─ said no, for sure: refused
+//	          └──────── refused ──────┴─ refused ───┼─ it did nothing: refused
 //	                                                └─ cut, or no answer: unknown
 //
 // What always holds, with the test that guards it:

@@ -14,10 +14,11 @@ import (
 //
 //	status.phase                       Pending, Initializing, Running, Failed or Terminating.
 //	spec.paused                        its pods are scaled away.
-//	status.plan.phase                  Active, Complete or Failed; the controller clears the latter two.
+//	status.plan.phase                  Active, Complete or Failed; the last two are cleared.
 //	status.adoptedWorkflow             a SeiNodeTaskWorkflow drives the node, or failed and holds it.
-//	status.conditions                  Paused, and all whose type ends in InProgress: NodeUpdateInProgress,
-//	                                   WorkflowInProgress, DataResetInProgress, MaintenanceInProgress; SidecarReady is
+//	status.conditions                  Paused, and all whose type ends in InProgress:
+//	                                   NodeUpdateInProgress, WorkflowInProgress,
+//	                                   DataResetInProgress, MaintenanceInProgress; SidecarReady is
 //	                                   what the controller saw of the gate.
 //	spec.maintenance.hold, status.maintenanceHold
 //	                                   a requested maintenance hold, and the one in effect.

@@ -179,8 +179,8 @@ func evaluations(t *testing.T, address string) (out []time.Time) {
 // it recorded of their alerts gives the alerts that it had, with their beginnings and ends, to the
 // step of the questions, wherever the reading begins. So do the same rules evaluated over the past,
 // but that they are evaluated each second: a Prometheus that has no processor leaves out
-// evaluations. An alert that would have ended meanwhile goes on. The test has that happen, and the
-// recorded series of the evaluations says where it happened otherwise.
+// evaluations. An alert that would have ended meanwhile then stays active. The test causes that,
+// and the recorded series of the evaluations shows each other place.
 func TestWhatPrometheusRecordedIsWhatItsRulesSay(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts Prometheus")
@@ -192,7 +192,7 @@ func TestWhatPrometheusRecordedIsWhatItsRulesSay(t *testing.T) {
 	node := record(t, KubeStateMetrics("ksm", Machine{Name: "one", Created: began.Add(-time.Hour)}))
 	prometheus, address := lab.StartTSDB(t, t.TempDir(), file, node)
 
-	// await waits until Prometheus has evaluated the rules at a time for which is.
+	// await waits until Prometheus has evaluated the rules at a time that satisfies the condition is.
 	await := func(is func(last time.Time) bool) (at []time.Time) {
 		t.Helper()
 		require.Eventually(t, func() bool {
