@@ -62,6 +62,11 @@ func TestPlainSentencesAreNotOdd(t *testing.T) {
 	}
 }
 
+func TestAStringOfOneWordIsRead(t *testing.T) {
+	read := source(t, "a.go", []byte("package a\n\nvar a, key, address = `nobody`, `drydock.dev/told`, `Told`\n"))
+	require.Equal(t, []text{{"a.go", 3, "string", "nobody"}}, read)
+}
+
 func TestLongSentencesAreFound(t *testing.T) {
 	long := strings.Repeat("word ", mostWords+1)
 	require.Equal(t, 1, longSentences(text{kind: "page", says: long + ". A short one."}))

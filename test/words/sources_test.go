@@ -100,7 +100,7 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 		case *ast.Field:
 			n.Tag = nil
 		case *ast.BasicLit:
-			if said, err := strconv.Unquote(n.Value); n.Kind == token.STRING && product(name) && err == nil && strings.Contains(said, " ") {
+			if said, err := strconv.Unquote(n.Value); n.Kind == token.STRING && product(name) && err == nil && prose.MatchString(said) {
 				out = append(out, text{name, set.Position(n.Pos()).Line, "string", said})
 			}
 		case *ast.FuncDecl:
@@ -112,6 +112,9 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	})
 	return out
 }
+
+// prose are several words, or one that messages are made of.
+var prose = regexp.MustCompile(`\s|^[a-z]+$`)
 
 // A comment that stands alone has at most so many columns; a tab is one. The linter holds the width
 // of code.
