@@ -98,13 +98,13 @@ func TestTheChartsRoutesForPeopleDoNotPageForAHandledAlert(t *testing.T) {
 	file := "drydock/templates/alertmanagerconfig.yaml"
 	own, people, found := strings.Cut(manifests[file], "\n---\n")
 	require.True(t, found)
-	nobody := map[string]any{"route": map[string]any{"receiver": "null"}, "receivers": []any{map[string]any{"name": "null"}}}
+	silent := map[string]any{"route": map[string]any{"receiver": "null"}, "receivers": []any{map[string]any{"name": "null"}}}
 	drydock, forPeople := decodeAlertmanagerConfig(t, file, []byte(own)), decodeAlertmanagerConfig(t, file, []byte(people))
 	require.Equal(t, "drydock-people", forPeople.Metadata.Name)
 	for _, r := range forPeople.Spec.Receivers {
 		require.Equal(t, []map[string]any{{"url": "http://example.com"}}, r.WebhookConfigs, r.Name)
 	}
-	text, err := yaml.Marshal(forPeople.merged(drydock.merged(nobody, false), false))
+	text, err := yaml.Marshal(forPeople.merged(drydock.merged(silent, false), false))
 	require.NoError(t, err)
 	all := shipped(t)
 	a := start(t, string(text))

@@ -56,10 +56,10 @@ type program struct {
 	pprof     string
 	log       logr.Logger
 
-	// door passes alerts to Nodes, and tell sends Events. Without a cache of Nodes, door is shut
-	// and tell is nil.
-	door intake.Door
-	tell atomic.Pointer[engine.Recorder]
+	// door passes alerts to Nodes, and recorder sends Events. Without a cache of Nodes, door is shut
+	// and recorder is nil.
+	door     intake.Door
+	recorder atomic.Pointer[engine.Recorder]
 	// ready returns what the running manager lacks. Nil: no manager runs.
 	ready atomic.Pointer[func() error]
 }
@@ -138,10 +138,10 @@ func (p *program) isReady(*http.Request) error {
 
 // linking is the manager's part that lets alerts be written and Events be sent, once the cache of
 // Nodes is filled.
-func (p *program) linking(in intake.Intake, tell engine.Recorder) manager.Runnable {
+func (p *program) linking(in intake.Intake, recorder engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
 		p.door.Open(in)
-		p.tell.Store(&tell)
+		p.recorder.Store(&recorder)
 		if p.rescue == nil {
 			return p.recv.Start(ctx)
 		}
@@ -159,7 +159,7 @@ func (unelected) NeedLeaderElection() bool          { return false }
 // Event sends an Event if that is possible now. What concerns the time without an API server is
 // also in the log.
 func (p *program) Event(regarding string, e engine.Event) {
-	if tell := p.tell.Load(); tell != nil {
-		(*tell).Event(regarding, e)
+	if recorder := p.recorder.Load(); recorder != nil {
+		(*recorder).Event(regarding, e)
 	}
 }

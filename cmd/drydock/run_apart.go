@@ -47,7 +47,7 @@ func (p *program) runApart(ctx context.Context) error {
 func (p *program) runManager(ctx context.Context) error {
 	reg := &registrations{Registerer: metrics.Registry}
 	defer reg.end()
-	defer p.tell.Store(nil)
+	defer p.recorder.Store(nil)
 	defer p.door.Close()
 	defer p.ready.Store(nil)
 	mgr, err := p.newManager(ctx, reg)

@@ -95,7 +95,7 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 		return j.servers(ctx)
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
-		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newIntake(), j.tell)}, nil
+		return []manager.Runnable{j.engine, j.posts.arrivals, j.queue, j.linking(j.newIntake(), j.recorder)}, nil
 	},
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) {
 		return []manager.Runnable{j.charge, j.writePath}, nil
@@ -130,9 +130,9 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	}
 	fleet := kube.Fleet{Client: p.clients, Indexer: shared.GetIndexer(), Changes: kube.NewChanges(), Now: time.Now, Keep: p.cfg.Core.Kept()}
 	p.nodes = fleet.Nodes
-	tell := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
+	recorder := kube.Events{Recorder: mgr.GetEventRecorder("drydock"), Node: fleet.Cached, Ledger: types.NamespacedName(p.cfg.Ledger)}
 
-	j := &joined{program: p, manager: mgr, fleet: fleet, tell: tell, reg: reg, room: intake.NewRoom(), carriers: map[remediations.Kind]intake.Carrier{}, asked: &asked{serving: time.Now()}}
+	j := &joined{program: p, manager: mgr, fleet: fleet, recorder: recorder, reg: reg, room: intake.NewRoom(), carriers: map[remediations.Kind]intake.Carrier{}, asked: &asked{serving: time.Now()}}
 	options := engine.Options{}
 	for _, k := range kinds {
 		carrier, err := k.join(j, &options)
@@ -180,10 +180,10 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 // joined is what the parts of one manager share.
 type joined struct {
 	*program
-	manager manager.Manager
-	fleet   kube.Fleet
-	tell    engine.Recorder
-	reg     prometheus.Registerer
+	manager  manager.Manager
+	fleet    kube.Fleet
+	recorder engine.Recorder
+	reg      prometheus.Registerer
 	// carriers return which node an alert about a target belongs to.
 	carriers map[remediations.Kind]intake.Carrier
 	// queue has the accepted alerts that are not on their Nodes yet.
@@ -261,7 +261,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	}
 	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
-	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.tell, j.reg
+	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.recorder, j.reg
 	o.Witnesses = map[signs.Kind]engine.Witness{signs.DaemonSetPod: daemonsets.PodWitness{Client: clients}}
 	o.Workers = map[string]engine.Worker{"drain": kube.Drainer{Client: clients, Now: time.Now}}
 	if o.Reservers, err = j.newReservers(); err != nil {

@@ -45,7 +45,7 @@ func (j *joined) newIntake() intake.Intake {
 		Log:  j.log.WithName("receiver"),
 		Room: j.room, Expected: j.engine.Expect, Ended: j.engine.News,
 		Full: func(node string) {
-			j.tell.Event(node, alertsRefused())
+			j.recorder.Event(node, alertsRefused())
 		},
 	}
 }

@@ -29,10 +29,10 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// eventsTold keeps the Events.
-type eventsTold chan engine.Event
+// sentEvents keeps the Events.
+type sentEvents chan engine.Event
 
-func (e eventsTold) Event(_ string, told engine.Event) { e <- told }
+func (e sentEvents) Event(_ string, event engine.Event) { e <- event }
 
 // TestEventsAboutPostsSayWhatIsWrongWithThem: each bound has its own remedy.
 func TestEventsAboutPostsSayWhatIsWrongWithThem(t *testing.T) {
@@ -40,9 +40,9 @@ func TestEventsAboutPostsSayWhatIsWrongWithThem(t *testing.T) {
 	require.NoError(t, err)
 	cfg.Receiver.Listen, cfg.Receiver.TokenFile, cfg.Receiver.Insecure, cfg.Receiver.MaxBodyBytes = "127.0.0.1:0", "", true, 50_000
 	p := &program{cfg: cfg, posts: &posts{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
-	told := make(eventsTold, 1)
-	var tell engine.Recorder = told
-	p.tell.Store(&tell)
+	sent := make(sentEvents, 1)
+	var recorder engine.Recorder = sent
+	p.recorder.Store(&recorder)
 	s, err := p.newReceiver()
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -72,8 +72,8 @@ func TestEventsAboutPostsSayWhatIsWrongWithThem(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, answer.Body.Close())
 			require.Equal(t, c.code, answer.StatusCode)
-			require.Len(t, told, 1)
-			e := <-told
+			require.Len(t, sent, 1)
+			e := <-sent
 			require.Equal(t, c.reason, e.Reason)
 			require.Contains(t, e.Note, c.says)
 		})
@@ -82,10 +82,10 @@ func TestEventsAboutPostsSayWhatIsWrongWithThem(t *testing.T) {
 
 // TestTheEventAboutAFullNodeNamesTheBoundsThatApply: the Event has the limits that refuse an alert.
 func TestTheEventAboutAFullNodeNamesTheBoundsThatApply(t *testing.T) {
-	told := make(eventsTold, 1)
-	j := &joined{program: &program{cfg: &config.Config{}, posts: &posts{}}, tell: told}
+	sent := make(sentEvents, 1)
+	j := &joined{program: &program{cfg: &config.Config{}, posts: &posts{}}, recorder: sent}
 	j.newIntake().Full("n1")
-	note := (<-told).Note
+	note := (<-sent).Note
 
 	long := map[string]string{"severity": strings.Repeat("x", 200)}
 	annotations, size := map[string]string{}, 0

@@ -137,9 +137,9 @@ func TestTheElectionOfTheConfigurationIsRead(t *testing.T) {
 	d := newDesk(t, objects...)
 	code, stdout, _ := d.run("why", "node-3", "--alertmanager", alertmanagerWith(t), "-o", "json")
 	require.Equal(t, 4, code, stdout)
-	var told inspect.Why
-	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
-	require.Equal(t, inspect.Leadership{Lease: "ops/repairs", Holder: "drydock-0"}, told.Leader)
+	var answer inspect.Why
+	require.NoError(t, json.Unmarshal([]byte(stdout), &answer))
+	require.Equal(t, inspect.Leadership{Lease: "ops/repairs", Holder: "drydock-0"}, answer.Leader)
 
 	require.NoError(t, d.cluster.CoordinationV1().Leases("ops").Delete(t.Context(), "repairs", metav1.DeleteOptions{}))
 	code, stdout, _ = d.run("why", "node-3", "--alertmanager", alertmanagerWith(t))

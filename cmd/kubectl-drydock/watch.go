@@ -137,15 +137,15 @@ func keyOf(r inspect.Repair) string {
 func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	lines, repairs := f.lines, f.repairs
 	f.remember(s)
-	var told []string
+	var changed []string
 	for _, l := range s.Lines(f.now()) {
 		if before, ok := lines[l.Key()]; !ok || l.Changed(before) {
-			told = append(told, f.clock()+"   "+l.Label+": "+plain(l.Text))
+			changed = append(changed, f.clock()+"   "+l.Label+": "+plain(l.Text))
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(lines)) {
 		if _, ok := f.lines[key]; !ok {
-			told = append(told, f.clock()+"   "+lines[key].Ended())
+			changed = append(changed, f.clock()+"   "+lines[key].Ended())
 		}
 	}
 	targets := map[string]bool{}
@@ -168,12 +168,12 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 		}
 	}
 	switch {
-	case len(told)+len(rows) == 0:
+	case len(changed)+len(rows) == 0:
 		return nil
 	case f.output.to != nil:
 		return f.output.print(s, f.Out)
 	}
-	for _, l := range told {
+	for _, l := range changed {
 		fmt.Fprintln(f.Out, l)
 	}
 	f.table.print(rows...)

@@ -41,20 +41,20 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			told := s.Why()
+			answer := s.Why()
 			if o.to != nil {
-				err = o.print(told, p.Out)
+				err = o.print(answer, p.Out)
 			} else {
-				p.printStory(told, s.Now, o.wide())
+				p.printStory(answer, s.Now, o.wide())
 			}
 			switch {
 			case err != nil:
 				return err
-			case told.State == inspect.Held:
+			case answer.State == inspect.Held:
 				return exitHeld
-			case told.State == inspect.UnderRepair:
+			case answer.State == inspect.UnderRepair:
 				return exitUnderRepair
-			case told.State == inspect.Unknown:
+			case answer.State == inspect.Unknown:
 				return exitUnknown
 			}
 			return nil

@@ -684,14 +684,14 @@ func TestWhyInJSONHasWhatTheTextHas(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := newDesk(t, fleetOf(illNode())...).run("why", "node-3", "-o", "json", "--alertmanager", alertmanagerWith(t, silenceID))
 	require.Equal(t, 3, code, stderr)
-	var told inspect.Why
-	require.NoError(t, json.Unmarshal([]byte(stdout), &told))
-	require.Equal(t, inspect.Held, told.State)
-	require.Equal(t, remediations.ReasonSilenced, told.Hold.Reason)
-	require.Len(t, told.Guards, len(lifecycle.Guards()))
-	require.Equal(t, "reboot:1", told.Next)
-	require.Equal(t, "civo", told.Provider)
-	require.Empty(t, told.Unseen)
+	var answer inspect.Why
+	require.NoError(t, json.Unmarshal([]byte(stdout), &answer))
+	require.Equal(t, inspect.Held, answer.State)
+	require.Equal(t, remediations.ReasonSilenced, answer.Hold.Reason)
+	require.Len(t, answer.Guards, len(lifecycle.Guards()))
+	require.Equal(t, "reboot:1", answer.Next)
+	require.Equal(t, "civo", answer.Provider)
+	require.Empty(t, answer.Unseen)
 }
 
 // forbid has the API server refuse these requests.
@@ -715,24 +715,24 @@ func TestWhatMayNotBeReadIsNotSeen(t *testing.T) {
 			t.Parallel()
 			d := newDesk(t, fleetOf(illNode())...)
 			at := alertmanagerWith(t)
-			unseen := func() (out []remediations.Reason, told inspect.Why) {
+			unseen := func() (out []remediations.Reason, answer inspect.Why) {
 				_, stdout, stderr := d.run("why", "node-3", "-o", "json", "--alertmanager", at)
 				require.Empty(t, stderr)
-				require.NoError(t, json.Unmarshal([]byte(stdout), &told))
-				for _, g := range told.Guards {
+				require.NoError(t, json.Unmarshal([]byte(stdout), &answer))
+				for _, g := range answer.Guards {
 					if g.Standing == lifecycle.GuardNotSeen {
 						out = append(out, g.Reason)
 					}
 				}
-				return out, told
+				return out, answer
 			}
 			before, _ := unseen()
 			require.Empty(t, before)
 			d.forbid("list", resource)
-			after, told := unseen()
+			after, answer := unseen()
 			require.Subset(t, after, c.reasons)
-			require.Len(t, told.Unseen, 1)
-			require.Contains(t, told.Unseen[0], c.unseen)
+			require.Len(t, answer.Unseen, 1)
+			require.Contains(t, answer.Unseen[0], c.unseen)
 		})
 	}
 }

@@ -195,7 +195,7 @@ var knownCauses = map[string]known{
 	"nobody resets what ran out of steps": {
 		said: "The person who cures a node whose plan ran out resets its repair when its last alert has ended.",
 		happens: func(l *live, with bool) {
-			l.nobodyResets = with
+			l.noReset = with
 			oneFault(l)
 			l.ill("n01", corev1.ConditionUnknown, hours(3, 0), hours(4, 0))
 		},

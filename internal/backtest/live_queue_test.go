@@ -33,11 +33,11 @@ func TestAProcessThatDiesWithAFullQueueLosesNothingThatFires(t *testing.T) {
 		}
 		l := newLive(t, optionsOf(t, dayConfig).Config, poll, nodes...)
 		l.takes = 8 * time.Millisecond // each write, as a real API server has it
-		nobody := func(context.Context, string, types.UID, map[string]*string) error {
+		noWrite := func(context.Context, string, types.UID, map[string]*string) error {
 			t.Error("the process that died wrote something")
 			return nil
 		}
-		queue, err := intake.NewQueue(nobody, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
+		queue, err := intake.NewQueue(noWrite, clock.RealClock{}, prometheus.NewRegistry(), logr.Discard())
 		require.NoError(t, err)
 		next, err := intake.NewQueue(func(ctx context.Context, node string, _ types.UID, annotations map[string]*string) error {
 			time.Sleep(l.takes)

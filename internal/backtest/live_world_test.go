@@ -51,10 +51,10 @@ type live struct {
 	// curable are the nodes that a reboot cures.
 	curable map[string]bool
 
-	// refuses: the provider refuses each call; trouble is what it finds against each step;
-	// nobodyResets what ran out.
-	refuses, nobodyResets bool
-	trouble               string
+	// refuses: the provider refuses each call; trouble is what it finds against each step; noReset:
+	// exhausted repairs are not reset.
+	refuses, noReset bool
+	trouble          string
 	// drains is how long a drain takes, says what a sign says that the Node does not show.
 	drains time.Duration
 	says   signs.Answer
@@ -266,7 +266,7 @@ func (l *live) alertEnds(node string) {
 	}
 	l.mu.Unlock()
 	r := l.config.Registry.ReadJournal(l.node(node)).Record
-	if fires && r != nil && r.Phase == remediations.PhaseExhausted && !l.nobodyResets {
+	if fires && r != nil && r.Phase == remediations.PhaseExhausted && !l.noReset {
 		l.edit(node, func(n *corev1.Node) { n.Annotations[remediations.ResetKey] = "true" })
 	}
 }

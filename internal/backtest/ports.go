@@ -169,4 +169,4 @@ func (w *world) Save(_ context.Context, data map[string]string, version string) 
 }
 
 // Event implements engine.Recorder.
-func (w *world) Event(_ string, e engine.Event) { w.story.told(w.now, e) }
+func (w *world) Event(_ string, e engine.Event) { w.story.noteEvent(w.now, e) }

@@ -131,7 +131,7 @@ func replay(t testing.TB, o Options, moments []history.Moment, from, until time.
 	return r
 }
 
-func told(t testing.TB, r *Replay) string {
+func summary(t testing.TB, r *Replay) string {
 	t.Helper()
 	text, err := json.MarshalIndent(map[string]any{"repairs": r.story.repairs, "holds": r.story.heldBy(), "breakers": r.story.openings, "most": r.story.most}, "", " ")
 	require.NoError(t, err)
@@ -204,9 +204,9 @@ func TestTheSamePastGivesTheSameDecisions(t *testing.T) {
 	for _, curing := range []bool{false, true} {
 		o := optionsOf(t, dayConfig)
 		o.Curing = curing
-		whole := told(t, replay(t, o, day().moments(), midnight, at(24, 0)))
+		whole := summary(t, replay(t, o, day().moments(), midnight, at(24, 0)))
 		require.Contains(t, whole, "reboot:1")
-		require.Equal(t, whole, told(t, replay(t, o, day().moments(), midnight, at(24, 0))))
+		require.Equal(t, whole, summary(t, replay(t, o, day().moments(), midnight, at(24, 0))))
 
 		pieces := New(o, midnight)
 		moments := day().moments()
@@ -218,7 +218,7 @@ func TestTheSamePastGivesTheSameDecisions(t *testing.T) {
 			require.NoError(t, pieces.Until(t.Context(), to))
 		}
 		pieces.Finish(at(24, 0))
-		require.Equal(t, whole, told(t, pieces))
+		require.Equal(t, whole, summary(t, pieces))
 	}
 }
 

@@ -185,8 +185,8 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 	}
 }
 
-// told notes an Event: some repairs show their end only by an Event.
-func (s *story) told(now time.Time, e engine.Event) {
+// noteEvent notes an Event: some repairs show their end only by an Event.
+func (s *story) noteEvent(now time.Time, e engine.Event) {
 	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
 		r.Over, r.Outcome, r.Why = now.UTC(), remediations.OutcomeSuperseded, e.Note
 	}

@@ -78,8 +78,8 @@ func (w *world) apply(m history.Moment) {
 	}
 	for _, n := range m.Nodes {
 		known := w.node[n.Name]
-		anew := known == nil || known.past.UID != n.UID
-		if anew {
+		fresh := known == nil || known.past.UID != n.UID
+		if fresh {
 			if known != nil {
 				w.remove(n.Name)
 			}
@@ -87,7 +87,7 @@ func (w *world) apply(m history.Moment) {
 			w.node[n.Name] = known
 		}
 		known.past = n
-		if w.compose(known); anew {
+		if w.compose(known); fresh {
 			w.stillFiring(n.Name)
 		}
 	}

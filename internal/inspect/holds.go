@@ -284,7 +284,7 @@ func wellSince(r *remediations.Record) string {
 	return "; the node is well since " + Stamp(r.WellSince)
 }
 
-// onceMended returns what a person may do after fixing that node.
-func onceMended(node string) string {
+// afterFix returns what a person may do after fixing that node.
+func afterFix(node string) string {
 	return "once the node is fixed: `kubectl drydock reset " + node + "`"
 }

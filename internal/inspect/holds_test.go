@@ -172,6 +172,6 @@ func TestWhyBelievesNoHoldOfAnotherPolicy(t *testing.T) {
 	of := func(policy string) *lifecycle.Candidate {
 		return &lifecycle.Candidate{Policy: &remediations.Policy{Name: policy}}
 	}
-	require.Equal(t, lifecycle.GuardHolds, s.told(unread, nil, of("node-not-ready")).Standing, "the control")
-	require.Equal(t, unread, s.told(unread, nil, of("node-not-ready-gpu")))
+	require.Equal(t, lifecycle.GuardHolds, s.recorded(unread, nil, of("node-not-ready")).Standing, "the control")
+	require.Equal(t, unread, s.recorded(unread, nil, of("node-not-ready-gpu")))
 }

@@ -234,9 +234,9 @@ func (s *Observation) names(labels map[string]string) bool {
 	})
 }
 
-// told fills in the answer of a guard that could not be asked here. It uses what the leader wrote
-// on the record or in the ledger, if nothing on the Node contradicts that.
-func (s *Observation) told(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
+// recorded fills in the answer of a guard that could not be asked here. It uses what the leader
+// wrote on the record or in the ledger, if nothing on the Node contradicts that.
+func (s *Observation) recorded(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a
 	}

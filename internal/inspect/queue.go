@@ -117,7 +117,7 @@ func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 				p.Change = s.change(p.Hold, rec.Policy)
 			}
 		case remediations.PhaseExhausted:
-			p.Hold, p.Change = spent(rec), onceMended(n.Name)
+			p.Hold, p.Change = spent(rec), afterFix(n.Name)
 		}
 		out = append(out, p)
 	}

@@ -31,7 +31,7 @@ func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, l
 		last := slices.IndexFunc(answers, func(a lifecycle.GuardAnswer) bool { return a.Reason == remediations.ReasonObserving })
 		answers = slices.Insert(answers, last, looks...)
 		for i := range answers {
-			answers[i] = s.told(answers[i], r, c)
+			answers[i] = s.recorded(answers[i], r, c)
 		}
 		copied := *c
 		all = append(all, considered{&copied, answers})

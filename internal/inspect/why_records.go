@@ -19,7 +19,7 @@ func (s *Observation) judge(t *Why) {
 			return
 		case r.Record.Phase == remediations.PhaseExhausted && r.Target == nodeTarget:
 			t.State, t.Next, t.When, t.Provider = Held, "", "", ""
-			t.Hold, t.Change = spent(r.Record), onceMended(t.Node)
+			t.Hold, t.Change = spent(r.Record), afterFix(t.Node)
 			return
 		}
 	}
@@ -34,7 +34,7 @@ func (s *Observation) judge(t *Why) {
 		case r.Record.Phase == remediations.PhaseExhausted:
 			t.Subject = about(r)
 			s.holds(&t.Answer, spent(r.Record), s.policy(r.Record.Policy))
-			t.Change, t.When = onceMended(t.Node), ""
+			t.Change, t.When = afterFix(t.Node), ""
 		case r.Hold != nil:
 			t.Subject = about(r)
 			s.holds(&t.Answer, r.Hold, s.policy(r.Record.Policy))

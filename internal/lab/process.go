@@ -41,11 +41,11 @@ type Spec struct {
 type Process struct {
 	spec Spec
 
-	mu   sync.Mutex
-	cmd  *exec.Cmd
-	done chan struct{} // closed when cmd has ended
-	err  error         // the result of cmd.Wait, once done is closed
-	told bool          // Kill or Stop was called
+	mu       sync.Mutex
+	cmd      *exec.Cmd
+	done     chan struct{} // closed when cmd has ended
+	err      error         // the result of cmd.Wait, once done is closed
+	stopping bool          // Kill or Stop was called
 }
 
 // StartProcess starts the process and waits until it is ready. The context bounds the wait, not the
@@ -61,7 +61,7 @@ func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
 // Start starts an ended process again, with the same arguments, and waits until it is ready.
 func (p *Process) Start(ctx context.Context) error {
 	p.mu.Lock()
-	p.told = false
+	p.stopping = false
 	p.mu.Unlock()
 	if err := p.launch(); err != nil {
 		return fmt.Errorf("starting %s: %w", p.spec.Name, err)
@@ -77,7 +77,7 @@ func (p *Process) launch() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.told:
+	case p.stopping:
 		return errors.New("it was told to end")
 	case p.cmd != nil && !closed(p.done):
 		return errors.New("it is running already")
@@ -103,7 +103,7 @@ func (p *Process) launch() error {
 		err := cmd.Wait()
 		p.mu.Lock()
 		p.err = err
-		again := p.spec.Again && !p.told
+		again := p.spec.Again && !p.stopping
 		p.mu.Unlock()
 		close(done)
 		if again {
@@ -200,7 +200,7 @@ func (p *Process) Signal(sig syscall.Signal) error {
 func (p *Process) Kill() {
 	// Under one lock: another goroutine may wait for the end to start the process again.
 	p.mu.Lock()
-	p.told = true
+	p.stopping = true
 	done := p.done
 	_ = p.cmd.Process.Kill() // the only error is that it has already ended
 	p.mu.Unlock()
@@ -211,7 +211,7 @@ func (p *Process) Kill() {
 // context ends first. An exit status other than 0 is an error.
 func (p *Process) Stop(ctx context.Context) error {
 	p.mu.Lock()
-	p.told = true
+	p.stopping = true
 	p.mu.Unlock()
 	if err := p.Signal(syscall.SIGTERM); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	if !ok {
 		return
 	}
-	for k, w := range c.words {
+	for k, w := range c.results {
 		dst, ok := t.Nodes[k.node]
 		if !ok || w.from != self.Location || w.to != dst.Location || w.role != dst.Role {
 			continue

@@ -30,7 +30,7 @@ const (
 )
 
 // Ask makes one probe of the agent at an address, which should be on the node.
-type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Word
+type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Result
 
 // ProberOptions configure what a Prober probes, and how.
 type ProberOptions struct {
@@ -58,7 +58,7 @@ type Prober struct {
 	mu      sync.Mutex
 	round   uint64
 	targets int
-	words   map[pair]word
+	results map[pair]result
 }
 
 // pair is the key of one result.
@@ -69,7 +69,7 @@ type pair struct {
 
 // word is the latest result. It is about the path between two locations, to a leader or to a node
 // behind one. Another path means another result.
-type word struct {
+type result struct {
 	from, to string
 	role     Role // the far end's role
 	ok       bool
@@ -79,9 +79,9 @@ type word struct {
 
 // NewProber makes a Prober. It does not probe yet.
 func NewProber(o ProberOptions) (*Prober, error) {
-	p := &Prober{options: o, words: map[pair]word{}, asked: prometheus.NewCounterVec(prometheus.CounterOpts{
+	p := &Prober{options: o, results: map[pair]result{}, asked: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "drydock_mesh_probes_total",
-		Help: "Probes made by the agent, by what they said of forwarding: no_word means that nothing was learnt.",
+		Help: "Probes made by the agent, by result: no_result means that the probe shows nothing about forwarding.",
 	}, []string{"proto", "result"})}
 	for _, proto := range probe.Protos() {
 		for _, outcome := range probe.Outcomes() {
@@ -140,7 +140,7 @@ func (p *Prober) Round(ctx context.Context) {
 }
 
 // ask probes over both protocols at the same time, because one result may change the other.
-func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Word) {
+func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Result) {
 	var other sync.WaitGroup
 	other.Go(func() { udp = p.options.Ask(ctx, probe.UDP, n.Agent, n.Name) })
 	tcp = p.options.Ask(ctx, probe.TCP, n.Agent, n.Name)
@@ -162,26 +162,26 @@ func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 func (p *Prober) forget(round uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for k, w := range p.words {
+	for k, w := range p.results {
 		if w.round+remembered <= round {
-			delete(p.words, k)
+			delete(p.results, k)
 		}
 	}
 }
 
 // note stores a result. A probe that shows nothing keeps the earlier result until that expires.
-func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, w probe.Word) {
+func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, w probe.Result) {
 	p.asked.WithLabelValues(string(proto), string(w.Outcome)).Inc()
 	if w.Why != nil {
 		p.options.Log.V(1).Info("a probe did not come back", "node", node, "proto", proto, "outcome", w.Outcome, "why", w.Why.Error())
 	}
-	if w.Outcome == probe.NoWord {
+	if w.Outcome == probe.NoResult {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	far := t.Nodes[node]
-	p.words[pair{node, proto}] = word{from: t.Nodes[t.Self].Location, to: far.Location, role: far.Role, ok: w.Outcome == probe.OK, took: w.Took, round: round}
+	p.results[pair{node, proto}] = result{from: t.Nodes[t.Self].Location, to: far.Location, role: far.Role, ok: w.Outcome == probe.OK, took: w.Took, round: round}
 }
 
 // pause waits. False: ctx ended first.

@@ -30,16 +30,16 @@ type world struct {
 	mu       sync.Mutex
 	topology Topology
 	age      time.Duration
-	answers  func(p probe.Proto, node string) probe.Word
+	answers  func(p probe.Proto, node string) probe.Result
 	asked    []string
 }
 
-func fine(probe.Proto, string) probe.Word {
-	return probe.Word{Outcome: probe.OK, Took: 20 * time.Millisecond}
+func fine(probe.Proto, string) probe.Result {
+	return probe.Result{Outcome: probe.OK, Took: 20 * time.Millisecond}
 }
 
-func lost(probe.Proto, string) probe.Word {
-	return probe.Word{Outcome: probe.Lost, Why: errors.New("nobody answers")}
+func lost(probe.Proto, string) probe.Result {
+	return probe.Result{Outcome: probe.Lost, Why: errors.New("nobody answers")}
 }
 
 func newWorld(t *testing.T, top Topology) *world {
@@ -47,7 +47,7 @@ func newWorld(t *testing.T, top Topology) *world {
 	w := &world{registry: prometheus.NewRegistry(), topology: top, answers: fine}
 	p, err := NewProber(ProberOptions{
 		Topology: w.current, Age: func() time.Duration { return w.age }, Interval: 10 * time.Second,
-		Ask: func(_ context.Context, p probe.Proto, _ netip.AddrPort, node string) probe.Word {
+		Ask: func(_ context.Context, p probe.Proto, _ netip.AddrPort, node string) probe.Result {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.asked = append(w.asked, node)
@@ -74,7 +74,7 @@ func (w *world) set(top Topology) {
 
 // words returns the series of drydock_mesh_probe_success over TCP: "path src(role) dst(location,
 // role)" to value.
-func (w *world) words(t *testing.T) map[string]float64 {
+func (w *world) series(t *testing.T) map[string]float64 {
 	t.Helper()
 	families, err := w.registry.Gather() // it fails where two series have the same labels
 	require.NoError(t, err)
@@ -103,7 +103,7 @@ func (w *world) words(t *testing.T) map[string]float64 {
 func TestTheMetricsAreTheContracts(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.age = 42 * time.Second
-	w.answers = func(p probe.Proto, node string) probe.Word {
+	w.answers = func(p probe.Proto, node string) probe.Result {
 		if p == probe.UDP && node == "l001-001" {
 			return lost(p, node)
 		}
@@ -138,13 +138,13 @@ drydock_mesh_probe_success{dst_location="l001",dst_node="l001-000",dst_role="lea
 drydock_mesh_probe_success{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 1
 drydock_mesh_probe_success{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 1
 drydock_mesh_probe_success{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0
-# HELP drydock_mesh_probes_total Probes made by the agent, by what they said of forwarding: no_word means that nothing was learnt.
+# HELP drydock_mesh_probes_total Probes made by the agent, by result: no_result means that the probe shows nothing about forwarding.
 # TYPE drydock_mesh_probes_total counter
 drydock_mesh_probes_total{proto="tcp",result="lost"} 0
-drydock_mesh_probes_total{proto="tcp",result="no_word"} 0
+drydock_mesh_probes_total{proto="tcp",result="no_result"} 0
 drydock_mesh_probes_total{proto="tcp",result="ok"} 3
 drydock_mesh_probes_total{proto="udp",result="lost"} 1
-drydock_mesh_probes_total{proto="udp",result="no_word"} 0
+drydock_mesh_probes_total{proto="udp",result="no_result"} 0
 drydock_mesh_probes_total{proto="udp",result="ok"} 2
 `)))
 }
@@ -170,7 +170,7 @@ func TestAResultHasTheCurrentRoles(t *testing.T) {
 		"local l000-001(member) l000-000(l000, leader)": 0,
 		"cross l000-001(member) l001-000(l001, leader)": 0,
 		"cross l000-001(member) l001-001(l001, member)": 0,
-	}, w.words(t))
+	}, w.series(t))
 
 	w.set(top(func(n map[string]Node) { role(n, "l001-000", Member); role(n, "l001-001", Leader) }))
 	moved := map[string]float64{
@@ -178,15 +178,15 @@ func TestAResultHasTheCurrentRoles(t *testing.T) {
 		"cross l000-001(member) l001-000(l001, member)": 0,
 		"cross l000-001(member) l001-001(l001, leader)": 0,
 	}
-	require.Equal(t, map[string]float64{"local l000-001(member) l000-000(l000, leader)": 0}, w.words(t))
+	require.Equal(t, map[string]float64{"local l000-001(member) l000-000(l000, leader)": 0}, w.series(t))
 	w.Round(t.Context())
-	require.Equal(t, moved, w.words(t), "and there is none of the roles before")
+	require.Equal(t, moved, w.series(t), "and there is none of the roles before")
 
 	w.set(top(func(n map[string]Node) { role(n, "l000-001", Leader); role(n, "l000-000", Member) }))
-	require.Empty(t, w.words(t))
+	require.Empty(t, w.series(t))
 	w.Round(t.Context())
 	w.set(top(func(map[string]Node) {}))
-	require.Contains(t, w.words(t), "cross l000-001(member) l001-000(l001, leader)", "the own role is that of now, whatever it was")
+	require.Contains(t, w.series(t), "cross l000-001(member) l001-000(l001, leader)", "the own role is that of now, whatever it was")
 }
 
 // TestAWordIsAboutAWay: a node that has moved, is gone, or is not counted has no result.
@@ -195,7 +195,7 @@ func TestAWordIsAboutAWay(t *testing.T) {
 	top := grid("l000-000", 3, 1)
 	w.set(top)
 	w.Round(t.Context())
-	require.Len(t, w.words(t), 2)
+	require.Len(t, w.series(t), 2)
 
 	moved := grid("l000-000", 3, 1)
 	n := moved.Nodes["l001-000"]
@@ -203,11 +203,11 @@ func TestAWordIsAboutAWay(t *testing.T) {
 	moved.Nodes[n.Name] = n
 	delete(moved.Nodes, "l002-000")
 	w.set(moved)
-	require.Empty(t, w.words(t))
+	require.Empty(t, w.series(t))
 
 	delete(top.Nodes, "l000-000")
 	w.set(top)
-	require.Empty(t, w.words(t), "this node itself is not counted any more")
+	require.Empty(t, w.series(t), "this node itself is not counted any more")
 }
 
 func TestAWordIsForgottenAfterThreeRounds(t *testing.T) {
@@ -218,14 +218,14 @@ func TestAWordIsForgottenAfterThreeRounds(t *testing.T) {
 	n.Agent = netip.AddrPort{}
 	gone.Nodes[n.Name] = n
 	w.set(gone)
-	word := "cross l000-001(member) l001-001(l001, member)"
+	probed := "cross l000-001(member) l001-001(l001, member)"
 	for range remembered - 1 {
 		w.Round(t.Context())
-		require.Contains(t, w.words(t), word)
+		require.Contains(t, w.series(t), probed)
 	}
 	w.Round(t.Context())
-	require.NotContains(t, w.words(t), word)
-	require.Len(t, w.words(t), 2)
+	require.NotContains(t, w.series(t), probed)
+	require.Len(t, w.series(t), 2)
 }
 
 // TestSeriesAreBoundedByLocations: for any number of members and any length of time.
@@ -233,7 +233,7 @@ func TestSeriesAreBoundedByLocations(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 3, 60))
 	for range 20 {
 		w.Round(t.Context())
-		require.LessOrEqual(t, len(w.words(t)), 2*(1+remembered)+1+siblingsARound*remembered)
+		require.LessOrEqual(t, len(w.series(t)), 2*(1+remembered)+1+siblingsARound*remembered)
 	}
 }
 
@@ -242,27 +242,27 @@ func TestSeriesAreBoundedByLocations(t *testing.T) {
 func TestNoResultIsNotAFailure(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.Round(t.Context())
-	before := w.words(t)
-	w.answers = func(probe.Proto, string) probe.Word {
-		return probe.Word{Outcome: probe.NoWord, Why: errors.New("connection refused")}
+	before := w.series(t)
+	w.answers = func(probe.Proto, string) probe.Result {
+		return probe.Result{Outcome: probe.NoResult, Why: errors.New("connection refused")}
 	}
 	for range remembered - 1 {
 		w.Round(t.Context())
-		require.Equal(t, before, w.words(t))
+		require.Equal(t, before, w.series(t))
 	}
 	w.Round(t.Context())
-	require.Empty(t, w.words(t))
+	require.Empty(t, w.series(t))
 }
 
 // TestSilenceOverUDPGivesNoResultWithoutTCP: an agent that hangs, or has another key or
 // clock. If both protocols are silent, the path is at fault.
 func TestSilenceOverUDPGivesNoResultWithoutTCP(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
-	w.answers = func(p probe.Proto, node string) probe.Word {
+	w.answers = func(p probe.Proto, node string) probe.Result {
 		if p == probe.UDP {
 			return lost(p, node)
 		}
-		return probe.Word{Outcome: probe.NoWord, Why: errors.New("nobody answered over the connection")}
+		return probe.Result{Outcome: probe.NoResult, Why: errors.New("nobody answered over the connection")}
 	}
 	series := func() int {
 		n, err := testutil.GatherAndCount(w.registry, "drydock_mesh_probe_success")
@@ -271,7 +271,7 @@ func TestSilenceOverUDPGivesNoResultWithoutTCP(t *testing.T) {
 	}
 	w.Round(t.Context())
 	require.Zero(t, series())
-	require.InDelta(t, 3, testutil.ToFloat64(w.Prober.asked.WithLabelValues("udp", "no_word")), 0)
+	require.InDelta(t, 3, testutil.ToFloat64(w.Prober.asked.WithLabelValues("udp", "no_result")), 0)
 	w.answers = lost
 	w.Round(t.Context())
 	require.Equal(t, 6, series())
@@ -284,7 +284,7 @@ func TestRoundsComeWithJitter(t *testing.T) {
 		w := newWorld(t, grid("l000-001", 1, 2))
 		began := time.Now()
 		var times []time.Duration
-		w.answers = func(p probe.Proto, node string) probe.Word {
+		w.answers = func(p probe.Proto, node string) probe.Result {
 			if p == probe.TCP {
 				times = append(times, time.Since(began))
 			}
@@ -315,11 +315,11 @@ func TestARoundIsPacedAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, grid("l000-001", 60, 9))
 		var asked atonce.Count
-		w.options.Ask = func(context.Context, probe.Proto, netip.AddrPort, string) probe.Word {
+		w.options.Ask = func(context.Context, probe.Proto, netip.AddrPort, string) probe.Result {
 			asked.Enter()
 			defer asked.Leave()
 			time.Sleep(2 * time.Second)
-			return probe.Word{Outcome: probe.Lost, Why: errors.New("nobody answers")}
+			return probe.Result{Outcome: probe.Lost, Why: errors.New("nobody answers")}
 		}
 		began := time.Now()
 		w.Round(t.Context())

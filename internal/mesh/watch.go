@@ -50,11 +50,11 @@ type Watch struct {
 	nodesRead, slicesRead cache.InformerSynced
 	changed               chan struct{}
 
-	mu    sync.Mutex
-	heard time.Time // when a Node event last arrived
+	mu        sync.Mutex
+	lastEvent time.Time // when a Node event last arrived
 
 	synced   atomic.Bool
-	said     atomic.Int32 // the cause of the last remark
+	warned   atomic.Int32 // the cause of the last warning
 	topology atomic.Pointer[Topology]
 }
 
@@ -66,7 +66,7 @@ func NewWatch(o WatchOptions) (*Watch, error) {
 	if w.nodes, w.slices, err = newInformers(o); err != nil {
 		return nil, err
 	}
-	if w.nodesRead, err = follow(w.nodes, w.heardOfNode); err != nil {
+	if w.nodesRead, err = follow(w.nodes, w.noteEvent); err != nil {
 		return nil, err
 	}
 	w.slicesRead, err = follow(w.slices, w.notice)
@@ -85,9 +85,9 @@ func follow(i cache.SharedIndexInformer, notice func()) (cache.InformerSynced, e
 	return r.HasSynced, nil
 }
 
-func (w *Watch) heardOfNode() {
+func (w *Watch) noteEvent() {
 	w.mu.Lock()
-	w.heard = w.options.Now()
+	w.lastEvent = w.options.Now()
 	w.mu.Unlock()
 	w.notice()
 }
@@ -108,7 +108,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	if !cache.WaitForCacheSync(ctx.Done(), w.nodesRead, w.slicesRead) {
 		return nil
 	}
-	w.tell()
+	w.rebuild()
 	w.synced.Store(true)
 	for {
 		select {
@@ -119,15 +119,15 @@ func (w *Watch) Start(ctx context.Context) error {
 		if !pause(ctx, settle) {
 			return nil
 		}
-		w.tell()
+		w.rebuild()
 	}
 }
 
-// tell builds the current topology. It uses the time of the last Node event: without the API server
-// no heartbeats arrive, and that must not make nodes count as gone.
-func (w *Watch) tell() {
+// rebuild builds the current topology. It uses the time of the last Node event: without the API
+// server no heartbeats arrive, and that must not make nodes count as gone.
+func (w *Watch) rebuild() {
 	w.mu.Lock()
-	heard := w.heard
+	lastEvent := w.lastEvent
 	w.mu.Unlock()
 	var nodes []election.Node
 	var self *election.Node
@@ -140,16 +140,16 @@ func (w *Watch) tell() {
 			}
 		}
 	}
-	t := NewTopology(w.options.Node, nodes, w.agents(), heard)
+	t := NewTopology(w.options.Node, nodes, w.agents(), lastEvent)
 	w.topology.Store(&t)
-	w.say(w.remark(t, self, heard))
+	w.say(w.warning(t, self, lastEvent))
 }
 
-// remark is why this node takes no part. Its cause identifies it: the text may contain a number of
+// warning is why this node takes no part. Its cause identifies it: the text may contain a number of
 // seconds.
-type remark struct {
+type warning struct {
 	cause cause
-	words string
+	text  string
 }
 
 type cause int
@@ -161,16 +161,16 @@ const (
 	unplaced
 )
 
-func (w *Watch) remark(t Topology, self *election.Node, now time.Time) remark {
+func (w *Watch) warning(t Topology, self *election.Node, now time.Time) warning {
 	switch {
 	case self == nil:
-		return remark{nodeless, w.noSuchNode()}
+		return warning{nodeless, w.noSuchNode()}
 	case self.NotReady(now) != "":
-		return remark{uncounted, "Kilo does not count this node: " + self.NotReady(now)}
+		return warning{uncounted, "Kilo does not count this node: " + self.NotReady(now)}
 	case slices.Contains(t.Unplaced, self.Name):
-		return remark{unplaced, fmt.Sprintf("this node has no location: it lacks both the annotation %s and the label %s", election.LocationKey, w.options.TopologyLabel)}
+		return warning{unplaced, fmt.Sprintf("this node has no location: it lacks both the annotation %s and the label %s", election.LocationKey, w.options.TopologyLabel)}
 	}
-	return remark{}
+	return warning{}
 }
 
 func (w *Watch) noSuchNode() string {
@@ -178,8 +178,8 @@ func (w *Watch) noSuchNode() string {
 }
 
 // say logs a change once.
-func (w *Watch) say(r remark) {
-	was := cause(w.said.Swap(int32(r.cause)))
+func (w *Watch) say(r warning) {
+	was := cause(w.warned.Swap(int32(r.cause)))
 	if r.cause == was {
 		return
 	}
@@ -187,7 +187,7 @@ func (w *Watch) say(r remark) {
 		w.options.Log.Info("this node takes part in the mesh again", "node", w.options.Node)
 		return
 	}
-	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "why", r.words)
+	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "why", r.text)
 }
 
 // agents reads the EndpointSlices.
@@ -247,17 +247,17 @@ func (w *Watch) Topology() Topology { return *w.topology.Load() }
 func (w *Watch) Age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.heard.IsZero() {
+	if w.lastEvent.IsZero() {
 		return w.options.Now().Sub(time.Unix(0, 0))
 	}
-	return w.options.Now().Sub(w.heard)
+	return w.options.Now().Sub(w.lastEvent)
 }
 
 // Ready returns nil once Nodes and EndpointSlices were read and the agent's own Node exists.
 // Otherwise the error says what is missing.
 func (w *Watch) Ready() error {
 	switch {
-	case w.synced.Load() && cause(w.said.Load()) == nodeless:
+	case w.synced.Load() && cause(w.warned.Load()) == nodeless:
 		return errors.New(w.noSuchNode())
 	case w.synced.Load():
 		return nil

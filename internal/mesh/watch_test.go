@@ -188,10 +188,10 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 			})
 			within(t, "the first topology", w.synced.Load)
 			for i := range 2 { // news that changes nothing
-				heard := w.Age()
+				age := w.Age()
 				s.annotate("placed", map[string]any{"example.org/beat": strconv.Itoa(i) + node})
-				within(t, "it is heard", func() bool { return w.Age() < heard })
-				within(t, "it is told", func() bool { return len(w.changed) == 0 })
+				within(t, "the event arrives", func() bool { return w.Age() < age })
+				within(t, "the topology is rebuilt", func() bool { return len(w.changed) == 0 })
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -260,7 +260,7 @@ func (s *site) startAgents(port uint16, addresses map[string]string) *yard {
 }
 
 func asked(c probe.Client) Ask {
-	return func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Word {
+	return func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Result {
 		return c.Probe(ctx, p, netip.AddrPortFrom(loopback(to.Addr()), to.Port()), node)
 	}
 }
@@ -301,8 +301,8 @@ func (y *yard) gauge(node, name string, labels map[string]string) (sum float64, 
 	return sum, series
 }
 
-// awaitWords waits until an agent has this many successful results, and no failed one.
-func (y *yard) awaitWords(node string, good int) {
+// awaitResults waits until an agent has this many successful results, and no failed one.
+func (y *yard) awaitResults(node string, good int) {
 	y.Helper()
 	within(y.T, fmt.Sprintf("%s has %d good words", node, good), func() bool {
 		sum, series := y.gauge(node, "drydock_mesh_probe_success", nil)
@@ -320,7 +320,7 @@ func TestProbingContinuesWithoutTheAPIServer(t *testing.T) {
 	s.slice("v4", discoveryv1.AddressTypeIPv4, 0, addresses)
 	y := s.startAgents(port, addresses)
 	for node := range addresses {
-		y.awaitWords(node, 6) // three others, over TCP and UDP
+		y.awaitResults(node, 6) // three others, over TCP and UDP
 	}
 
 	apiServer := s.lab.Process("kube-apiserver")
@@ -332,7 +332,7 @@ func TestProbingContinuesWithoutTheAPIServer(t *testing.T) {
 		now, _ := y.gauge("a1", "drydock_mesh_probes_total", map[string]string{"result": "ok"})
 		return now > before+60
 	})
-	y.awaitWords("a1", 6)
+	y.awaitResults("a1", 6)
 	age, _ := y.gauge("a1", "drydock_mesh_agent_topology_age_seconds", nil)
 	require.Greater(t, age, 2.0)
 	within(t, "its age is exported", func() bool {
@@ -389,12 +389,12 @@ func TestNewsIsGathered(t *testing.T) {
 	s.add(living("a1", "a"), living("a2", "a"))
 	w := s.watch("a1")
 	within(t, "the first topology", func() bool { return w.Ready() == nil })
-	began, told := time.Now(), map[*Topology]bool{}
+	began, topologies := time.Now(), map[*Topology]bool{}
 	for i := range 60 {
 		s.annotate("a2", map[string]any{"example.org/beat": strconv.Itoa(i)})
-		told[w.topology.Load()] = true
+		topologies[w.topology.Load()] = true
 	}
-	require.LessOrEqual(t, len(told), 2+int(time.Since(began)/settle))
+	require.LessOrEqual(t, len(topologies), 2+int(time.Since(began)/settle))
 }
 
 func TestAgentsOverIPv6Alone(t *testing.T) {
@@ -424,7 +424,7 @@ func TestAnAgentLeavesNoGoroutine(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("agents", func(t *testing.T) {
 		y := (&site{T: t, client: s.client, lab: s.lab, service: s.service}).startAgents(port, addresses)
-		y.awaitWords("a1", 2)
+		y.awaitResults("a1", 2)
 	})
 	for deadline := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before+kept; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {

@@ -73,11 +73,11 @@ type answer struct {
 }
 
 var (
-	pass        = answer{code: http.StatusOK}
-	noToken     = answer{http.StatusUnauthorized, "the metrics need a bearer token in the Authorization header: a token of a user or a ServiceAccount that may get /metrics"}
-	badToken    = answer{http.StatusUnauthorized, "the API server does not know the bearer token, or the token has expired"}
-	busy        = answer{http.StatusServiceUnavailable, "too many unknown tokens wait for the API server's review; try again later"}
-	nobodyToAsk = answer{http.StatusServiceUnavailable, "the API server cannot be asked who scrapes; Drydock's log says why"}
+	pass       = answer{code: http.StatusOK}
+	noToken    = answer{http.StatusUnauthorized, "the metrics need a bearer token in the Authorization header: a token of a user or a ServiceAccount that may get /metrics"}
+	badToken   = answer{http.StatusUnauthorized, "the API server does not know the bearer token, or the token has expired"}
+	busy       = answer{http.StatusServiceUnavailable, "too many unknown tokens wait for the API server's review; try again later"}
+	noReviewer = answer{http.StatusServiceUnavailable, "the API server cannot be asked who scrapes; Drydock's log says why"}
 )
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -127,7 +127,7 @@ func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token
 	g.logOnce(err)
 	switch {
 	case err != nil:
-		return nobodyToAsk
+		return noReviewer
 	case a == pass:
 		g.allowed.Add(key, g.Clock.Now(), knownFor)
 	default:

@@ -96,7 +96,7 @@ func TestAChangeIsSentForItsTileAlone(t *testing.T) {
 // Many tiles are squares: on the page, and in what is sent to it later.
 func TestManyTilesAreSquares(t *testing.T) {
 	t.Parallel()
-	for many, density := range map[int]string{denseAbove: "", denseAbove + 1: "dense", crowdAbove: "dense", crowdAbove + 1: "crowd"} {
+	for many, density := range map[int]string{denseAbove: "", denseAbove + 1: "dense", smallTilesAbove: "dense", smallTilesAbove + 1: "crowd"} {
 		f := newFleet()
 		for i := range many {
 			f.put(node(fmt.Sprintf("node-%d", i)), now)

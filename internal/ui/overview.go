@@ -56,9 +56,9 @@ const (
 	// denseAbove is the most nodes that have tiles with names. More nodes are squares, so that all
 	// are visible.
 	denseAbove = 150
-	// crowdAbove is the most nodes with squares that are large enough for a finger. More nodes have
-	// smaller ones, so that 5,000 fit on one screen.
-	crowdAbove = 1500
+	// smallTilesAbove is the most nodes with squares that are large enough for a finger. More nodes
+	// have smaller ones, so that 5,000 fit on one screen.
+	smallTilesAbove = 1500
 )
 
 // Density returns the size of a tile: empty for one with its name, otherwise a square, and a small
@@ -69,7 +69,7 @@ func (p FleetPage) Density() string {
 		n += c.Nodes
 	}
 	switch {
-	case n > crowdAbove:
+	case n > smallTilesAbove:
 		return "crowd"
 	case n > denseAbove:
 		return "dense"

@@ -70,7 +70,7 @@ func New(o Options) *UI {
 	reader := *o.Reader
 	reader.Known = u.fleet.known
 	u.Reader = &reader
-	u.link = &link{now: o.Reader.Now, lost: map[string]string{}, missing: map[string]string{}, tell: u.fleet.connect, first: make(chan struct{}), awaited: map[string]bool{nodesSource: true, ledgerSource: true}}
+	u.link = &link{now: o.Reader.Now, lost: map[string]string{}, missing: map[string]string{}, notify: u.fleet.connect, first: make(chan struct{}), awaited: map[string]bool{nodesSource: true, ledgerSource: true}}
 	u.fleet.ledger = inspect.Ledger{Name: o.Reader.Ledger, Problem: "it was not read yet"}
 	u.door = newDoor(o.Token, u.routes(), u.refuse)
 	u.door.fileToken, u.door.entered = o.FileToken, o.Entered

@@ -59,14 +59,14 @@ type link struct {
 	// lost has the error of each failing source. missing has the right that a source lacks.
 	lost, missing map[string]string
 	good          time.Time
-	tell          func(Connection)
+	notify        func(Connection)
 	// first is closed when each awaited source was read once, or failed.
 	first   chan struct{}
 	awaited map[string]bool
 }
 
-// heard notes the result of a source's request.
-func (l *link) heard(source string, err error) {
+// noteResult notes the result of a source's request.
+func (l *link) noteResult(source string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.missing, source)
@@ -92,7 +92,7 @@ func (l *link) heard(source string, err error) {
 	if c.Lost && !l.good.IsZero() {
 		c.Since = stamp(l.good)
 	}
-	l.tell(c)
+	l.notify(c)
 	if err != nil {
 		l.knownLocked(source)
 	}
@@ -169,12 +169,12 @@ func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into 
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			all, err := list(ctx, o)
-			u.link.heard(source, err)
+			u.link.noteResult(source, err)
 			return all, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := begin(ctx, o)
-			u.link.heard(source, err)
+			u.link.noteResult(source, err)
 			if apierrors.IsForbidden(err) { // a user who may list but not watch gets a list from time to time
 				select {
 				case <-ctx.Done():
@@ -287,7 +287,7 @@ func (u *UI) ask(ctx context.Context) {
 				u.readLedger(ctx)
 			}
 		}
-		u.link.heard(presence, err)
+		u.link.noteResult(presence, err)
 		u.fleet.judge(u.Reader.Now())
 		select {
 		case <-ctx.Done():

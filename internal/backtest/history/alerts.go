@@ -116,7 +116,7 @@ func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChan
 	}
 	var out []alertChange
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		out = append(out, r.walk(key, all[key], failed, first, last)...)
+		out = append(out, r.follow(key, all[key], failed, first, last)...)
 	}
 	return out, nil
 }
@@ -232,11 +232,11 @@ func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelS
 	return out
 }
 
-// walk follows one alert through the evaluations.
-func (r *rule) walk(key string, s *series, failed []run, first, last int64) (out []alertChange) {
+// follow follows one alert through the evaluations.
+func (r *rule) follow(key string, s *series, failed []run, first, last int64) (out []alertChange) {
 	step := r.interval.Milliseconds()
 	a, runs := r.active[key], s.Runs
-	tell := func(at, ended int64) {
+	emit := func(at, ended int64) {
 		c := alertChange{at, Alert{Labels: s.Labels, StartsAt: time.UnixMilli(a.fired).UTC()}, r.silences}
 		if ended != 0 {
 			c.EndsAt = time.UnixMilli(ended).UTC()
@@ -264,7 +264,7 @@ func (r *rule) walk(key string, s *series, failed []run, first, last int64) (out
 				if !r.recorded {
 					a.fired = at
 				}
-				tell(at, 0)
+				emit(at, 0)
 			}
 			continue
 		}
@@ -275,7 +275,7 @@ func (r *rule) walk(key string, s *series, failed []run, first, last int64) (out
 			}
 		}
 		if a.fired != 0 {
-			tell(at, at)
+			emit(at, at)
 		}
 		delete(r.active, key)
 		a = nil

@@ -77,18 +77,18 @@ func TestTheRulesFireAsInPromtool(t *testing.T) {
 			if len(test.Series) == 0 {
 				r.Add("nothing", time.UnixMilli(0), 0)
 			}
-			type told struct {
+			type alertAt struct {
 				at time.Time
 				history.Alert
 			}
-			var all []told
+			var all []alertAt
 			last := time.Duration(0)
 			for _, want := range test.Alerts {
 				last = max(last, time.Duration(want.At))
 			}
 			past := open(t, r.Serve(), history.Options{Rules: files, Interval: time.Duration(file.Interval)})
 			require.NoError(t, past.Evaluated(t.Context(), time.UnixMilli(0), time.UnixMilli(1).Add(last), func(at time.Time, a history.Alert) {
-				all = append(all, told{at, a})
+				all = append(all, alertAt{at, a})
 			}))
 			for _, want := range test.Alerts {
 				firing := map[string]history.Alert{}

@@ -20,8 +20,8 @@ import (
 	. "drydock.dev/drydock/internal/backtest/history/historytest"
 )
 
-// crowd is a day of 24 Nodes. Some of them fail, come and go.
-func crowd(t testing.TB) *Recording {
+// busyDay is a day of 24 Nodes. Some of them fail, come and go.
+func busyDay(t testing.TB) *Recording {
 	r := New(t)
 	Every(0, 240, func(when time.Time, minutes float64) {
 		if minutes >= 150 && minutes < 165 {
@@ -74,7 +74,7 @@ func later(t *testing.T, url string, r *http.Request) []byte {
 // TestEachLimitIsMetBySmallerQuestions: what comes of them is what a server without limits answers.
 func TestEachLimitIsMetBySmallerQuestions(t *testing.T) {
 	t.Parallel()
-	r := crowd(t)
+	r := busyDay(t)
 	within := func(t *testing.T, l Limits) (*history.Past, *[]time.Duration) {
 		past := open(t, r.ServeWithin(l), history.Options{Rules: rulesOf(t, unready)})
 		var mu sync.Mutex
@@ -258,7 +258,7 @@ func TestErrorsDoNotContainThePassword(t *testing.T) {
 // gives at once.
 func TestAnyChunkingGivesTheSameMoments(t *testing.T) {
 	t.Parallel()
-	r := crowd(t)
+	r := busyDay(t)
 	o := history.Options{Rules: rulesOf(t, stateful), NodeTaints: []string{"gpu"}}
 	all := moments(t, pastOf(t, r, o), 30, 230)
 	require.Greater(t, len(all), 100)

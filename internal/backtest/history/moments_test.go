@@ -247,15 +247,15 @@ groups:
 // does not count.
 func TestProgressIsOfTheTimeThatWasAskedFor(t *testing.T) {
 	t.Parallel()
-	var told []time.Duration
+	var reported []time.Duration
 	past := pastOf(t, day(t, 8), history.Options{Rules: rulesOf(t, strings.Replace(unready, "for: 2m", "for: 3h", 1)), Progress: func(done, all time.Duration) {
 		require.Equal(t, 5*time.Hour, all)
-		told = append(told, done.Round(time.Minute))
+		reported = append(reported, done.Round(time.Minute))
 	}})
 	past.ReadAtOnce(2 * time.Hour)
 	moments(t, past, 2*60, 7*60)
-	require.True(t, slices.IsSorted(told), "%v", told)
-	require.Equal(t, []time.Duration{0, 2 * time.Hour, 4 * time.Hour, 5 * time.Hour}, slices.Compact(told))
+	require.True(t, slices.IsSorted(reported), "%v", reported)
+	require.Equal(t, []time.Duration{0, 2 * time.Hour, 4 * time.Hour, 5 * time.Hour}, slices.Compact(reported))
 }
 
 func TestAnErrorOfTheConsumerEndsTheReading(t *testing.T) {

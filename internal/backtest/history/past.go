@@ -197,7 +197,7 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 				p.know(m)
 				return nil
 			}
-			return p.tell(m, ended, yield)
+			return p.emit(m, ended, yield)
 		})
 		if err != nil {
 			return err

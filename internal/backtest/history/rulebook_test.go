@@ -38,7 +38,7 @@ func TestARuleThatNoPolicyNeedsIsLeftOutAndNamed(t *testing.T) {
 		r.Scrape(when, "a", KubeStateMetrics("a", m))
 	})
 	url := r.Serve()
-	told := func(matters func(model.LabelSet) bool) (all map[string]bool, skipped []history.Skip) {
+	evaluate := func(matters func(model.LabelSet) bool) (all map[string]bool, skipped []history.Skip) {
 		past := open(t, url, history.Options{Rules: rulesOf(t, several), Matters: matters})
 		all = map[string]bool{}
 		for _, m := range moments(t, past, 10, 60) {
@@ -48,11 +48,11 @@ func TestARuleThatNoPolicyNeedsIsLeftOutAndNamed(t *testing.T) {
 		}
 		return all, past.Skipped()
 	}
-	all, skipped := told(nil)
+	all, skipped := evaluate(nil)
 	require.Equal(t, map[string]bool{"Asked": true, "Another": true, "Unknown": true}, all)
 	require.Equal(t, []string{"no_such_metric"}, whats(skipped), "the control: no rule is left out")
 
-	all, skipped = told(func(fixed model.LabelSet) bool {
+	all, skipped = evaluate(func(fixed model.LabelSet) bool {
 		kind, known := fixed["kind"]
 		return !known || kind == "asked"
 	})
@@ -60,7 +60,7 @@ func TestARuleThatNoPolicyNeedsIsLeftOutAndNamed(t *testing.T) {
 	require.Equal(t, []string{"2 rules"}, whats(skipped))
 	require.Contains(t, skipped[0].Why, ": Another, Other")
 
-	all, skipped = told(func(model.LabelSet) bool { return false })
+	all, skipped = evaluate(func(model.LabelSet) bool { return false })
 	require.Empty(t, all)
 	require.Equal(t, []string{"4 rules"}, whats(skipped))
 }

@@ -73,8 +73,8 @@ func (p *Past) all(at time.Time) Moment {
 	return m
 }
 
-// tell yields a moment. During a gap it keeps the moment until the gap ends.
-func (p *Past) tell(m Moment, ended bool, yield func(Moment) error) error {
+// emit yields a moment. During a gap it keeps the moment until the gap ends.
+func (p *Past) emit(m Moment, ended bool, yield func(Moment) error) error {
 	if p.gap == nil && m.Gap == nil {
 		p.know(m)
 		return yield(m)

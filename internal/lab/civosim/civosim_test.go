@@ -49,9 +49,9 @@ func (m machines) Add(_ context.Context, in Instance) error {
 
 func start(t *testing.T, adjust ...func(*Options)) (*Server, *civogo.Client, machines) {
 	t.Helper()
-	heard := machines{make(chan change, 16)}
+	changes := machines{make(chan change, 16)}
 	o := Options{
-		ClusterID: cluster, Region: region, APIKey: apiKey, Machines: heard,
+		ClusterID: cluster, Region: region, APIKey: apiKey, Machines: changes,
 		Instances: []Instance{
 			{ID: "i-1", Hostname: "node-1", Pool: "workers"},
 			{ID: "i-10", Hostname: "node-10", Pool: "workers"},
@@ -64,7 +64,7 @@ func start(t *testing.T, adjust ...func(*Options)) (*Server, *civogo.Client, mac
 	s, err := New(o)
 	require.NoError(t, err)
 	t.Cleanup(s.Close)
-	return s, client(t, s, apiKey, region), heard
+	return s, client(t, s, apiKey, region), changes
 }
 
 func client(t *testing.T, s *Server, key, in string) *civogo.Client {
@@ -119,19 +119,19 @@ func TestReadsHaveCivosForms(t *testing.T) {
 
 func TestRebootBringsTheMachineBack(t *testing.T) {
 	at := time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)
-	s, c, heard := start(t, func(o *Options) { o.Now = func() time.Time { return at } })
+	s, c, changes := start(t, func(o *Options) { o.Now = func() time.Time { return at } })
 
 	answer, err := c.HardRebootInstance("i-1")
 	require.NoError(t, err)
 	require.EqualValues(t, civogo.ResultSuccess, answer.Result)
-	require.Equal(t, change{"away", "node-1", "i-1", ""}, next(t, heard))
-	first := next(t, heard)
+	require.Equal(t, change{"away", "node-1", "i-1", ""}, next(t, changes))
+	first := next(t, changes)
 	require.Equal(t, "reboot", first.what)
 	require.Equal(t, "node-1", first.hostname)
 	_, err = c.SoftRebootInstance("i-1")
 	require.NoError(t, err)
-	require.Equal(t, "away", next(t, heard).what)
-	require.NotEqual(t, first.bootID, next(t, heard).bootID)
+	require.Equal(t, "away", next(t, changes).what)
+	require.NotEqual(t, first.bootID, next(t, changes).bootID)
 
 	calls := s.CallsTo("hard_reboots")
 	require.Len(t, calls, 1)
@@ -153,39 +153,39 @@ func TestRecycleBuildsAnotherMachineInThePool(t *testing.T) {
 		"kept hostname": {func(old Instance) string { return old.Hostname }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, c, heard := start(t, func(o *Options) { o.Rename = tc.rename })
+			s, c, changes := start(t, func(o *Options) { o.Rename = tc.rename })
 			_, err := c.RecycleKubernetesCluster(cluster, "node-1")
 			require.NoError(t, err)
 
-			heardOf := map[string]change{}
+			changeOf := map[string]change{}
 			for range 2 {
-				is := next(t, heard)
-				heardOf[is.what] = is
+				is := next(t, changes)
+				changeOf[is.what] = is
 			}
-			require.Equal(t, "i-1", heardOf["remove"].id)
-			require.NotEqual(t, "i-1", heardOf["add"].id)
-			require.Equal(t, tc.same, heardOf["add"].hostname == "node-1")
+			require.Equal(t, "i-1", changeOf["remove"].id)
+			require.NotEqual(t, "i-1", changeOf["add"].id)
+			require.Equal(t, tc.same, changeOf["add"].hostname == "node-1")
 
 			all := s.Instances()
 			require.Len(t, all, 3)
-			require.Equal(t, Instance{ID: heardOf["add"].id, Hostname: heardOf["add"].hostname, Pool: "workers", Status: "ACTIVE", Replaces: "i-1"}, all[2])
+			require.Equal(t, Instance{ID: changeOf["add"].id, Hostname: changeOf["add"].hostname, Pool: "workers", Status: "ACTIVE", Replaces: "i-1"}, all[2])
 			require.Equal(t, "civo://"+all[2].ID, all[2].ProviderID())
 		})
 	}
 }
 
 func TestPoolsAreScaled(t *testing.T) {
-	s, c, heard := start(t)
+	s, c, changes := start(t)
 	_, err := c.DeleteKubernetesClusterPoolInstance(cluster, "workers", "i-10")
 	require.NoError(t, err)
-	require.Equal(t, change{"remove", "node-10", "i-10", ""}, next(t, heard))
+	require.Equal(t, change{"remove", "node-10", "i-10", ""}, next(t, changes))
 	require.Len(t, s.Instances(), 2, "a deletion is a scale-down")
 
 	two, none := 2, 0
 	pool, err := c.UpdateKubernetesClusterPool(cluster, "workers", &civogo.KubernetesClusterPoolUpdateConfig{Count: &two, Region: region})
 	require.NoError(t, err)
 	require.Equal(t, 2, pool.Count)
-	require.Equal(t, "add", next(t, heard).what)
+	require.Equal(t, "add", next(t, changes).what)
 	_, err = c.UpdateKubernetesClusterPool(cluster, "workers", &civogo.KubernetesClusterPoolUpdateConfig{Count: &none})
 	require.NoError(t, err)
 	require.Len(t, s.Instances(), 1)
@@ -195,12 +195,12 @@ func TestPoolsAreScaled(t *testing.T) {
 }
 
 func TestCloseStopsARebootUnderWay(t *testing.T) {
-	s, c, heard := start(t, func(o *Options) { o.RebootTime = time.Hour })
+	s, c, changes := start(t, func(o *Options) { o.RebootTime = time.Hour })
 	_, err := c.HardRebootInstance("i-1")
 	require.NoError(t, err)
-	require.Equal(t, "away", next(t, heard).what)
+	require.Equal(t, "away", next(t, changes).what)
 	s.Close()
-	require.Empty(t, heard.changes)
+	require.Empty(t, changes.changes)
 }
 
 func TestAwaitCallEndsWithItsContext(t *testing.T) {
@@ -211,7 +211,7 @@ func TestAwaitCallEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-type broken struct{ nobody }
+type broken struct{ noMachines }
 
 func (broken) Reboot(context.Context, Instance, string, bool) error {
 	return errors.New("no such node")

@@ -182,7 +182,7 @@ func (s *Server) activate(id string) (Instance, bool) {
 }
 
 // later calls Machines after a delay, unless the simulator closes first. The caller holds mu.
-func (s *Server) later(wait time.Duration, what string, tell func(Machines) error) {
+func (s *Server) later(wait time.Duration, what string, call func(Machines) error) {
 	if s.closed {
 		return
 	}
@@ -200,21 +200,21 @@ func (s *Server) later(wait time.Duration, what string, tell func(Machines) erro
 		}
 		machines := s.o.Machines
 		if machines == nil {
-			machines = nobody{}
+			machines = noMachines{}
 		}
-		if err := tell(machines); err != nil && s.stopping.Err() == nil {
+		if err := call(machines); err != nil && s.stopping.Err() == nil {
 			s.o.Logf("civosim: %s: %v", what, err)
 		}
 	})
 }
 
-// nobody is the Machines of a simulator without a cluster.
-type nobody struct{}
+// noMachines is the Machines of a simulator without a cluster.
+type noMachines struct{}
 
-func (nobody) Away(context.Context, Instance) error                 { return nil }
-func (nobody) Reboot(context.Context, Instance, string, bool) error { return nil }
-func (nobody) Remove(context.Context, Instance) error               { return nil }
-func (nobody) Add(context.Context, Instance) error                  { return nil }
+func (noMachines) Away(context.Context, Instance) error                 { return nil }
+func (noMachines) Reboot(context.Context, Instance, string, bool) error { return nil }
+func (noMachines) Remove(context.Context, Instance) error               { return nil }
+func (noMachines) Add(context.Context, Instance) error                  { return nil }
 
 // randomID is a version 4 UUID, the form of Civo's IDs and of Linux's boot IDs.
 func randomID() string {

@@ -12,7 +12,7 @@ import (
 // count never moves.
 func TestARecycleHasStages(t *testing.T) {
 	deletion, building := make(chan time.Time), make(chan time.Time)
-	s, c, heard := start(t, func(o *Options) {
+	s, c, changes := start(t, func(o *Options) {
 		o.DeleteTime, o.BuildTime = 1, 2
 		o.Rename = func(old Instance) string { return old.Hostname }
 		o.After = func(d time.Duration) <-chan time.Time {
@@ -38,13 +38,13 @@ func TestARecycleHasStages(t *testing.T) {
 	} {
 		require.ErrorContains(t, call(), "The instance is ", name)
 	}
-	require.Empty(t, heard.changes)
+	require.Empty(t, changes.changes)
 
 	deletion <- time.Time{}
-	require.Equal(t, change{"remove", "node-1", "i-1", ""}, next(t, heard))
+	require.Equal(t, change{"remove", "node-1", "i-1", ""}, next(t, changes))
 	require.Equal(t, []string{"node-10 ACTIVE", "node-1 BUILDING"}, statuses())
 	building <- time.Time{}
-	require.Equal(t, "add", next(t, heard).what)
+	require.Equal(t, "add", next(t, changes).what)
 	require.Equal(t, []string{"node-10 ACTIVE", "node-1 ACTIVE"}, statuses())
 
 	list, err := c.ListKubernetesClusterInstances(cluster)
@@ -70,7 +70,7 @@ func TestACountIsWhatWasAskedFor(t *testing.T) {
 }
 
 func TestARebootCuresOnlyTheConfiguredInstances(t *testing.T) {
-	_, c, heard := start(t, func(o *Options) {
+	_, c, changes := start(t, func(o *Options) {
 		o.Cures = func(in Instance, op Op) bool { return in.Hostname == "node-10" || op == HardReboots }
 	})
 	for _, id := range []string{"i-1", "i-10"} {
@@ -83,7 +83,7 @@ func TestARebootCuresOnlyTheConfiguredInstances(t *testing.T) {
 	// Both of node-1's come back under boot IDs of their own.
 	var back []string
 	for range 6 {
-		if is := next(t, heard); is.what != "away" {
+		if is := next(t, changes); is.what != "away" {
 			require.NotEmpty(t, is.bootID)
 			back = append(back, is.what+" "+is.hostname)
 		}

@@ -88,7 +88,7 @@ func (b *balancer) accept(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		go b.carry(ctx, c)
+		go b.serve(ctx, c)
 	}
 }
 
@@ -103,7 +103,7 @@ func (b *balancer) next() *Host {
 	return b.ready[b.turn%len(b.ready)]
 }
 
-func (b *balancer) carry(ctx context.Context, in net.Conn) {
+func (b *balancer) serve(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	host := b.next()
 	if host == nil {

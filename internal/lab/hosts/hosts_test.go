@@ -208,7 +208,7 @@ func TestAStoppedOrHangingKubeletLosesItsNodeUntilItIsRestarted(t *testing.T) {
 			_, err := worker.Run(ctx, "systemctl", "restart", hosts.KubeletUnit)
 			require.NoError(t, err)
 			becomes(t, l, worker.Name, corev1.ConditionTrue)
-			require.Equal(t, []string{hosts.BySomebody}, by(t, worker, began))
+			require.Equal(t, []string{hosts.ByUnknown}, by(t, worker, began))
 		})
 	}
 }
@@ -250,7 +250,7 @@ func TestAKubeletThatDiesIsRestartedBySystemdAgainAndAgain(t *testing.T) {
 	require.NoError(t, worker.DieAgainAfterEachRestart(ctx))
 	becomes(t, l, worker.Name, corev1.ConditionUnknown)
 	require.Eventually(t, func() bool { return len(by(t, worker, began)) >= 3 }, lab.Patience, 100*time.Millisecond)
-	require.NotContains(t, by(t, worker, began), hosts.BySomebody)
+	require.NotContains(t, by(t, worker, began), hosts.ByUnknown)
 	require.NoError(t, worker.LiveAgain())
 	becomes(t, l, worker.Name, corev1.ConditionTrue)
 }
@@ -275,7 +275,7 @@ func TestWhoRestartedAUnitStandsInTheJournalOfTheHost(t *testing.T) {
 	require.NoError(t, err)
 	_, err = worker.Run(ctx, "systemctl", "kill", "--signal=KILL", hosts.KubeletUnit)
 	require.NoError(t, err)
-	want := []string{hosts.ByDrydock("a1-1-1"), hosts.ByDrydock("c1-1-1"), hosts.BySomebody, hosts.BySystemd}
+	want := []string{hosts.ByDrydock("a1-1-1"), hosts.ByDrydock("c1-1-1"), hosts.ByUnknown, hosts.BySystemd}
 	require.Eventually(t, func() bool { return fmt.Sprint(by(t, worker, began)) == fmt.Sprint(want) }, lab.Patience, 50*time.Millisecond, "%v", by(t, worker, began))
 
 	worker.Off()

@@ -22,8 +22,8 @@ type Restart struct {
 }
 
 const (
-	BySystemd  = "systemd"  // the unit's Restart=
-	BySomebody = "somebody" // a request to systemd without a name
+	BySystemd = "systemd" // the unit's Restart=
+	ByUnknown = "unknown" // a request to systemd without a name
 )
 
 // ByDrydock returns Restart.By of an attempt.
@@ -96,7 +96,7 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 			if err != nil {
 				return nil, err
 			}
-			r := Restart{At: time.UnixMicro(at), By: BySomebody}
+			r := Restart{At: time.UnixMicro(at), By: ByUnknown}
 			switch {
 			case asked != "":
 				r.By = asked

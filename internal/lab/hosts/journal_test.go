@@ -19,11 +19,11 @@ func TestAnAttemptThatMeetsSystemdsOwnRestartIsStillTheAttempts(t *testing.T) {
 		journal []entry
 		want    []string
 	}{
-		"each by itself":                          {[]entry{scheduled, started, asked("a"), started, started}, []string{BySystemd, "drydock:a", BySomebody}},
-		"one start for both":                      {[]entry{asked("a"), scheduled, started, scheduled, started, started}, []string{"drydock:a", BySystemd, BySomebody}},
-		"one start for both, systemd first":       {[]entry{scheduled, asked("a"), started, asked("b"), started}, []string{"drydock:a", "drydock:b"}},
-		"a start for each":                        {[]entry{asked("a"), scheduled, started, started, scheduled, started}, []string{BySystemd, "drydock:a", BySystemd}},
-		"a start for each, and one of somebody's": {[]entry{asked("a"), scheduled, started, started, started}, []string{BySystemd, "drydock:a", BySomebody}},
+		"each by itself":                              {[]entry{scheduled, started, asked("a"), started, started}, []string{BySystemd, "drydock:a", ByUnknown}},
+		"one start for both":                          {[]entry{asked("a"), scheduled, started, scheduled, started, started}, []string{"drydock:a", BySystemd, ByUnknown}},
+		"one start for both, systemd first":           {[]entry{scheduled, asked("a"), started, asked("b"), started}, []string{"drydock:a", "drydock:b"}},
+		"a start for each":                            {[]entry{asked("a"), scheduled, started, started, scheduled, started}, []string{BySystemd, "drydock:a", BySystemd}},
+		"a start for each, and one of unknown origin": {[]entry{asked("a"), scheduled, started, started, started}, []string{BySystemd, "drydock:a", ByUnknown}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var text strings.Builder

@@ -38,7 +38,7 @@ func (n *Network) forward(l net.Listener, dial dialer) *forward {
 			if err != nil {
 				return
 			}
-			go f.carry(ctx, c)
+			go f.serve(ctx, c)
 		}
 	}()
 	return f
@@ -54,8 +54,8 @@ func (f *forward) redirect(dial dialer) {
 	}
 }
 
-// carry ends the connection at once if the other end cannot be reached.
-func (f *forward) carry(ctx context.Context, in net.Conn) {
+// serve ends the connection at once if the other end cannot be reached.
+func (f *forward) serve(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	f.mu.Lock()
 	dial := f.dial

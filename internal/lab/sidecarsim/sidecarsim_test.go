@@ -29,7 +29,7 @@ type client struct {
 	http http.Client
 }
 
-// start runs a simulator with one pod. Tokens are names: "nobody" has no owner, "guest" has no
+// start runs a simulator with one pod. Tokens are names: "unknown" has no owner, "guest" has no
 // right.
 func start(t *testing.T) *client {
 	t.Helper()
@@ -41,7 +41,7 @@ func start(t *testing.T) *client {
 		switch {
 		case token == "broken":
 			return "", sidecarsim.Unknown, errors.New("no API server")
-		case token == "nobody":
+		case token == "unknown":
 			return "", sidecarsim.Unknown, nil
 		case token == "guest" || token == "reader" && a.Verb != "get" || a.Namespace != "sei" || a.SeiNode != "rpc":
 			return token, sidecarsim.Denied, nil
@@ -184,7 +184,7 @@ func TestAnIdIsRememberedForEver(t *testing.T) {
 func TestTheSimulatorChecksTokens(t *testing.T) {
 	c := start(t)
 	body := `{"type":"mark-ready"}`
-	for token, want := range map[string]int{"": 401, "nobody": 401, "guest": 403, "reader": 403, "broken": 500} {
+	for token, want := range map[string]int{"": 401, "unknown": 401, "guest": 403, "reader": 403, "broken": 500} {
 		status, _ := c.do("POST", "/v0/tasks", token, body)
 		require.Equal(t, want, status, token)
 	}

@@ -20,16 +20,16 @@ const (
 	OK Outcome = "ok"
 	// Lost: a question vanished, or a router reported that there is no route.
 	Lost Outcome = "lost"
-	// NoWord: the probe shows nothing about forwarding. The far end was reached and no agent of
+	// NoResult: the probe shows nothing about forwarding. The far end was reached and no agent of
 	// this mesh answers there, or the fault is on this side.
-	NoWord Outcome = "no_word"
+	NoResult Outcome = "no_result"
 )
 
 // Outcomes returns all outcomes.
-func Outcomes() []Outcome { return []Outcome{OK, Lost, NoWord} }
+func Outcomes() []Outcome { return []Outcome{OK, Lost, NoResult} }
 
-// Word is the result of a probe.
-type Word struct {
+// Result is the result of a probe.
+type Result struct {
 	Outcome Outcome
 	// Took is the duration of the whole probe. Zero unless OK.
 	Took time.Duration
@@ -60,7 +60,7 @@ type Client struct {
 }
 
 // Probe probes the agent of a node over a new flow. It takes at most Timeout.
-func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node string) Word {
+func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node string) Result {
 	limit := c.Timeout
 	if limit == 0 {
 		limit = DefaultTimeout
@@ -75,15 +75,15 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 	err := ask(timed, to, fingerprint(node))
 	switch {
 	case err == nil:
-		return Word{Outcome: OK, Took: time.Since(began)}
+		return Result{Outcome: OK, Took: time.Since(began)}
 	case ctx.Err() != nil:
-		return Word{Outcome: NoWord, Why: ctx.Err()}
+		return Result{Outcome: NoResult, Why: ctx.Err()}
 	case time.Since(began) > limit+overslept:
-		return Word{Outcome: NoWord, Why: fmt.Errorf("%w: %w", errOverslept, err)}
-	case noWord(err):
-		return Word{Outcome: NoWord, Why: err}
+		return Result{Outcome: NoResult, Why: fmt.Errorf("%w: %w", errOverslept, err)}
+	case inconclusive(err):
+		return Result{Outcome: NoResult, Why: err}
 	}
-	return Word{Outcome: Lost, Why: err}
+	return Result{Outcome: Lost, Why: err}
 }
 
 var (
@@ -100,15 +100,15 @@ var (
 // silence over UDP shows nothing either. A signed refusal would be clearer. But an agent would have
 // to send it for questions of any age, and an eavesdropper could replay such a question as often as
 // it likes.
-func Weigh(tcp, udp Word) (Word, Word) {
-	if tcp.Outcome == NoWord && udp.Outcome == Lost {
-		udp = Word{Outcome: NoWord, Why: fmt.Errorf("%w; and over TCP nothing was learnt: %w", udp.Why, tcp.Why)}
+func Weigh(tcp, udp Result) (Result, Result) {
+	if tcp.Outcome == NoResult && udp.Outcome == Lost {
+		udp = Result{Outcome: NoResult, Why: fmt.Errorf("%w; and over TCP nothing was learnt: %w", udp.Why, tcp.Why)}
 	}
 	return tcp, udp
 }
 
-// noWord reports whether an error is not a fault of the path.
-func noWord(err error) bool {
+// inconclusive reports whether an error is not a fault of the path.
+func inconclusive(err error) bool {
 	for _, e := range []error{
 		// The far end was reached: it refused the connection, or hung up.
 		errAnother, errStrange, errMute, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,

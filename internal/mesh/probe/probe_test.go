@@ -61,7 +61,7 @@ func TestEveryProbeIsANewFlow(t *testing.T) {
 	last, err := net.Dial("udp", l.Addr().String())
 	require.NoError(t, err)
 	defer last.Close()
-	for heard := 0; heard < 5; {
+	for n := 0; n < 5; {
 		asker(brief).Probe(t.Context(), UDP, to, "b")
 		_, err := last.Write([]byte("no more")) // how often a question was asked depends on how busy the machine is
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestEveryProbeIsANewFlow(t *testing.T) {
 			ports["udp "+from.String()], asked = true, true
 		}
 		if asked {
-			heard++
+			n++
 		}
 	}
 	require.Len(t, ports, 10)
@@ -100,18 +100,18 @@ func TestOnlySilenceIsALoss(t *testing.T) {
 	}{
 		"an agent":                        {to: agent, want: OK},
 		"nobody answers":                  {to: hole, want: Lost, protos: []Proto{UDP}},
-		"it was let in, and not answered": {to: hole, want: NoWord, why: errMute, protos: []Proto{TCP}},
+		"it was let in, and not answered": {to: hole, want: NoResult, why: errMute, protos: []Proto{TCP}},
 		"no route":                        {to: netip.MustParseAddrPort("255.255.255.255:9"), want: Lost, protos: []Proto{TCP}},
-		"nobody listens":                  {to: netip.MustParseAddrPort("127.0.0.1:1"), want: NoWord},
-		"it hangs up":                     {to: closed, want: NoWord, protos: []Proto{TCP}},
-		"another node's agent answers":    {to: another, want: NoWord, why: errAnother},
-		"a stranger's key, over TCP":      {to: agent, want: NoWord, change: func(c *Client) { c.Keys = have(newKey) }, protos: []Proto{TCP}},
+		"nobody listens":                  {to: netip.MustParseAddrPort("127.0.0.1:1"), want: NoResult},
+		"it hangs up":                     {to: closed, want: NoResult, protos: []Proto{TCP}},
+		"another node's agent answers":    {to: another, want: NoResult, why: errAnother},
+		"a stranger's key, over TCP":      {to: agent, want: NoResult, change: func(c *Client) { c.Keys = have(newKey) }, protos: []Proto{TCP}},
 		"a payload longer than the frame": {to: agent, want: OK, change: func(c *Client) { c.Payload = MaxSize }},
-		"no random bytes":                 {to: agent, want: NoWord, why: errNoNonce, change: func(c *Client) { c.Rand = iotest.ErrReader(errors.New("dry")) }},
-		"this process did not run": {to: hole, want: NoWord, why: errOverslept, change: func(c *Client) {
+		"no random bytes":                 {to: agent, want: NoResult, why: errNoNonce, change: func(c *Client) { c.Rand = iotest.ErrReader(errors.New("dry")) }},
+		"this process did not run": {to: hole, want: NoResult, why: errOverslept, change: func(c *Client) {
 			c.Rand = readerFunc(func(b []byte) (int, error) { time.Sleep(c.Timeout + 2*overslept); return len(b), nil })
 		}},
-		"we were told to stop": {to: hole, ctx: ended, want: NoWord},
+		"we were told to stop": {to: hole, ctx: ended, want: NoResult},
 	} {
 		if c.protos == nil {
 			c.protos = Protos()
@@ -129,10 +129,10 @@ func TestOnlySilenceIsALoss(t *testing.T) {
 				if c.change != nil {
 					change = append(change, c.change)
 				}
-				ask := func() Word { return asker(change...).Probe(c.ctx, p, c.to, "b") }
+				ask := func() Result { return asker(change...).Probe(c.ctx, p, c.to, "b") }
 				if !errors.Is(c.why, errOverslept) {
 					once := ask
-					ask = func() Word { return awake(once) }
+					ask = func() Result { return awake(once) }
 				}
 				w := ask()
 				require.Equal(t, c.want, w.Outcome, "%v", w.Why)
@@ -225,9 +225,9 @@ func TestALongPayloadMustComeBackToo(t *testing.T) {
 	t.Parallel()
 	hole := blackHole(t, func(length int) bool { return length < 500 })
 	for _, p := range Protos() {
-		require.Equal(t, Lost, awake(func() Word { return asker(unanswered).Probe(t.Context(), p, hole, "b") }).Outcome, p)
+		require.Equal(t, Lost, awake(func() Result { return asker(unanswered).Probe(t.Context(), p, hole, "b") }).Outcome, p)
 		short := asker(func(c *Client) { c.Payload = 400 })
-		require.Equal(t, OK, awake(func() Word { return short.Probe(t.Context(), p, hole, "b") }).Outcome, p)
+		require.Equal(t, OK, awake(func() Result { return short.Probe(t.Context(), p, hole, "b") }).Outcome, p)
 	}
 }
 
@@ -252,8 +252,8 @@ func TestADatagramMayBeLost(t *testing.T) {
 func TestAQuestionThatWasNotSentSaysNothingOfThePath(t *testing.T) {
 	hole := blackHole(t, nil)
 	late := asker(func(c *Client) { c.Timeout = time.Nanosecond })
-	require.Equal(t, NoWord, late.Probe(t.Context(), UDP, hole, "b").Outcome)
-	sent := awake(func() Word { return asker(unanswered).Probe(t.Context(), UDP, hole, "b") })
+	require.Equal(t, NoResult, late.Probe(t.Context(), UDP, hole, "b").Outcome)
+	sent := awake(func() Result { return asker(unanswered).Probe(t.Context(), UDP, hole, "b") })
 	require.Equal(t, Lost, sent.Outcome, "one that was sent, and had no answer, is lost")
 }
 
@@ -264,7 +264,7 @@ func TestAProbeEndsInTime(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(50*time.Millisecond, cancel)
-		require.Equal(t, NoWord, asker().Probe(ctx, p, hole, "b").Outcome, "a probe ends with its context")
+		require.Equal(t, NoResult, asker().Probe(ctx, p, hole, "b").Outcome, "a probe ends with its context")
 	}
 }
 

@@ -78,7 +78,7 @@ func unanswered(c *Client) { c.Timeout = DefaultTimeout }
 
 // awake asks until this process ran all the while: what a probe says of one that did not has tests
 // of its own.
-func awake(ask func() Word) Word {
+func awake(ask func() Result) Result {
 	for {
 		if w := ask(); !errors.Is(w.Why, errOverslept) && !errors.Is(w.Why, errUnsent) {
 			return w

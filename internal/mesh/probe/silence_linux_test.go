@@ -80,7 +80,7 @@ func TestALossyPathIsDistinguishedFromASilentAgent(t *testing.T) {
 		"nothing passes":                    {answering, 0, Lost, nil},
 		"a handshake passes, and no more":   {answering, 60, Lost, nil},
 		"what is short passes":              {answering, 500, Lost, nil},
-		"all passes, and the agent is mute": {mute, 1 << 16, NoWord, errMute},
+		"all passes, and the agent is mute": {mute, 1 << 16, NoResult, errMute},
 		"a handshake, and it is mute":       {mute, 60, Lost, nil},
 		"nothing passes, and it is mute":    {mute, 0, Lost, nil},
 	} {
@@ -88,7 +88,7 @@ func TestALossyPathIsDistinguishedFromASilentAgent(t *testing.T) {
 			t.Parallel()
 			to, listener := c.agent(t)
 			loses(t, listener, c.lost)
-			w := awake(func() Word {
+			w := awake(func() Result {
 				return asker(func(o *Client) {
 					if c.want != OK {
 						unanswered(o)
@@ -117,13 +117,13 @@ func TestASilentAgentGivesNoResult(t *testing.T) {
 		lonelyUDP Outcome // what UDP says by itself
 	}{
 		"it answers":           {agent, nil, OK, OK, OK},
-		"it hangs":             {func(t *testing.T) netip.AddrPort { to, _ := mute(t); return to }, nil, NoWord, NoWord, Lost},
-		"it has another clock": {agent, skewed, NoWord, NoWord, Lost},
-		"it has another key":   {agent, stranger, NoWord, NoWord, Lost},
+		"it hangs":             {func(t *testing.T) netip.AddrPort { to, _ := mute(t); return to }, nil, NoResult, NoResult, Lost},
+		"it has another clock": {agent, skewed, NoResult, NoResult, Lost},
+		"it has another key":   {agent, stranger, NoResult, NoResult, Lost},
 		"it answers as much as it may": {func(t *testing.T) netip.AddrPort {
 			_, to := serve(t, func(o *ServerOptions) { o.Limits = Limits{PerSource: 0.1, Total: 0.1} })
 			return to
-		}, nil, NoWord, NoWord, Lost},
+		}, nil, NoResult, NoResult, Lost},
 		"the way loses all": {func(t *testing.T) netip.AddrPort {
 			to, l := mute(t)
 			loses(t, l, 0)
@@ -144,8 +144,8 @@ func TestASilentAgentGivesNoResult(t *testing.T) {
 			if c.change != nil {
 				change = append(change, c.change)
 			}
-			ask := func(p Proto) Word {
-				return awake(func() Word { return asker(change...).Probe(t.Context(), p, to, "b") })
+			ask := func(p Proto) Result {
+				return awake(func() Result { return asker(change...).Probe(t.Context(), p, to, "b") })
 			}
 			tcp, alone := ask(TCP), ask(UDP)
 			require.Equal(t, c.lonelyUDP, alone.Outcome, "%v", alone.Why)

@@ -125,8 +125,8 @@ func get(t *testing.T, address string) string {
 	return string(body)
 }
 
-// told are the alerts that a reading from from until until gives, each a line.
-func told(rules map[model.LabelValue]clockRule, at []time.Time, from, until time.Time) (out []string) {
+// expected are the alerts that a reading from from until until gives, each a line.
+func expected(rules map[model.LabelValue]clockRule, at []time.Time, from, until time.Time) (out []string) {
 	for name, rule := range rules {
 		for _, a := range rule.fires(at) {
 			if a.StartsAt = seen(a.StartsAt); !a.EndsAt.IsZero() {
@@ -242,7 +242,7 @@ func TestWhatPrometheusRecordedIsWhatItsRulesSay(t *testing.T) {
 		return out
 	}
 	for from := at[0].Add(12 * time.Second); from.Before(until.Add(-time.Second)); from = from.Add(time.Second) {
-		recorded := told(rules, at, from, until)
+		recorded := expected(rules, at, from, until)
 		require.Equal(t, recorded, alerts(history.Options{Recorded: true}, from), "from %s", from)
 	}
 
@@ -252,8 +252,8 @@ func TestWhatPrometheusRecordedIsWhatItsRulesSay(t *testing.T) {
 	}
 	from := at[0].Add(12 * time.Second)
 	got := alerts(history.Options{Rules: []history.RuleFile{{Name: file, Text: []byte(text)}}}, from)
-	require.Equal(t, told(rules, each, from, until), got)
-	require.NotEqual(t, told(rules, at, from, until), got, "the control: evaluations were left out")
+	require.Equal(t, expected(rules, each, from, until), got)
+	require.NotEqual(t, expected(rules, at, from, until), got, "the control: evaluations were left out")
 	for name, lasts := range map[model.LabelValue]time.Duration{"Comes": 3 * time.Second, "Waits": 3 * time.Second, "Stays": 5 * time.Second} {
 		all := rules[name].fires(each)
 		require.Greater(t, len(all), 400, name)
