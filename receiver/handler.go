@@ -101,7 +101,7 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	if r := checkContent(c.Request.Header); r != nil {
 		return r
 	}
-	if !s.takePlace(c.Request.Context()) {
+	if !s.acquire(c.Request.Context()) {
 		return refuse(http.StatusServiceUnavailable, "%d posts are under way already; post again later", maxPosts)
 	}
 	// The last user releases the place: this function, or a Recorder that has not returned at the
@@ -132,7 +132,7 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	// that is cut off with the request still runs at the API server. Another write would take its
 	// place and be cut off in turn. So each started write is completed, within its usual time, and
 	// the repeated post finds it done.
-	t := s.handOver(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
+	t := s.dispatch(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
 	}
@@ -140,9 +140,9 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	return nil
 }
 
-// takePlace waits briefly for a place. A storm of small posts is then served in turn, and no
+// acquire waits briefly for a place. A storm of small posts is then served in turn, and no
 // waiting post holds a body in memory yet.
-func (s *Server) takePlace(ctx context.Context) bool {
+func (s *Server) acquire(ctx context.Context) bool {
 	select {
 	case s.posts <- struct{}{}:
 		return true
@@ -227,7 +227,7 @@ func (s *Server) later(p post, t tally) *refusal {
 	if t.panicked > 0 {
 		return refuse(http.StatusInternalServerError, "%d of %d alerts could not be taken, by a fault of the receiver; its log says more", t.failed, len(p.alerts))
 	}
-	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.handOver))
+	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.dispatch))
 }
 
 // short makes text from others fit for a log line.

@@ -71,9 +71,9 @@ type timeouts struct {
 	place    time.Duration // until one of maxPosts is free, then the memory for its body; part of read
 	idle     time.Duration // between two posts on one connection
 	age      time.Duration // of a connection
-	handOver time.Duration // until all alerts of a post are taken
+	dispatch time.Duration // until all alerts of a post are taken
 	// shutdown lets running posts finish when the process ends. It is less than a Pod's 30 s and
-	// shorter than handOver: Alertmanager repeats a post that is cut off.
+	// shorter than dispatch: Alertmanager repeats a post that is cut off.
 	shutdown time.Duration
 }
 
@@ -82,11 +82,11 @@ func defaultTimeouts() timeouts {
 		header:   5 * time.Second,
 		silent:   time.Second,
 		read:     10 * time.Second,
-		write:    25 * time.Second, // read + handOver, and 5 s to answer
+		write:    25 * time.Second, // read + dispatch, and 5 s to answer
 		place:    5 * time.Second,
 		idle:     5 * time.Second, // in a storm the next post comes sooner; longer, idle connections would make every other one close with its answer
 		age:      time.Minute,
-		handOver: 10 * time.Second,
+		dispatch: 10 * time.Second,
 		shutdown: 5 * time.Second,
 	}
 }

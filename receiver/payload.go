@@ -116,7 +116,7 @@ type post struct {
 // for the answer. What users of Alertmanager can cause with a label makes an alert unusable, never
 // an error: one odd alert must not lose the others of its group.
 func decode(body []byte) (post, error) {
-	e, wire, ok := walk(body)
+	e, wire, ok := scan(body)
 	if !ok {
 		var err error
 		if e, wire, err = readSlowly(body); err != nil {

@@ -56,7 +56,7 @@ func TestDecodeReadsWhatAlertmanagerWrites(t *testing.T) {
 	require.Len(t, p.alerts, 2)
 	require.Len(t, p.alerts[0].Labels, 6)
 	require.Equal(t, time.Date(2026, 11, 20, 20, 55, 0, 123e6, time.UTC), p.alerts[0].StartsAt)
-	_, _, plain := walk(body)
+	_, _, plain := scan(body)
 	require.True(t, plain, "nothing that Alertmanager writes is odd")
 }
 

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// walker reads a payload in one pass, where the library needs four: parsing is most of the cost of
+// scanner reads a payload in one pass, where the library needs four: parsing is most of the cost of
 // a post. It reads JSON as Alertmanager writes it. It stops at anything odd, and the library reads
 // the body instead. walker reads a body exactly as the library would
 // (TestWalkReadsAsTheLibraryDoes).
-type walker struct {
+type scanner struct {
 	data []byte
 	at   int
 	// depth is the number of open lists and objects.
@@ -22,9 +22,9 @@ type walker struct {
 // maxDepth bounds the walker's own stack. A payload has four levels.
 const maxDepth = 16
 
-// walk reads the payload. False: something in the payload is odd.
-func walk(body []byte) (e envelope, alerts []wireAlert, ok bool) {
-	w := &walker{data: body}
+// scan reads the payload. False: something in the payload is odd.
+func scan(body []byte) (e envelope, alerts []wireAlert, ok bool) {
+	w := &scanner{data: body}
 	listed := false
 	w.object([]string{"version", "groupKey", "receiver", "truncatedAlerts", "alerts"}, func(name string) {
 		switch name {
@@ -51,7 +51,7 @@ func walk(body []byte) (e envelope, alerts []wireAlert, ok bool) {
 	return e, alerts, listed && e.Version == "4" && !w.odd && w.at == len(body)
 }
 
-func (w *walker) alert() (a wireAlert) {
+func (w *scanner) alert() (a wireAlert) {
 	w.object([]string{"status", "labels", "startsAt"}, func(name string) {
 		switch name {
 		case "status":
@@ -72,7 +72,7 @@ func (w *walker) alert() (a wireAlert) {
 // object passes over an object. read must pass over the value of each member with one of the names;
 // other members are skipped. A name that occurs twice, or that the library would match to one of
 // the names, is odd.
-func (w *walker) object(names []string, read func(name string)) {
+func (w *scanner) object(names []string, read func(name string)) {
 	seen := 0
 	w.each('{', '}', func() {
 		raw, plain := w.quoted()
@@ -94,10 +94,10 @@ func (w *walker) object(names []string, read func(name string)) {
 }
 
 // list passes over a list. read must pass over each element.
-func (w *walker) list(read func()) { w.each('[', ']', read) }
+func (w *scanner) list(read func()) { w.each('[', ']', read) }
 
 // each passes over a list or object between begin and end, with commas between the elements.
-func (w *walker) each(begin, end byte, read func()) {
+func (w *scanner) each(begin, end byte, read func()) {
 	if w.depth++; w.depth > maxDepth {
 		w.odd = true
 	}
@@ -112,7 +112,7 @@ func (w *walker) each(begin, end byte, read func()) {
 }
 
 // value passes over any value and returns its text: valid JSON, unless something is odd.
-func (w *walker) value() []byte {
+func (w *scanner) value() []byte {
 	b := w.peek()
 	begin := w.at
 	switch b {
@@ -135,14 +135,14 @@ func (w *walker) value() []byte {
 }
 
 // decode lets the library read a value.
-func (w *walker) decode(into any) {
+func (w *scanner) decode(into any) {
 	if raw := w.value(); !w.odd && json.Unmarshal(raw, into) != nil {
 		w.odd = true
 	}
 }
 
 // text reads a string.
-func (w *walker) text(into *string) {
+func (w *scanner) text(into *string) {
 	switch raw, plain := w.quoted(); {
 	case w.odd:
 	case plain:
@@ -154,7 +154,7 @@ func (w *walker) text(into *string) {
 
 // quoted passes over a string and returns it with its quotes. plain: the text between the quotes
 // has no escapes.
-func (w *walker) quoted() (raw []byte, plain bool) {
+func (w *scanner) quoted() (raw []byte, plain bool) {
 	if w.peek() == '"' {
 		begin, escaped := w.at, false
 		plain = true
@@ -181,7 +181,7 @@ func (w *walker) quoted() (raw []byte, plain bool) {
 }
 
 // peek passes over white space and returns the next byte. 0: the end, or something odd.
-func (w *walker) peek() byte {
+func (w *scanner) peek() byte {
 	for ; !w.odd && w.at < len(w.data); w.at++ {
 		switch b := w.data[w.at]; b {
 		case ' ', '\t', '\r', '\n':
@@ -193,7 +193,7 @@ func (w *walker) peek() byte {
 }
 
 // take passes over one required byte.
-func (w *walker) take(b byte) {
+func (w *scanner) take(b byte) {
 	if w.peek() != b {
 		w.odd = true
 		return

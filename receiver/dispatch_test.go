@@ -67,7 +67,7 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 		}
 		return intake.Accepted, nil
 	})})
-	s.timeouts.handOver = 3 * time.Second
+	s.timeouts.dispatch = 3 * time.Second
 	w := do(s, request("POST", "/v1/alerts", group(3)))
 	require.Equal(t, 503, w.Code)
 	require.Contains(t, errorOf(t, w), "1 of 3 alerts could not be taken within 3s")

@@ -25,11 +25,11 @@ type tally struct {
 	firstErr error // of failed
 }
 
-// handOver passes every alert to the Recorder, 16 at once. It waits for all of them or for the
+// dispatch passes every alert to the Recorder, 16 at once. It waits for all of them or for the
 // deadline. An alert that is not taken by then has failed, whether or not the Recorder obeys its
-// context. A failure stops no other alert. handOver calls done when the last Record has returned.
-func (s *Server) handOver(ctx context.Context, alerts []alert, done func()) tally {
-	ctx, cancel := context.WithTimeout(ctx, s.timeouts.handOver)
+// context. A failure stops no other alert. dispatch calls done when the last Record has returned.
+func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tally {
+	ctx, cancel := context.WithTimeout(ctx, s.timeouts.dispatch)
 	outcomes := make(chan outcome, len(alerts)) // a writer never waits
 	var next atomic.Int64
 	finished := make(chan struct{})

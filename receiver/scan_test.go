@@ -14,7 +14,7 @@ import (
 
 // agrees checks the promise: the library reads what walk reads in the same way.
 func agrees(t require.TestingT, body []byte) (plain bool) {
-	e, alerts, ok := walk(body)
+	e, alerts, ok := scan(body)
 	if !ok {
 		return false
 	}
@@ -142,7 +142,7 @@ func BenchmarkRead(b *testing.B) {
 		b.Run("walker/"+what, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				_, _, ok := walk(body)
+				_, _, ok := scan(body)
 				require.True(b, ok)
 			}
 		})
