@@ -112,8 +112,8 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 	whole := groups(t, group("drydock", []string{"nights"}, shown("suppressed", node("n1"))))
 	nameless := group("drydock", nil, shown("active", node("n1")))
 	nameless.Receiver.Name = nil
-	nobodys := group("drydock", nil, shown("active", node("n1")))
-	nobodys.Receiver = nil
+	noReceiver := group("drydock", nil, shown("active", node("n1")))
+	noReceiver.Receiver = nil
 	login := code(http.StatusOK, "<html>sign in</html>")
 	moved := func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/elsewhere", http.StatusFound) }
 	cases := map[string]struct {
@@ -134,7 +134,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 		"cut in the group":      {jsonly(whole[:len(whole)-2]), "unexpected EOF"},
 		"cut in the alerts":     {jsonly(whole[:strings.Index(string(whole), `}],"labels":`)+1]), "unexpected EOF"},
 		"more than a list":      {jsonly(append(append([]byte{}, whole...), "[]"...)), "continues after the list of groups"},
-		"no receiver":           {jsonly(groups(t, nobodys)), "a group without alerts or receiver"},
+		"no receiver":           {jsonly(groups(t, noReceiver)), "a group without alerts or receiver"},
 		"a receiver of no name": {jsonly(groups(t, nameless)), "a group without alerts or receiver"},
 		"no alerts":             {jsonly([]byte(`[{"receiver":{"name":"drydock"}}]`)), "a group without alerts or receiver"},
 		"alerts that are null":  {jsonly([]byte(`[{"alerts":null,"receiver":{"name":"drydock"}}]`)), "whose alerts are not a list"},

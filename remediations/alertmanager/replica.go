@@ -77,7 +77,7 @@ func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	out.URL, out.Silences = r.url, r.getSilences(ctx, a.silenceIDs())
 	if a.unrouted() {
 		if all, err := r.getReceivers(ctx, in.receiver); err == nil {
-			out.NoReceiver, out.Akin = !all.found, all.akin
+			out.NoReceiver, out.Akin = !all.found, all.similar
 		}
 	}
 	return out

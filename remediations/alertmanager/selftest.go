@@ -40,9 +40,9 @@ func (r routes) of(all []*models.ReceiverReference) []string {
 
 // receivers are a replica's receivers that matter for the message.
 type receivers struct {
-	wanted string
-	found  bool
-	akin   []string
+	wanted  string
+	found   bool
+	similar []string
 }
 
 // unrouted reports that the replica shows the self-test's alert, and routes it to other receivers
@@ -84,8 +84,8 @@ func (s *receivers) read(d *json.Decoder) error {
 	switch {
 	case *m.Name == s.wanted:
 		s.found = true
-	case strings.HasSuffix(*m.Name, "/"+s.wanted) && len(s.akin) < maxReceivers:
-		s.akin = append(s.akin, clip(*m.Name))
+	case strings.HasSuffix(*m.Name, "/"+s.wanted) && len(s.similar) < maxReceivers:
+		s.similar = append(s.similar, clip(*m.Name))
 	}
 	return nil
 }

@@ -80,11 +80,11 @@ func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 	for name, c := range map[string]struct {
 		receivers http.HandlerFunc
 		missing   bool
-		akin      []string
+		similar   []string
 	}{
 		"there is one of the name":   {receivers: receiversNamed(t, "pager", "drydock")},
 		"there is none of the name":  {receivers: receiversNamed(t, "pager", "drydock2", "not-drydock"), missing: true},
-		"an AlertmanagerConfig's is": {receivers: receiversNamed(t, "monitoring/drydock/drydock", "pager"), missing: true, akin: []string{"monitoring/drydock/drydock"}},
+		"an AlertmanagerConfig's is": {receivers: receiversNamed(t, "monitoring/drydock/drydock", "pager"), missing: true, similar: []string{"monitoring/drydock/drydock"}},
 		"no answer":                  {receivers: code(http.StatusInternalServerError, "boom")},
 		"a receiver without a name":  {receivers: jsonly([]byte(`[{}]`))},
 		"a list cut short":           {receivers: jsonly([]byte(`[{"name":"pager"}`))},
@@ -97,7 +97,7 @@ func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 			require.NoError(t, r.Err)
 			require.Equal(t, []string{"pager"}, r.SelfTest[0].Receivers)
 			require.Equal(t, c.missing, r.NoReceiver)
-			require.Equal(t, c.akin, r.Akin)
+			require.Equal(t, c.similar, r.Akin)
 		})
 	}
 }

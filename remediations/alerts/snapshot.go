@@ -114,7 +114,7 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 	case h.active:
 		return Verdict{StartsAt: h.startsAt}
 	case h.unrouted:
-		return Verdict{Reason: remediations.ReasonAlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "nobody"))}
+		return Verdict{Reason: remediations.ReasonAlertUnconfirmed, Message: fmt.Sprintf("the alert is not routed to receiver %q (alertmanager.receiver) but to %s, so Drydock does nothing for it; correct Alertmanager's route or alertmanager.receiver", h.config.Receiver, cmp.Or(text.Quoted(h.elsewhere, 200), "no receiver"))}
 	case h.known:
 		return Verdict{Reason: remediations.ReasonAlertUnconfirmed, Message: "Alertmanager has the alert but has not processed it yet"}
 	default:

@@ -18,9 +18,9 @@ const maxServed = 2
 // What stands in place of a provider's name. A step that is never done to a Node, like the
 // replacement of a control-plane machine, needs no provider.
 const (
-	byDrydock = "Drydock"
-	notDone   = "not done"
-	byNobody  = "nobody"
+	byDrydock  = "Drydock"
+	notDone    = "not done"
+	noProvider = "no provider"
 )
 
 // Plan returns, for each step of the policies' plans, on how many of these Nodes each provider
@@ -63,21 +63,21 @@ func whoOf(c *remediations.Config, s Served, n *corev1.Node) string {
 	case refuses != nil && refuses(n) != "":
 		return notDone
 	case s.Against != "":
-		return byNobody
+		return noProvider
 	}
 	return cmp.Or(s.Provider, byDrydock)
 }
 
 // carriedOut returns the providers of a step, each with its Nodes: the one with the most Nodes
-// first, byNobody last.
+// first, noProvider last.
 func carriedOut(of map[string][]string) string {
-	rank := func(who string) int { return slices.Index([]string{notDone, byNobody}, who) }
+	rank := func(who string) int { return slices.Index([]string{notDone, noProvider}, who) }
 	all := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
 		return cmp.Or(rank(a)-rank(b), len(of[b])-len(of[a]), strings.Compare(a, b))
 	})
 	for i, who := range all {
 		most := maxServed
-		if who == byNobody {
+		if who == noProvider {
 			most = maxNamed
 		}
 		slices.Sort(of[who])

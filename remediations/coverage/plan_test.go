@@ -39,10 +39,10 @@ func TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes(t *testing.T) {
 		nodes = append(nodes, node(fmt.Sprintf("c%04d", i), "civo://c"))
 	}
 	say := []string{
-		"reboot: civo on 5001 Nodes (c0000, c0001, …), redfish on 3 Nodes (m1, m2, …), nobody on 1 Node (a1)",
+		"reboot: civo on 5001 Nodes (c0000, c0001, …), redfish on 3 Nodes (m1, m2, …), no provider on 1 Node (a1)",
 		"drain: Drydock on 5005 Nodes (a1, c0000, …)",
-		"restart-kubelet: nobody on 5005 Nodes (a1, c0000, c0001, c0002, c0003, c0004, c0005, c0006, c0007, c0008, …)",
-		"replace: clusterAPI on 2 Nodes (m1, m2), not done on 1 Node (cp), nobody on 5002 Nodes (a1, c0000, c0001, c0002, c0003, c0004, c0005, c0006, c0007, c0008, …)",
+		"restart-kubelet: no provider on 5005 Nodes (a1, c0000, c0001, c0002, c0003, c0004, c0005, c0006, c0007, c0008, …)",
+		"replace: clusterAPI on 2 Nodes (m1, m2), not done on 1 Node (cp), no provider on 5002 Nodes (a1, c0000, c0001, c0002, c0003, c0004, c0005, c0006, c0007, c0008, …)",
 	}
 	require.Equal(t, say, coverage.Plan(c, nodes))
 	slices.Reverse(nodes)

@@ -53,7 +53,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 		cause  string
 		status string
 		want   intake.Result
-		told   bool
+		ended  bool
 	}{
 		"it waits for proof":              {remediations.PhaseVerifying, fingerprint, "resolved", "unchanged", true},
 		"its call is under way":           {remediations.PhaseActing, fingerprint, "resolved", "unchanged", true},
@@ -67,12 +67,12 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			began := time.Unix(1700000000, 0).UTC()
 			n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
 			client := fake.NewClientset(n)
-			in, told, expected := newIntake(t, client), 0, 0
+			in, ended, expected := newIntake(t, client), 0, 0
 			in.Expected = func() {
 				require.Empty(t, client.Actions(), "before it is written")
 				expected++
 			}
-			in.Node, in.Ended = func(string) *corev1.Node { return n }, func() { told++ }
+			in.Node, in.Ended = func(string) *corev1.Node { return n }, func() { ended++ }
 			alert := in.Config.NewAlert(in.Config.Policies[0], about(name), remediations.StatusFiring, began, began)
 			r := remediations.Record{V: 1, ID: "n7q4k2", Policy: "p", Phase: c.phase, Cause: remediations.Cause{Alert: c.cause}, Step: remediations.StepRef{Name: "reboot", Attempt: 1}, Began: began, Since: began, Deadline: began}
 			r.Intent = &remediations.Intent{ID: "n7q4k2-0-1", At: began}
@@ -90,7 +90,7 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 			result, err := in.Record(t.Context(), about(name), c.status, startsAt)
 			require.NoError(t, err)
 			require.Equal(t, c.want, result)
-			require.Equal(t, c.told, told == 1)
+			require.Equal(t, c.ended, ended == 1)
 			require.Equal(t, c.status == "firing", expected == 1, "of an end nobody needs to expect anything")
 			require.Len(t, client.Actions(), map[intake.Result]int{"unchanged": 0, "accepted": 1}[c.want])
 		})

@@ -14,9 +14,9 @@ import (
 // TestChangesAreThoseOfTheCache: each change is returned once, a Node that is gone by its name, and
 // heartbeats cause no notice.
 func TestChangesAreThoseOfTheCache(t *testing.T) {
-	store, told := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), 0
+	store, notices := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), 0
 	f := Fleet{Indexer: store, Changes: NewChanges()}
-	handler := Noticing(f.Changes, func() { told++ })
+	handler := Noticing(f.Changes, func() { notices++ })
 	node := func(name, version string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: version}}
 	}
@@ -31,7 +31,7 @@ func TestChangesAreThoseOfTheCache(t *testing.T) {
 	nodes, gone := changed()
 	require.Equal(t, []*corev1.Node{first}, nodes)
 	require.Empty(t, gone)
-	require.Equal(t, 1, told)
+	require.Equal(t, 1, notices)
 
 	nodes, gone = changed()
 	require.Empty(t, nodes, "it was given")
@@ -41,14 +41,14 @@ func TestChangesAreThoseOfTheCache(t *testing.T) {
 	handler.OnUpdate(first, beat)
 	nodes, _ = changed()
 	require.Same(t, beat, nodes[0])
-	require.Equal(t, 1, told, "a heartbeat wakes nobody")
+	require.Equal(t, 1, notices, "a heartbeat wakes nobody")
 
 	require.NoError(t, store.Delete(beat))
 	handler.OnDelete(cache.DeletedFinalStateUnknown{Key: "n1", Obj: beat})
 	nodes, gone = changed()
 	require.Empty(t, nodes)
 	require.Equal(t, []string{"n1"}, gone)
-	require.Equal(t, 2, told)
+	require.Equal(t, 2, notices)
 }
 
 // TestChangesAreBounded: a replica that does not lead never takes the names. After that, all Nodes

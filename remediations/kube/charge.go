@@ -69,7 +69,7 @@ type Charge struct {
 	seen      string
 	seenSince time.Time
 	was       bool
-	told      string
+	logged    string
 }
 
 // NeedLeaderElection returns false: every replica writes alerts on Nodes.
@@ -159,19 +159,19 @@ func (c *Charge) Look(ctx context.Context) bool {
 		c.held, c.why = time.Time{}, why
 	}
 	c.mu.Unlock()
-	c.tell()
+	c.logChange()
 	return err == nil
 }
 
-// tell logs a change, and calls Changed.
-func (c *Charge) tell() {
+// logChange logs a change, and calls Changed.
+func (c *Charge) logChange() {
 	lacking := c.Lacking()
-	was, told := c.was, c.told
-	c.was, c.told = lacking == "", lacking
+	was, logged := c.was, c.logged
+	c.was, c.logged = lacking == "", lacking
 	switch {
-	case lacking == "" && told != "":
+	case lacking == "" && logged != "":
 		c.Log.Info("this Drydock is in charge of the cluster", "object", c.Lease.String())
-	case lacking != "" && lacking != told:
+	case lacking != "" && lacking != logged:
 		c.Log.Info("this Drydock is not in charge of the cluster, and changes nothing", "why", lacking)
 	}
 	if c.was != was && c.Changed != nil {

@@ -93,7 +93,7 @@ func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainR
 		case <-next.C:
 		}
 		done, err := r.round(ctx)
-		r.tell()
+		r.reportProgress()
 		switch {
 		case err != nil:
 			return r.report, fmt.Errorf("draining Node %s: %w", node, err)
@@ -112,7 +112,7 @@ type drainRun struct {
 	listed            bool               // the pods were read once
 	seen, terminating map[types.UID]bool // what this call has counted already
 	report            DrainReport
-	told              string
+	reported          string
 }
 
 // round reads the node's present state and evicts the pods that must go. An error is final; a
@@ -140,7 +140,7 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 		return true, nil
 	}
 	r.count(left)
-	r.tell()
+	r.reportProgress()
 	held, err := r.evict(ctx, left.evict)
 	r.count(left)
 	if ctx.Err() == nil { // else the previous round already knows what holds the others
@@ -227,9 +227,9 @@ func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
 	return nil
 }
 
-func (r *drainRun) tell() {
-	if now := r.report.String(); r.Progress != nil && now != r.told {
-		r.told = now
+func (r *drainRun) reportProgress() {
+	if now := r.report.String(); r.Progress != nil && now != r.reported {
+		r.reported = now
 		r.Progress(r.report)
 	}
 }

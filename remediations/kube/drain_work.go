@@ -11,13 +11,13 @@ import (
 )
 
 // Work implements engine.Worker: it evicts the pods of a node, with kubectl's own code.
-func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() error, tell func(note, blocked string)) error {
+func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() error, report func(note, blocked string)) error {
 	if err := mayStill(); err != nil {
 		return err
 	}
 	_, err := d.Drain(ctx, m.Node, DrainOptions{
 		UID: types.UID(m.UID), WithoutController: m.WithoutController,
-		Progress: func(r DrainReport) { tell(r.String(), blockedBy(r)) },
+		Progress: func(r DrainReport) { report(r.String(), blockedBy(r)) },
 	})
 	return err
 }

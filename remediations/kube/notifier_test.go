@@ -17,10 +17,10 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// crier keeps what people were reported.
+// crier records the posts.
 type crier struct {
-	heard []string
-	fails error
+	posted []string
+	fails  error
 }
 
 func (c *crier) post(_ context.Context, ends []kube.Ended) error {
@@ -28,7 +28,7 @@ func (c *crier) post(_ context.Context, ends []kube.Ended) error {
 		return c.fails
 	}
 	for _, e := range ends {
-		c.heard = append(c.heard, e.Node+" "+e.ID+" "+string(e.Outcome))
+		c.posted = append(c.posted, e.Node+" "+e.ID+" "+string(e.Outcome))
 	}
 	return nil
 }
@@ -60,7 +60,7 @@ func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	ends("aaaaaa", remediations.OutcomeExhausted, clock.Now(), reboot)
 	require.NoError(t, first.Notify(t.Context()))
 	require.NoError(t, first.Notify(t.Context()))
-	require.Equal(t, []string{"n1 aaaaaa Exhausted"}, people.heard)
+	require.Equal(t, []string{"n1 aaaaaa Exhausted"}, people.posted)
 
 	clock.SetTime(noon.Add(time.Hour))
 	ends("bbbbbb", remediations.OutcomeRecovered, clock.Now(), reboot)
@@ -71,14 +71,14 @@ func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	second := leader()
 	require.NoError(t, second.Notify(t.Context()))
 	require.NoError(t, first.Notify(t.Context()))
-	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered"}, people.heard)
+	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered"}, people.posted)
 
 	// A day later the first is forgotten and too old to be reported again.
 	clock.SetTime(noon.Add(48 * time.Hour))
 	ends("cccccc", remediations.OutcomeRecovered, clock.Now(), reboot)
 	require.NoError(t, second.Notify(t.Context()))
 	require.NoError(t, second.Notify(t.Context()))
-	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered", "n1 cccccc Recovered"}, people.heard)
+	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered", "n1 cccccc Recovered"}, people.posted)
 	cm, err := client.CoreV1().ConfigMaps("drydock").Get(t.Context(), "drydock-ledger-reported", metav1.GetOptions{})
 	require.NoError(t, err)
 	require.NotContains(t, cm.Data["reported.json"], "aaaaaa")

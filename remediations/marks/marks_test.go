@@ -33,7 +33,7 @@ func TestWhoHoldsANode(t *testing.T) {
 		"another taint":                  {func(n *corev1.Node) { n.Spec.Taints = []corev1.Taint{{Key: "node.kubernetes.io/not-ready"}} }, ""},
 		"a label":                        {func(n *corev1.Node) { n.Labels["cloud.google.com/active-node-maintenance"] = "ONGOING" }, "label cloud.google.com/active-node-maintenance=ONGOING set by GKE: maintenance of the host is under way"},
 		"a label with another value":     {func(n *corev1.Node) { n.Labels["cloud.google.com/active-node-maintenance"] = "PENDING" }, ""},
-		"an annotation":                  {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, "annotation karpenter.sh/do-not-disrupt set by a person: no other program is to touch the node"},
+		"an annotation":                  {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "true" }, "annotation karpenter.sh/do-not-disrupt set by a person: no other program may touch the node"},
 		"an annotation that is off":      {func(n *corev1.Node) { n.Annotations["karpenter.sh/do-not-disrupt"] = "false" }, ""},
 		"GPUs that are reconfigured":     {func(n *corev1.Node) { n.Labels["nvidia.com/mig.config.state"] = "rebooting" }, "label nvidia.com/mig.config.state=rebooting set by NVIDIA's MIG manager: MIG is being reconfigured"},
 		"GPUs that were reconfigured":    {func(n *corev1.Node) { n.Labels["nvidia.com/mig.config.state"] = "success" }, ""},
@@ -172,7 +172,7 @@ func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
 			annotation("2026-03-04T10:00:00Z")(n)
 			taint(candidate, unix(3*day), 0)(n)
 			n.Annotations["karpenter.sh/do-not-disrupt"] = "true"
-		}, marks.Claim{Why: "annotation karpenter.sh/do-not-disrupt set by a person: no other program is to touch the node"}},
+		}, marks.Claim{Why: "annotation karpenter.sh/do-not-disrupt set by a person: no other program may touch the node"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := scene.Bare("n1")

@@ -13,7 +13,7 @@ func Shipped() List { return slices.Clone(shipped) }
 
 const (
 	removing    = "the node is being removed"
-	outOfHands  = "no other program is to touch the node"
+	handsOff    = "no other program may touch the node"
 	autoscaler  = "kubernetes/autoscaler cluster-autoscaler/utils/taints/taints.go"
 	karpenterV1 = "kubernetes-sigs/karpenter pkg/apis/v1/labels.go"
 	nthNode     = "aws/aws-node-termination-handler pkg/node/node.go"
@@ -60,14 +60,14 @@ var shipped = List{
 	{Kind: Taint, Key: "node.cluster.x-k8s.io/uninitialized", By: "Cluster API", Means: "the node is not set up yet", Source: "kubernetes-sigs/cluster-api api/core/v1beta2/common_types.go"},
 	{Kind: Taint, Key: "node.machine.sapcloud.io/preserved", By: mcm, Means: "the machine has failed, and is kept as it is", Source: mcmKeys},
 
-	{Kind: Label, Key: "remediation.medik8s.io/exclude-from-remediation", Values: []string{"true"}, By: "a person or the Medik8s Node Maintenance Operator", Means: outOfHands, Source: "medik8s/self-node-remediation controllers/selfnoderemediation_controller.go"},
+	{Kind: Label, Key: "remediation.medik8s.io/exclude-from-remediation", Values: []string{"true"}, By: "a person or the Medik8s Node Maintenance Operator", Means: handsOff, Source: "medik8s/self-node-remediation controllers/selfnoderemediation_controller.go"},
 	{Kind: Label, Key: "cloud.google.com/active-node-maintenance", Values: []string{"ONGOING"}, By: "GKE", Means: "maintenance of the host is under way", Source: "cloud.google.com/kubernetes-engine/docs/concepts/handle-disruption-gpu-tpu"},
 	{Kind: Label, Key: "dgxc.nvidia.com/nvsentinel-state", By: "NVSentinel", Means: "NVSentinel has quarantined the node", Source: nvsentinel + "commons/pkg/statemanager/statemanager.go"},
 	{Kind: Label, Key: "nvidia.com/mig.config.state", Values: []string{"pending", "rebooting"}, By: "NVIDIA's MIG manager", Means: "MIG is being reconfigured", Source: "NVIDIA/mig-parted pkg/mig/reconfigure/reconfigure.go"},
 	{Kind: Label, Key: "nvidia.com/gpu-driver-upgrade-state", Values: gpuDriverUpgrades, By: "NVIDIA's GPU Operator", Means: "the GPU driver is being upgraded", Source: "NVIDIA/k8s-operator-libs pkg/upgrade/consts.go"},
 	{Kind: Label, Key: "node.machine.sapcloud.io/selected-for-update", By: mcm + " or a person", Means: "the node is updated in place", Source: "gardener/machine-controller-manager pkg/apis/machine/v1alpha1/constants.go"},
 
-	{Kind: Annotation, Key: "karpenter.sh/do-not-disrupt", By: "a person", Means: outOfHands, Source: karpenterV1},
+	{Kind: Annotation, Key: "karpenter.sh/do-not-disrupt", By: "a person", Means: handsOff, Source: karpenterV1},
 	{Kind: Annotation, Key: "weave.works/kured-reboot-in-progress", By: "kured", Means: "kured reboots the node", Source: "kubereboot/kured cmd/kured/main.go",
 		BelievedFor: time.Hour}, // a drain and a reboot take minutes; a node that is not back after an hour is one that a repair is for
 	{Kind: Annotation, Key: "karpenter.sh/do-not-repair", Values: []string{"true"}, By: "a person or an update system", Means: "nothing is to repair the node", Source: karpenterV1},

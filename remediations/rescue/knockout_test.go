@@ -19,9 +19,9 @@ import (
 // rescueKnockOut is one clause of what must always hold of a rescue, and how to disable it. With
 // the clause nothing forbidden happens in the scenario; without it the plane's check must fail.
 type rescueKnockOut struct {
-	take   func(p *plane)
-	tale   func(p *plane)
-	speaks string
+	take     func(p *plane)
+	scenario func(p *plane)
+	speaks   string
 }
 
 // sees gives apiserver.Decide another state than the real one.
@@ -98,7 +98,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 				c.Policies = []*remediations.Policy{&policy}
 				s.Config = &c
 			}),
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.config.Policies[0].Mode = remediations.ModeObserve
 				p.down()
 				p.start("a", p.config)
@@ -108,7 +108,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		},
 		"3: repairs of a host are counted": {
 			take: sees(func(s *apiserver.State, _ time.Time) { s.Journal.Ended = nil }),
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.config.ControlPlaneHosts = []string{"cp-1"}
 				p.start("a", p.config)
 				for range 5 {
@@ -124,7 +124,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 					r.Phase, r.Hosts, r.Issued = remediations.PhasePending, r.Hosts[:len(r.Hosts)-1], r.Issued-1
 				}
 			}),
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.down()
 				p.do(func() { p.hosts["cp-1"].cures, p.hosts["cp-1"].cut = false, true })
 				g := p.start("a", p.config)
@@ -148,7 +148,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 		},
 		"4: an intent grows old": {
 			take: func(p *plane) { p.core.intentGood = time.Hour },
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.down()
 				p.hosts["cp-1"].far = 20 * time.Second
 				p.start("a", p.config)
@@ -156,13 +156,13 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			},
 			speaks: "4: the intent is",
 		},
-		"5: Alertmanager must answer": {take: believes(), tale: said(func(p *plane) { p.deaf = true }), speaks: "5:"},
-		"5: a silence holds":          {take: believes(), tale: said(func(p *plane) { p.silenced = true }), speaks: "5:"},
-		"5: an inhibition holds":      {take: believes(), tale: said(func(p *plane) { p.inhibited = true }), speaks: "5:"},
-		"5: an alert that is over":    {take: believes(), tale: said(func(p *plane) { p.firing = false }), speaks: "5:"},
+		"5: Alertmanager must answer": {take: believes(), scenario: said(func(p *plane) { p.deaf = true }), speaks: "5:"},
+		"5: a silence holds":          {take: believes(), scenario: said(func(p *plane) { p.silenced = true }), speaks: "5:"},
+		"5: an inhibition holds":      {take: believes(), scenario: said(func(p *plane) { p.inhibited = true }), speaks: "5:"},
+		"5: an alert that is over":    {take: believes(), scenario: said(func(p *plane) { p.firing = false }), speaks: "5:"},
 		"6: unknown is never failing": {
 			take: seesHosts(apiserver.HostUnknown),
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.down()
 				p.hosts["cp-1"].unknown = true
 				p.start("a", p.config)
@@ -171,9 +171,9 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 			speaks: "6:",
 		},
 		"one that works ends it": {
-			take:   seesHosts(apiserver.HostReady),
-			tale:   func(p *plane) { p.down(); p.hosts["cp-2"].up = true; p.start("a", p.config); p.pass(2 * time.Minute) },
-			speaks: "cp-1 is restarted while the API server of cp-2",
+			take:     seesHosts(apiserver.HostReady),
+			scenario: func(p *plane) { p.down(); p.hosts["cp-2"].up = true; p.start("a", p.config); p.pass(2 * time.Minute) },
+			speaks:   "cp-1 is restarted while the API server of cp-2",
 		},
 		"each host once": {
 			take: sees(func(s *apiserver.State, _ time.Time) {
@@ -183,7 +183,7 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 					}
 				}
 			}),
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.down()
 				p.do(func() { p.hosts["cp-1"].cures = false })
 				p.start("a", p.config)
@@ -196,13 +196,13 @@ func rescueKnockOuts() map[string]rescueKnockOut {
 				sees(func(s *apiserver.State, _ time.Time) { s.Journal.Paused = nil })(p)
 				p.core.mayStill = func(apiserver.RescueJournal, string, time.Time) error { return nil }
 			},
-			tale: said(pause), speaks: "9:",
+			scenario: said(pause), speaks: "9:",
 		},
 		"9: a pause in the last moment": {
 			take: func(p *plane) {
 				p.core.mayStill = func(apiserver.RescueJournal, string, time.Time) error { return nil }
 			},
-			tale: func(p *plane) {
+			scenario: func(p *plane) {
 				p.down()
 				p.hosts["cp-1"].far = 3 * time.Second
 				p.start("a", p.config)
@@ -221,8 +221,8 @@ func TestEachClauseOfARescueIsNeeded(t *testing.T) {
 	for name, k := range rescueKnockOuts() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			require.Empty(t, onPlane(t, k.tale).bad, "the control")
-			bad := onPlane(t, func(p *plane) { k.take(p); k.tale(p) }).bad
+			require.Empty(t, onPlane(t, k.scenario).bad, "the control")
+			bad := onPlane(t, func(p *plane) { k.take(p); k.scenario(p) }).bad
 			require.True(t, strings.HasPrefix(bad, k.speaks), "without the clause the check must say %q, it says %q", k.speaks, bad)
 		})
 	}

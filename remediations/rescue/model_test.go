@@ -43,7 +43,7 @@ type plane struct {
 
 	guards    []*guard
 	restarted []restarted
-	told      []engine.Event
+	events    []engine.Event
 	history   map[string][]remediations.Entry
 	apiBack   bool
 	ids       int
@@ -383,7 +383,7 @@ func (h historyOf) Write(_ context.Context, node string, e remediations.Entry) e
 type eventsOf struct{ *guard }
 
 func (e eventsOf) Event(_ string, ev engine.Event) {
-	e.p.do(func() { e.p.told = append(e.p.told, ev) })
+	e.p.do(func() { e.p.events = append(e.p.events, ev) })
 }
 
 // journal returns the content of the state directory when its Drydock is gone.

@@ -87,22 +87,22 @@ func knows(j apiserver.RescueJournal, id string) bool {
 // each.
 func (r *Rescue) noteAlerts() []remediations.Alert {
 	now, first := r.Clock.Now(), map[string]time.Time{}
-	for fingerprint, h := range r.heard {
+	for fingerprint, h := range r.received {
 		if now.Sub(h.last) > postedFor {
-			delete(r.heard, fingerprint)
+			delete(r.received, fingerprint)
 			continue
 		}
 		h.first = remediations.Earlier(h.first, now) // after the clock was set back, the alert must not be held for as long
-		r.heard[fingerprint], first[fingerprint] = h, h.first
+		r.received[fingerprint], first[fingerprint] = h, h.first
 	}
 	out := apiserver.Alerts(r.Config, r.word, r.takePosts(), first)
 	for _, a := range out {
-		h, known := r.heard[a.Fingerprint]
+		h, known := r.received[a.Fingerprint]
 		if !known {
 			h.first = a.ReceivedAt
 		}
 		h.last = now
-		r.heard[a.Fingerprint] = h
+		r.received[a.Fingerprint] = h
 	}
 	return out
 }
@@ -258,9 +258,9 @@ func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 		return
 	}
 	for _, e := range slices.Backward(j.Ended) {
-		if untold := j.Untold(e); len(untold) > 0 {
+		if missing := j.MissingInHistory(e); len(missing) > 0 {
 			r.writing, r.wroteAt = true, now
-			go r.writeHistory(ctx, untold[0], e.Of(untold[0]))
+			go r.writeHistory(ctx, missing[0], e.Of(missing[0]))
 			return
 		}
 	}
@@ -269,12 +269,12 @@ func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.Entry) {
 	ctx, cancel := context.WithTimeout(ctx, historyFor)
 	defer cancel()
-	told := apiserver.RescueTold{ID: e.ID, Node: node}
+	done := apiserver.RescueInHistory{ID: e.ID, Node: node}
 	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, engine.ErrNotFound) {
 		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "repair", e.ID, "why", err.Error())
-		told = apiserver.RescueTold{}
+		done = apiserver.RescueInHistory{}
 	}
-	r.written <- told
+	r.written <- done
 }
 
 // emit sends the Events and logs of a decision, each once.

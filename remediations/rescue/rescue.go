@@ -100,7 +100,7 @@ type Rescue struct {
 	looks   chan *alerts.Snapshot
 	seen    chan map[string]apiserver.HostSight
 	calls   chan apiserver.RescueCall
-	written chan apiserver.RescueTold
+	written chan apiserver.RescueInHistory
 
 	looking, lookAgain bool
 	seeing             bool
@@ -122,15 +122,15 @@ type Rescue struct {
 	writing bool
 	wroteAt time.Time
 
-	// heard is when each alert was first and last received.
-	heard map[string]alertHeard
+	// received is when each alert was first and last received.
+	received map[string]alertTimes
 
 	mu     sync.Mutex
 	posted map[string]remediations.Alert
 }
 
-// alertHeard is when an alert was first and last received.
-type alertHeard struct{ first, last time.Time }
+// alertTimes is when an alert was first and last received.
+type alertTimes struct{ first, last time.Time }
 
 // people is the state of the files that people write into the state directory.
 type people struct {
@@ -157,8 +157,8 @@ func New(o Options) *Rescue {
 	o.Events = engine.Logged(o.Events, o.Log)
 	return &Rescue{
 		Options: o, core: wholeCore(), metrics: engine.NewRepairMetrics(o.Metrics, o.Config), notice: make(chan struct{}, 1), looks: make(chan *alerts.Snapshot, 1),
-		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueTold, 1),
-		emitted: engine.Emitted{}, heard: map[string]alertHeard{}, posted: map[string]remediations.Alert{},
+		seen: make(chan map[string]apiserver.HostSight, 1), calls: make(chan apiserver.RescueCall, 16), written: make(chan apiserver.RescueInHistory, 1),
+		emitted: engine.Emitted{}, received: map[string]alertTimes{}, posted: map[string]remediations.Alert{},
 	}
 }
 
@@ -214,7 +214,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 		case t := <-r.written:
 			r.writing = false
 			if t.ID != "" {
-				r.append(apiserver.RescueEntry{Told: &t})
+				r.append(apiserver.RescueEntry{InHistory: &t})
 			}
 		case <-timer.C():
 		}

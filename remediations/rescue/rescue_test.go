@@ -36,7 +36,7 @@ func TestFirstHostThatFailsIsRestarted(t *testing.T) {
 	})
 	require.Empty(t, p.bad)
 	var reasons []string
-	for _, e := range p.told {
+	for _, e := range p.events {
 		reasons = append(reasons, e.Reason)
 	}
 	require.Equal(t, []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairEvidence", "RepairRecovered"}, reasons)
@@ -214,7 +214,7 @@ func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	})
 	require.Empty(t, p.restarted)
 	require.Empty(t, p.bad)
-	require.Contains(t, p.told[len(p.told)-1].Note, "would restart the kubelet of cp-1")
+	require.Contains(t, p.events[len(p.events)-1].Note, "would restart the kubelet of cp-1")
 }
 
 // TestAnObservedRescueIsInTheHistory of the Node whose kubelet would have been restarted, once for
@@ -251,7 +251,7 @@ func TestAnObservedRescueIsInTheHistory(t *testing.T) {
 			require.Equal(t, "restart-kubelet", e.Would.Step.Name)
 			require.Equal(t, test.unnecessary, e.Would.Unnecessary())
 			require.Contains(t, e.Why, test.said)
-			last := p.told[len(p.told)-1]
+			last := p.events[len(p.events)-1]
 			require.Equal(t, "RepairObserved", last.Reason)
 			require.Contains(t, last.Note, test.said)
 		})
@@ -328,8 +328,8 @@ func TestAnswersAreRemembered(t *testing.T) {
 		began := r.noteAlerts()[0].ReceivedAt
 		require.WithinDuration(t, time.Now().Add(-time.Minute), began, 5*time.Second)
 		p.do(func() { // the clock is set back by an hour
-			for fingerprint, h := range r.heard {
-				r.heard[fingerprint] = alertHeard{h.first.Add(time.Hour), h.last.Add(time.Hour)}
+			for fingerprint, h := range r.received {
+				r.received[fingerprint] = alertTimes{h.first.Add(time.Hour), h.last.Add(time.Hour)}
 			}
 		})
 		began = time.Now()
@@ -417,7 +417,7 @@ func TestHistoriesAreWrittenWhenTheAPIIsBack(t *testing.T) {
 		p.pass(5 * time.Minute)
 		p.guards[1].kill()
 		j := p.journal(t, "a")
-		require.Empty(t, j.Untold(j.Ended[0]))
+		require.Empty(t, j.MissingInHistory(j.Ended[0]))
 	})
 	require.Len(t, p.history["cp-1"], 1)
 	require.Equal(t, string(remediations.KindAPIServer), p.history["cp-1"][0].Target)

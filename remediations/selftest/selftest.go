@@ -93,7 +93,7 @@ type Memory struct {
 type sight string
 
 const (
-	sightNobody   sight = "nobody answers"
+	sightNoAnswer sight = "no answer"
 	sightMissing  sight = "missing"
 	sightUnrouted sight = "unrouted"
 	sightQuiet    sight = "quiet"
@@ -113,7 +113,7 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 	m = m.saw(shown, at)
 	state := Unknown
 	switch shown {
-	case sightNobody:
+	case sightNoAnswer:
 		if !m.Answered.IsZero() && at.Sub(m.Answered) < laterPatience {
 			return m, m.hold(was, at, arrival)
 		}
@@ -138,14 +138,14 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 func (m Memory) saw(shown sight, at time.Time) Memory {
 	before := m
 	m.Last, m.At = shown, at
-	if shown == sightNobody {
+	if shown == sightNoAnswer {
 		return m // no Alertmanager answered, so nothing has changed either
 	}
 	m.Answered = at
 	switch shown {
 	case sightMissing, sightUnrouted:
 		switch {
-		case !m.Astray.IsZero() && before.Last != sightNobody:
+		case !m.Astray.IsZero() && before.Last != sightNoAnswer:
 		case before.Last == sightRouted || before.Last == sightQuiet:
 			m.Astray = before.At // somewhere in between
 		default:
@@ -224,7 +224,7 @@ func believed(at time.Time, times ...time.Time) (latest time.Time) {
 // show returns what the poll by itself shows, with a sentence.
 func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	answered, seen, quiet := 0, false, ""
-	var others, akin []string
+	var others, similar []string
 	noReceiver := true
 	for _, r := range w.Replicas {
 		if r.Err != nil {
@@ -243,19 +243,19 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 			}
 		}
 		if len(r.SelfTest) > 0 {
-			noReceiver, akin = noReceiver && r.NoReceiver, append(akin, r.Akin...)
+			noReceiver, similar = noReceiver && r.NoReceiver, append(similar, r.Akin...)
 		}
 	}
 	switch {
 	case answered == 0:
-		return sightNobody, "no Alertmanager answers"
+		return sightNoAnswer, "no Alertmanager answers"
 	case !seen:
 		return sightMissing, fmt.Sprintf("no Alertmanager has the alert %s, so Drydock's rules are not loaded, or their Prometheus sends its alerts elsewhere: "+
 			"a PrometheusRule needs the labels that the Prometheus' ruleSelector asks for, for example kube-prometheus-stack's release", c.SelfTest)
 	case quiet != "":
 		return sightQuiet, fmt.Sprintf("the alert %s is %s, so the connection cannot be judged", c.SelfTest, quiet)
 	}
-	return sightUnrouted, unrouted(c, others, akin, noReceiver)
+	return sightUnrouted, unrouted(c, others, similar, noReceiver)
 }
 
 // quietBy returns what holds back the alert's notifications: a silence, another alert, a time
@@ -272,11 +272,11 @@ func quietBy(a alerts.Alert) string {
 	return ""
 }
 
-func unrouted(c *remediations.Config, others, akin []string, noReceiver bool) string {
-	message := fmt.Sprintf("Alertmanager has the alert %s, but routes it to %s and not to %q (alertmanager.receiver)", c.SelfTest, cmp.Or(text.Quoted(others, 200), "nobody"), c.Receiver)
+func unrouted(c *remediations.Config, others, similar []string, noReceiver bool) string {
+	message := fmt.Sprintf("Alertmanager has the alert %s, but routes it to %s and not to %q (alertmanager.receiver)", c.SelfTest, cmp.Or(text.Quoted(others, 200), "no receiver"), c.Receiver)
 	switch {
-	case noReceiver && len(akin) > 0:
-		return message + fmt.Sprintf("; it has no receiver of this name, but %s: an AlertmanagerConfig's are called namespace/name/receiver", text.Quoted(akin, 200))
+	case noReceiver && len(similar) > 0:
+		return message + fmt.Sprintf("; it has no receiver of this name, but %s: an AlertmanagerConfig's are called namespace/name/receiver", text.Quoted(similar, 200))
 	case noReceiver:
 		return message + "; it has no receiver of this name: write one, or its name into alertmanager.receiver (an AlertmanagerConfig's are called namespace/name/receiver)"
 	}

@@ -151,7 +151,7 @@ func TestSelfTestNamesWhatToLookAt(t *testing.T) {
 	}{
 		"missing":                       {every(time.Minute, of(without)), []string{`{alertname="DrydockSelfTest"}`, "ruleSelector", "release"}},
 		"unrouted":                      {every(time.Minute, of(astray)), []string{`to "pager" and not to "drydock" (alertmanager.receiver)`, "its own namespace"}},
-		"routed to nobody":              {every(time.Minute, of(shows(alerts.Alert{}))), []string{"to nobody"}},
+		"routed to nobody":              {every(time.Minute, of(shows(alerts.Alert{}))), []string{"to no receiver"}},
 		"no receiver of the name":       {every(time.Minute, of(none)), []string{`no receiver of this name: write one`, "namespace/name/receiver"}},
 		"a receiver of a longer name":   {every(time.Minute, of(named)), []string{`no receiver of this name, but "monitoring/drydock/drydock"`}},
 		"one replica has the receiver":  {every(time.Minute, of(none, astray)), []string{"look at its route"}},

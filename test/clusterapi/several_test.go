@@ -57,7 +57,7 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 		"providers.civo carries out reboot, replace for Nodes whose spec.providerID begins with civo://\n",
 		"providers.redfish carries out reboot for the 2 Nodes it names\n",
 		"providers.clusterAPI carries out replace for any Node\n",
-		"reboot: ", "civo on 1 Node (civo-0)", "redfish on 1 Node (node-0)", "nobody on ", // however many Nodes the other tests have left
+		"reboot: ", "civo on 1 Node (civo-0)", "redfish on 1 Node (node-0)", "no provider on ", // however many Nodes the other tests have left
 		"replace: ",
 		"warning: redfish names 1 Nodes that the cluster does not have: node-99\n",
 		"warning: no provider serves Node ", " for the step reboot: its spec.providerID is ", // whichever is the first

@@ -123,7 +123,7 @@ func TestTwoProvidersServeOneInstallation(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, string(check), "providers.bmc carries out reboot for Nodes whose spec.providerID begins with bmc://\n")
 	require.Contains(t, string(check), "providers.civo carries out reboot, replace for Nodes whose spec.providerID begins with civo://\n")
-	require.Regexp(t, `: reboot: civo on \d+ Nodes \([^)]*, …\), bmc on 1 Node \(bmc-0\), nobody on 1 Node \(aws-0\)\n`, string(check))
+	require.Regexp(t, `: reboot: civo on \d+ Nodes \([^)]*, …\), bmc on 1 Node \(bmc-0\), no provider on 1 Node \(aws-0\)\n`, string(check))
 	require.Contains(t, string(check), "warning: the namespace medik8s-leases exists", "and nothing is announced there")
 
 	y.fail("aws-0")

@@ -129,13 +129,13 @@ func TestFaultsOfTheWrite(t *testing.T) {
 	}
 }
 
-// nobody is an address without a listener; a port that was free a moment ago may be taken the next
-// moment.
-const nobody = "http://127.0.0.1:1"
+// closedPort is an address without a listener; a port that was free a moment ago may be taken the
+// next moment.
+const closedPort = "http://127.0.0.1:1"
 
 func TestConnectionsAreRefused(t *testing.T) {
 	t.Parallel()
-	err := client(t, nobody).Reboot(t.Context(), node1, nil)
+	err := client(t, closedPort).Reboot(t.Context(), node1, nil)
 	requireRefused(t, err, reasonUnreachable, "connection refused", "check the network")
 }
 

@@ -51,17 +51,17 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 
 // label sets the label that GiveBack searches for on the node's Machine.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
-	told := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	about := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
-		return told(err)
+		return about(err)
 	}
 	s := &sight{}
 	if s.machine, err = c.pick(m, all); err != nil {
-		return told(err)
+		return about(err)
 	}
 	if err := c.readChecks(ctx, s); err != nil {
-		return told(err)
+		return about(err)
 	}
 	if c.wayTo(s) != mark || s.machine.Labels[keptLabel] == "true" {
 		return nil
@@ -75,17 +75,17 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	if by == itself {
 		return nil, nil
 	}
-	told := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	about := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
-		return nil, told(err)
+		return nil, about(err)
 	}
 	if !c.names(m, all) {
 		return nil, nil
 	}
 	s := &sight{}
 	if s.machine, err = c.pick(m, all); err != nil {
-		return nil, told(err)
+		return nil, about(err)
 	}
 	var holds []string
 	for _, h := range c.repairHolds(s.machine) {
@@ -95,7 +95,7 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 		return nil, fmt.Errorf("%w: %s", engine.ErrTaken, strings.Join(holds, "; "))
 	}
 	if err := c.readChecks(ctx, s); err != nil {
-		return nil, told(err)
+		return nil, about(err)
 	}
 	if len(s.checks) == 0 {
 		return nil, nil

@@ -362,9 +362,9 @@ func TestASilentAPIServerGivesNoFinding(t *testing.T) {
 	}
 	config := l.AdminConfig()
 	config.Host, config.TLSClientConfig, config.Timeout = "http://127.0.0.1:1", rest.TLSClientConfig{}, time.Second
-	nobody, err := kubernetes.NewForConfig(config)
+	unreachable, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	unknown(nobody, 30*time.Second)
+	unknown(unreachable, 30*time.Second)
 	stranger, err := l.ClientAs("stranger")
 	require.NoError(t, err)
 	unknown(stranger, 5*time.Minute)

@@ -25,7 +25,7 @@ func history(outcome remediations.Outcome) string {
 // nothing more to do. Else its remediator first gets the annotation that it timed out, and has a
 // minute.
 func TestAnEndedRepairDeletesItsObject(t *testing.T) {
-	const gone, told, stays = "gone", "told", "stays"
+	const gone, annotated, stays = "gone", "annotated", "stays"
 	now := time.Now().Truncate(time.Second)
 	says := func(processing, succeeded string) m {
 		one := func(kind, status string) m {
@@ -35,31 +35,31 @@ func TestAnEndedRepairDeletesItsObject(t *testing.T) {
 	}
 	working := says("True", "Unknown")
 	for name, tc := range map[string]struct {
-		attempt string // empty: that of the record
-		on      m      // the Node's annotations
-		status  m
-		toldAt  time.Time
-		node    bool // it is gone
-		want    string
+		attempt     string // empty: that of the record
+		on          m      // the Node's annotations
+		status      m
+		annotatedAt time.Time
+		node        bool // it is gone
+		want        string
 	}{
-		"acting":                          {on: m{"repair.drydock.dev/node": record(remediations.PhaseActing)}, status: working, want: stays},
-		"verifying":                       {on: m{"repair.drydock.dev/node": record(remediations.PhaseVerifying)}, status: says("False", "True"), want: stays},
-		"a record that nobody can read":   {on: m{"repair.drydock.dev/node": "{"}, status: working, want: stays},
-		"cured":                           {on: m{"drydock.dev/history": history(remediations.OutcomeRecovered)}, status: working, want: gone},
-		"well by itself":                  {on: m{"drydock.dev/history": history(remediations.OutcomeSelfRecovered)}, status: working, want: gone},
-		"not cured":                       {on: m{"drydock.dev/history": history(remediations.OutcomeExhausted)}, status: working, want: told},
-		"between attempts":                {on: m{"repair.drydock.dev/node": record(remediations.PhasePending)}, status: working, want: told},
-		"exhausted":                       {on: m{"repair.drydock.dev/node": record(remediations.PhaseExhausted)}, status: working, want: told},
-		"another attempt is under way":    {attempt: "abcdef-0-0", on: m{"repair.drydock.dev/node": record(remediations.PhaseVerifying)}, status: working, want: told},
-		"another repair was cured":        {attempt: "abcdefg-0-1", on: m{"drydock.dev/history": history(remediations.OutcomeRecovered)}, status: working, want: told},
-		"not cured, but done":             {status: says("False", "True"), want: gone},
-		"not cured, and given up":         {status: says("False", "False"), want: gone},
-		"nobody has ever looked at it":    {want: gone},
-		"told, and still at work":         {status: working, toldAt: now.Add(-50 * time.Second), want: told},
-		"told, and its time is over":      {status: working, toldAt: now.Add(-time.Minute), want: gone},
-		"its Node is gone":                {status: working, node: true, want: told},
-		"Metal3's phase, without a word":  {status: m{"phase": "Running"}, want: told},
-		"somebody else's, of that manner": {attempt: "-", status: working, want: stays},
+		"acting":                            {on: m{"repair.drydock.dev/node": record(remediations.PhaseActing)}, status: working, want: stays},
+		"verifying":                         {on: m{"repair.drydock.dev/node": record(remediations.PhaseVerifying)}, status: says("False", "True"), want: stays},
+		"a record that nobody can read":     {on: m{"repair.drydock.dev/node": "{"}, status: working, want: stays},
+		"cured":                             {on: m{"drydock.dev/history": history(remediations.OutcomeRecovered)}, status: working, want: gone},
+		"well by itself":                    {on: m{"drydock.dev/history": history(remediations.OutcomeSelfRecovered)}, status: working, want: gone},
+		"not cured":                         {on: m{"drydock.dev/history": history(remediations.OutcomeExhausted)}, status: working, want: annotated},
+		"between attempts":                  {on: m{"repair.drydock.dev/node": record(remediations.PhasePending)}, status: working, want: annotated},
+		"exhausted":                         {on: m{"repair.drydock.dev/node": record(remediations.PhaseExhausted)}, status: working, want: annotated},
+		"another attempt is under way":      {attempt: "abcdef-0-0", on: m{"repair.drydock.dev/node": record(remediations.PhaseVerifying)}, status: working, want: annotated},
+		"another repair was cured":          {attempt: "abcdefg-0-1", on: m{"drydock.dev/history": history(remediations.OutcomeRecovered)}, status: working, want: annotated},
+		"not cured, but done":               {status: says("False", "True"), want: gone},
+		"not cured, and given up":           {status: says("False", "False"), want: gone},
+		"nobody has ever looked at it":      {want: gone},
+		"annotated, and still at work":      {status: working, annotatedAt: now.Add(-50 * time.Second), want: annotated},
+		"annotated, and its time has ended": {status: working, annotatedAt: now.Add(-time.Minute), want: gone},
+		"its Node is gone":                  {status: working, node: true, want: annotated},
+		"Metal3's phase, without a word":    {status: m{"phase": "Running"}, want: annotated},
+		"somebody else's, of that manner":   {attempt: "-", status: working, want: stays},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -71,8 +71,8 @@ func TestAnEndedRepairDeletesItsObject(t *testing.T) {
 			default:
 				notes[attemptKey] = tc.attempt
 			}
-			if !tc.toldAt.IsZero() {
-				notes[timedOutKey] = tc.toldAt.UTC().Format(time.RFC3339)
+			if !tc.annotatedAt.IsZero() {
+				notes[timedOutKey] = tc.annotatedAt.UTC().Format(time.RFC3339)
 			}
 			w.Create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": notes}, m{}, nil)
 			if tc.status != nil {
@@ -96,7 +96,7 @@ func TestAnEndedRepairDeletesItsObject(t *testing.T) {
 				require.Nil(t, left)
 			case tc.want == stays:
 				require.NotContains(t, left.GetAnnotations(), timedOutKey)
-			case tc.toldAt.IsZero():
+			case tc.annotatedAt.IsZero():
 				require.Equal(t, now.UTC().Format(time.RFC3339), left.GetAnnotations()[timedOutKey])
 			default:
 				require.Equal(t, notes[timedOutKey], left.GetAnnotations()[timedOutKey], "it is told once")
@@ -109,9 +109,9 @@ func TestAnEndedRepairDeletesItsObject(t *testing.T) {
 func TestARemediatorThatIsNotThereIsNamed(t *testing.T) {
 	w := newWorld(t)
 	w.Create("SelfNodeRemediation", w.one.Node, m{"labels": m{madeLabel: madeBy}, "annotations": m{attemptKey: "abcdef-0-1"}}, m{}, nil)
-	nobody := w.one.Template
-	nobody.APIVersion = "nobody.example/v1"
-	r := w.remediator(func(o *Options) { o.Templates = []remediations.Template{nobody, w.one.Template} })
+	unserved := w.one.Template
+	unserved.APIVersion = "nobody.example/v1"
+	r := w.remediator(func(o *Options) { o.Templates = []remediations.Template{unserved, w.one.Template} })
 	err := Ender{r.Client, nil}.End(t.Context())
 	require.ErrorContains(t, err, "does not serve nobody.example/v1")
 	require.Nil(t, w.Get("SelfNodeRemediation", w.one.Node))

@@ -76,12 +76,12 @@ func (c *Client) asRoot(words ...string) command {
 	return words
 }
 
-// safeWord contains nothing that a shell would interpret. spacedWord allows spaces as well: sshd
-// hands every line to a shell, and systemd-run takes the command that a unit runs first in one word
-// only.
+// safeArgument contains nothing that a shell would interpret. spacedArgument allows spaces as well:
+// sshd hands every line to a shell, and systemd-run takes the command that a unit runs first in one
+// word only.
 var (
-	safeWord   = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-	spacedWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./ -]+$`)
+	safeArgument   = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+	spacedArgument = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./ -]+$`)
 )
 
 // line returns the command line for sshd.
@@ -89,9 +89,9 @@ func (c command) line() (string, error) {
 	words := make([]string, len(c))
 	for i, w := range c {
 		switch {
-		case safeWord.MatchString(w):
+		case safeArgument.MatchString(w):
 			words[i] = w
-		case spacedWord.MatchString(w):
+		case spacedArgument.MatchString(w):
 			words[i] = "'" + w + "'"
 		default:
 			return "", fmt.Errorf("the word %q may not stand in a command", clip(w))

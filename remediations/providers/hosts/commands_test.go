@@ -117,7 +117,7 @@ func TestAnArgumentThatAShellWouldSplitIsRefused(t *testing.T) {
 		if err == nil {
 			require.Equal(t, []string{"/usr/bin/true", word}, split(t, line))
 		} else {
-			require.False(t, safeWord.MatchString(word))
+			require.False(t, safeArgument.MatchString(word))
 		}
 	})
 	for _, word := range []string{"", "a'b", "a\nb", "$HOME", "a;b", "`id`", "a\\b", "\x00", "ü", "~", "*"} {

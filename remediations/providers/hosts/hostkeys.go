@@ -64,7 +64,7 @@ func (h *hostKeys) of(host Host, address string, port int) pinned {
 	for _, subject := range p.subjects {
 		p.subject = net.JoinHostPort(subject, strconv.Itoa(port))
 		var found *knownhosts.KeyError
-		if !errors.As(h.check(p.subject, nowhere{}, nobodysKey{}), &found) || len(found.Want) == 0 {
+		if !errors.As(h.check(p.subject, nowhere{}, noKey{}), &found) || len(found.Want) == 0 {
 			continue
 		}
 		for _, k := range found.Want {
@@ -163,12 +163,12 @@ func (p pinned) known() string {
 	return strings.Join(out, ", ")
 }
 
-// nobodysKey matches no line, so that the library's error lists the keys of the file.
-type nobodysKey struct{}
+// noKey matches no line, so that the library's error lists the keys of the file.
+type noKey struct{}
 
-func (nobodysKey) Type() string                        { return "none" }
-func (nobodysKey) Marshal() []byte                     { return []byte("nobody's") }
-func (nobodysKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
+func (noKey) Type() string                        { return "none" }
+func (noKey) Marshal() []byte                     { return []byte("nobody's") }
+func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
 
 // nowhere is an address without a meaning, for a call that needs one.
 type nowhere struct{}

@@ -43,7 +43,7 @@ func (s *site) refusedBy(t *testing.T, says string) {
 	require.ErrorIs(t, err, ErrHostKey)
 	require.ErrorContains(t, err, says)
 	require.ErrorContains(t, err, ssh.FingerprintSHA256(s.hostKey.PublicKey()))
-	require.Empty(t, s.heard())
+	require.Empty(t, s.received())
 }
 
 func (s *site) welcomed(t *testing.T) {
@@ -169,7 +169,7 @@ func TestAUserKeyThatIsRefusedIsDenied(t *testing.T) {
 	require.EqualValues(t, "refused", outcome)
 	require.ErrorIs(t, err, errDenied)
 	require.ErrorContains(t, err, "authorized_keys")
-	require.Empty(t, s.heard())
+	require.Empty(t, s.received())
 }
 
 // Both files are read again: a removed key is not used further over a connection that it opened.

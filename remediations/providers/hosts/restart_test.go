@@ -92,7 +92,7 @@ func TestTheLastCheckIsRightBeforeTheCommand(t *testing.T) {
 	outcome, err := s.client(t).Restart(t.Context(), s.host, "kubelet.service", "a-1-1", func() error {
 		asked++
 		require.EqualValues(t, 1, s.accepted.Load(), "everything that takes time was done before")
-		require.Len(t, s.heard(), 1, "the look")
+		require.Len(t, s.received(), 1, "the look")
 		return no
 	})
 	require.Equal(t, remediations.CallRefused, outcome)

@@ -333,7 +333,7 @@ func (s *server) exit(ch ssh.Channel, code int) {
 	_ = ch.Close()
 }
 
-func (s *server) heard() []string {
+func (s *server) received() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.lines...)
@@ -342,7 +342,7 @@ func (s *server) heard() []string {
 // sentRestarts returns the number of restarts that arrived, whatever their outcome.
 func (s *server) sentRestarts() int {
 	n := 0
-	for _, l := range s.heard() {
+	for _, l := range s.received() {
 		if restartLine.MatchString(l) {
 			n++
 		}

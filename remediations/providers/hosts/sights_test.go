@@ -102,7 +102,7 @@ func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // its kernel accepts connections, and nothing speaks TLS
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = mute.Close() })
-	const nobody = 1 // a port that was free a moment ago may be another test's the next moment
+	const closedPort = 1 // a port that was free a moment ago may be another test's the next moment
 	deafTo := deaf(t, port)
 	fake, _ := selfSigned(t)
 
@@ -111,7 +111,7 @@ func TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown(t *testing.T) {
 		state apiserver.HostState
 		says  string
 	}{
-		"refused":            {plane(t, nobody, ca, cp1), apiserver.HostFailing, "refused"},
+		"refused":            {plane(t, closedPort, ca, cp1), apiserver.HostFailing, "refused"},
 		"hangs":              {brief(plane(t, other, strangersCA, cp1)), apiserver.HostFailing, "deadline exceeded"},
 		"no TLS":             {brief(plane(t, mute.Addr().(*net.TCPAddr).Port, ca, cp1)), apiserver.HostFailing, ""},
 		"no connection":      {brief(plane(t, port, ca, Host{Name: "cp-1", Addresses: []string{deafTo}})), apiserver.HostFailing, ""},

@@ -109,7 +109,7 @@ func unreachable(leader, n election.Node) string {
 // candidates ranks the nodes that could lead the location instead, keeps the best few, and returns
 // for each other node why it could not. blind: for one of them the only objection is that there is
 // no result about it.
-func candidates(location string, members []member, leader string, w words) (moves []remediations.Move, refused map[string]string, blind bool) {
+func candidates(location string, members []member, leader string, w results) (moves []remediations.Move, refused map[string]string, blind bool) {
 	type ranked struct {
 		member
 		ties int
@@ -169,8 +169,8 @@ func moveOf(location, from, to string, edits []edit) remediations.Move {
 	return m
 }
 
-// nobody returns the sentence that there is no candidate, and why.
-func nobody(location string, refused map[string]string) string {
+// noCandidate returns the sentence that there is no candidate, and why.
+func noCandidate(location string, refused map[string]string) string {
 	var of []string
 	for _, name := range slices.Sorted(maps.Keys(refused)) {
 		of = append(of, name+": "+refused[name])

@@ -114,11 +114,11 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 		"warnings without end":       {strings.NewReader(`{"warnings":[` + strings.Repeat(`"",`, 5<<20) + `""]}`), 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e, a := newEar(v, "east", true), &reply{}
+			e, a := newReader(v, "east", true), &reply{}
 			var before, after runtime.MemStats
 			runtime.GC()
 			runtime.ReadMemStats(&before)
-			err := a.read(json.NewDecoder(answers.Reader(t.Context(), c.answer)), e.hear)
+			err := a.read(json.NewDecoder(answers.Reader(t.Context(), c.answer)), e.read)
 			runtime.GC()
 			runtime.ReadMemStats(&after)
 			require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(promised))
@@ -128,7 +128,7 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 				require.ErrorContains(t, err, c.refused)
 				require.ErrorIs(t, err, bounded.ErrTooLarge)
 			}
-			require.Len(t, e.heard, c.want)
+			require.Len(t, e.accounts, c.want)
 			runtime.KeepAlive(a)
 		})
 	}

@@ -93,7 +93,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	if s.Held != "" {
 		return s
 	}
-	fit, refused, unheard := candidates(location, members, s.Leader, w)
+	fit, refused, unreported := candidates(location, members, s.Leader, w)
 	var unread bool
 	s.Refused = refused
 	s.Candidates, unread = m.alive(ctx, fit, refused)
@@ -102,8 +102,8 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	}
 	// If the members are reached, no other node needs to lead, so it does not matter what is
 	// unknown about the others.
-	if len(s.Candidates) == 0 && (unheard || unread) && !s.Reached {
-		s.Unknown = nobody(location, s.Refused)
+	if len(s.Candidates) == 0 && (unreported || unread) && !s.Reached {
+		s.Unknown = noCandidate(location, s.Refused)
 	}
 	return s
 }

@@ -23,10 +23,10 @@ const turns = 3
 // that has both: the members' results about each other, and those of other locations about the
 // members. Among servers that know less, the first that knows anything counts; the error says for
 // each server why it knows nothing.
-func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) {
+func (m *Mesh) ask(ctx context.Context, v view, location string) (results, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns*m.options.Timeout)
 	defer cancel()
-	var some *words
+	var some *results
 	var trouble []string
 	for _, a := range m.inTurn(ctx, &trouble) {
 		w, err := m.askOne(ctx, a, v, location)
@@ -48,7 +48,7 @@ func (m *Mesh) ask(ctx context.Context, v view, location string) (words, error) 
 	if some != nil {
 		return *some, nil
 	}
-	return words{}, fmt.Errorf("%s; check that drydock-agent runs on the nodes, that Prometheus scrapes it, and that providers.kilo.prometheus names that Prometheus", named(trouble, "; "))
+	return results{}, fmt.Errorf("%s; check that drydock-agent runs on the nodes, that Prometheus scrapes it, and that providers.kilo.prometheus names that Prometheus", named(trouble, "; "))
 }
 
 // replica is one address of one Prometheus.
@@ -80,22 +80,22 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 // askOne sends both queries to one server. That server's clock decides what is old, so the clocks
 // need not agree. A result counts if the view has the Nodes of its agent and of the probed node in
 // the right locations.
-func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (words, error) {
+func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (results, error) {
 	at, err := r.Replica(r.address) // a changed configuration file counts from now on
 	if err != nil {
-		return words{}, fmt.Errorf("reading the HTTP configuration: %w", err)
+		return results{}, fmt.Errorf("reading the HTTP configuration: %w", err)
 	}
 	defer at.Close()
 	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
 	defer cancel()
-	local, cross := newEar(v, location, true), newEar(v, location, false)
+	local, cross := newReader(v, location, true), newReader(v, location, false)
 	asked := queries(m.options.Job, location, m.options.MaxAge)
-	for i, e := range []*ear{local, cross} {
-		if err := query(ctx, at.Client, r.URL().JoinPath("api/v1/query"), asked[i], e.hear); err != nil {
-			return words{}, errors.New(clip(at.Explain(ctx, err).Error()))
+	for i, e := range []*reader{local, cross} {
+		if err := query(ctx, at.Client, r.URL().JoinPath("api/v1/query"), asked[i], e.read); err != nil {
+			return results{}, errors.New(clip(at.Explain(ctx, err).Error()))
 		}
 	}
-	w := newWords(local, cross, m.options.MaxAge)
+	w := newResults(local, cross, m.options.MaxAge)
 	w.pairs = m.options.Pairs
 	return w, nil
 }

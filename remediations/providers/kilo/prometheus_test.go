@@ -243,7 +243,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 }
 
 // askEast queries with the present Nodes.
-func askEast(t *testing.T, s *scene) (words, error) {
+func askEast(t *testing.T, s *scene) (results, error) {
 	t.Helper()
 	v, err := s.read(t.Context())
 	require.NoError(t, err)
@@ -279,14 +279,14 @@ func FuzzWords(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, one, other string) {
 		all := members("l", one, other)
 		v := append(view{{Node: election.Node{Name: "w", Location: "west"}}}, all...)
-		local, cross := newEar(v, "east", true), newEar(v, "east", false)
-		for _, e := range []*ear{local, cross} {
+		local, cross := newReader(v, "east", true), newReader(v, "east", false)
+		for _, e := range []*reader{local, cross} {
 			var a reply
-			if a.read(json.NewDecoder(answers.Reader(t.Context(), bytes.NewReader(text))), e.hear) != nil || a.judge() != nil {
+			if a.read(json.NewDecoder(answers.Reader(t.Context(), bytes.NewReader(text))), e.read) != nil || a.judge() != nil {
 				return
 			}
 		}
-		w := newWords(local, cross, time.Minute)
+		w := newResults(local, cross, time.Minute)
 		for src, about := range w.local {
 			require.NotNil(t, find(all, src))
 			require.NotContains(t, about, src)

@@ -21,9 +21,9 @@ var answers = bounded.Limits{Bytes: maxAnswerBytes, Depth: 16, Each: bounded.Eac
 // maxError bounds the answer to a query that failed.
 const maxError = 64 << 10
 
-// query queries one Prometheus, and calls hear with each series of its answer. If query returns an
+// query queries one Prometheus, and calls read with each series of its answer. If query returns an
 // error, the series before it do not count.
-func query(ctx context.Context, client *http.Client, at *url.URL, text string, hear func(*model.SampleStream) error) error {
+func query(ctx context.Context, client *http.Client, at *url.URL, text string, read func(*model.SampleStream) error) error {
 	resp, err := send(ctx, client, http.MethodPost, at, text)
 	if err == nil && (resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented) {
 		_ = resp.Body.Close()
@@ -37,7 +37,7 @@ func query(ctx context.Context, client *http.Client, at *url.URL, text string, h
 		return refusal(resp)
 	}
 	var a reply
-	if err := a.read(json.NewDecoder(resp.Body), hear); err != nil {
+	if err := a.read(json.NewDecoder(resp.Body), read); err != nil {
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
@@ -102,13 +102,13 @@ func notAMatrix(kind string) error {
 }
 
 // read reads the answer to its end.
-func (a *reply) read(d *json.Decoder, hear func(*model.SampleStream) error) error {
+func (a *reply) read(d *json.Decoder, read func(*model.SampleStream) error) error {
 	err := fields(d, func(name string) error {
 		switch name {
 		case "status":
 			return d.Decode(&a.status)
 		case "data":
-			return a.readData(d, hear)
+			return a.readData(d, read)
 		case "error":
 			return d.Decode(&a.trouble)
 		case "warnings":
@@ -137,7 +137,7 @@ func (a *reply) read(d *json.Decoder, hear func(*model.SampleStream) error) erro
 	return nil
 }
 
-func (a *reply) readData(d *json.Decoder, hear func(*model.SampleStream) error) error {
+func (a *reply) readData(d *json.Decoder, read func(*model.SampleStream) error) error {
 	return fields(d, func(name string) error {
 		switch name {
 		case "resultType":
@@ -146,7 +146,7 @@ func (a *reply) readData(d *json.Decoder, hear func(*model.SampleStream) error) 
 			}
 			return nil
 		case "result":
-			return readSeries(d, hear)
+			return readSeries(d, read)
 		}
 		return d.Decode(new(json.RawMessage))
 	})
@@ -174,13 +174,13 @@ func fields(d *json.Decoder, field func(name string) error) error {
 	return err
 }
 
-func readSeries(d *json.Decoder, hear func(*model.SampleStream) error) error {
+func readSeries(d *json.Decoder, read func(*model.SampleStream) error) error {
 	return list(d, func() error {
 		var one *model.SampleStream
 		if err := d.Decode(&one); err != nil {
 			return err
 		}
-		return hear(one)
+		return read(one)
 	})
 }
 

@@ -51,17 +51,17 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	if to.Proxy != nil {
 		base.Proxy = to.Proxy
 	}
-	wrapped, err := rest.HTTPWrappersForConfig(to, hearing{base, c})
+	wrapped, err := rest.HTTPWrappersForConfig(to, redacting{base, c})
 	return wrapped, base, err
 }
 
-// hearing remembers Drydock's credentials from each request, so that no text shows them.
-type hearing struct {
+// redacting remembers Drydock's credentials from each request, so that no text shows them.
+type redacting struct {
 	*http.Transport
 	client *Client
 }
 
-func (h hearing) RoundTrip(r *http.Request) (*http.Response, error) {
+func (h redacting) RoundTrip(r *http.Request) (*http.Response, error) {
 	if secret := r.Header.Get("Authorization"); secret != "" {
 		h.client.Secrets.Header("Authorization", secret)
 	}

@@ -23,9 +23,9 @@ import (
 func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
 
 var (
-	made     sync.Once
-	instant  = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
-	somebody = "NodeHealthCheck-workers"
+	made        sync.Once
+	instant     = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	otherHolder = "NodeHealthCheck-workers"
 )
 
 // world is a Node, and the Leases with a clock of their own.
@@ -106,12 +106,12 @@ func TestWhoseLeaseItIs(t *testing.T) {
 		seconds *int32
 		free    bool
 	}{
-		{"somebody else's", somebody, ago(9 * time.Minute), ptr.To[int32](600), false},
-		{"over", somebody, ago(11 * time.Minute), ptr.To[int32](600), true},
-		{"never renewed", somebody, nil, ptr.To[int32](600), true},
-		{"without a duration", somebody, ago(0), nil, true},
-		{"by a clock that is ahead", somebody, ago(-5 * time.Second), ptr.To[int32](55), false},
-		{"of the future", somebody, ago(-time.Minute), ptr.To[int32](600), true},
+		{"somebody else's", otherHolder, ago(9 * time.Minute), ptr.To[int32](600), false},
+		{"over", otherHolder, ago(11 * time.Minute), ptr.To[int32](600), true},
+		{"never renewed", otherHolder, nil, ptr.To[int32](600), true},
+		{"without a duration", otherHolder, ago(0), nil, true},
+		{"by a clock that is ahead", otherHolder, ago(-5 * time.Second), ptr.To[int32](55), false},
+		{"of the future", otherHolder, ago(-time.Minute), ptr.To[int32](600), true},
 		{"Drydock's own", Holder, ago(9 * time.Minute), ptr.To[int32](600), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -233,10 +233,10 @@ func TestWhoIsOvertakenHasNotTakenIt(t *testing.T) {
 	w.now = instant.Add(11 * time.Minute)
 	mine := w.lease()
 	theirs := mine.DeepCopy()
-	theirs.Spec.HolderIdentity, theirs.Spec.RenewTime = &somebody, ptr.To(metav1.NewMicroTime(w.now))
+	theirs.Spec.HolderIdentity, theirs.Spec.RenewTime = &otherHolder, ptr.To(metav1.NewMicroTime(w.now))
 	_, err := w.Client.CoordinationV1().Leases(Namespace).Update(context.WithoutCancel(t.Context()), theirs, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	w.fill(mine, w.node.Name, w.node.UID)
 	require.ErrorIs(t, taking(mine, w.update(t.Context(), mine)), engine.ErrTaken)
-	require.Equal(t, somebody, *w.lease().Spec.HolderIdentity)
+	require.Equal(t, otherHolder, *w.lease().Spec.HolderIdentity)
 }

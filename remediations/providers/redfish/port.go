@@ -45,9 +45,9 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err == nil:
 		return outcome, nil
 	case outcome == remediations.CallUnknown:
-		return outcome, told(err, fmt.Sprintf("rebooting node %q through its BMC: it may have been done: %%s; take it as done and look whether the machine boots", m.Node))
+		return outcome, aboutNode(err, fmt.Sprintf("rebooting node %q through its BMC: it may have been done: %%s; take it as done and look whether the machine boots", m.Node))
 	}
-	return outcome, told(err, fmt.Sprintf("rebooting node %q through its BMC: nothing was done: %%s", m.Node))
+	return outcome, aboutNode(err, fmt.Sprintf("rebooting node %q through its BMC: nothing was done: %%s", m.Node))
 }
 
 // Survey reads the machine's state, so that no attempt is spent on a reset that would be refused.
@@ -58,7 +58,7 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		return err
 	})
 	if err != nil {
-		return c.survey(told(err, fmt.Sprintf("the BMC of node %q: %%s", m.Node)))
+		return c.survey(aboutNode(err, fmt.Sprintf("the BMC of node %q: %%s", m.Node)))
 	}
 	if s := remediations.Keeping(found); s.Trouble == "" {
 		return s
@@ -93,7 +93,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 		return nil
 	})
 	if err != nil {
-		t.Saw = told(err, "the BMC did not say whether the machine is on: %s").Error()
+		t.Saw = aboutNode(err, "the BMC did not say whether the machine is on: %s").Error()
 	}
 	return t
 }
@@ -168,8 +168,8 @@ func (k *call) clean(err error) error {
 // longest bounds the text about one call.
 const longest = 900
 
-// told returns the error as a sentence about its node, on one line and of bounded length.
-func told(err error, format string) error {
+// aboutNode returns the error as a sentence about its node, on one line and of bounded length.
+func aboutNode(err error, format string) error {
 	var e *kit.Refusal
 	if !errors.As(err, &e) {
 		e = &kit.Refusal{Why: kit.Unreached, Text: err.Error()}

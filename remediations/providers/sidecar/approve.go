@@ -69,7 +69,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	if err != nil {
 		return a.refuse(reasonFailed, err, "there is no connection to %s", at.addr)
 	}
-	if err := lastWord(ctx, mayStill); err != nil {
+	if err := lastCheck(ctx, mayStill); err != nil {
 		_ = conn.Close()
 		return a.refuse(reasonWithheld, err, "it may not be any more")
 	}
@@ -80,8 +80,8 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	return c.verdict(a, got)
 }
 
-// lastWord calls mayStill, and checks whether there is still time.
-func lastWord(ctx context.Context, mayStill func() error) error {
+// lastCheck calls mayStill, and checks whether there is still time.
+func lastCheck(ctx context.Context, mayStill func() error) error {
 	if err := mayStill(); err != nil {
 		return err
 	}

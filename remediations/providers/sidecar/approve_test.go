@@ -215,14 +215,14 @@ func proxied(tokens map[string]bool) func(http.ResponseWriter, *http.Request) bo
 
 func TestTheProxysRefusalsNameTheRightThatIsMissing(t *testing.T) {
 	for name, tc := range map[string]struct {
-		token  string
-		texts  []string
-		nobody bool // the pod has no SeiNode
+		token     string
+		texts     []string
+		noSeiNode bool // the pod has no SeiNode
 	}{
 		"no token":     {texts: []string{"it answered 401", "wants a token, and the sidecar provider sei has none configured"}},
 		"unknown":      {token: "nobodys", texts: []string{"it answered 401", "does not accept the token", "create seinodetasks.sei.io of the name rpc-1"}},
 		"no right":     {token: "weak", texts: []string{"it answered 403: Forbidden", "lacks the right to create seinodetasks.sei.io of the name rpc-1 in namespace pacific-1"}},
-		"no SeiNode":   {token: "weak", nobody: true, texts: []string{"it answered 403", "lacks the right that the pod's proxy asks for"}},
+		"no SeiNode":   {token: "weak", noSeiNode: true, texts: []string{"it answered 403", "lacks the right that the pod's proxy asks for"}},
 		"with a right": {token: token},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -230,7 +230,7 @@ func TestTheProxysRefusalsNameTheRightThatIsMissing(t *testing.T) {
 				if tc.token != "" {
 					o.Token = func(context.Context) (string, error) { return " " + tc.token + "\n", nil }
 				}
-				if tc.nobody {
+				if tc.noSeiNode {
 					o.Owner = ""
 				}
 			})

@@ -49,7 +49,7 @@ func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayS
 			},
 		},
 	}}
-	if err := lastWord(ctx, mayStill); err != nil {
+	if err := lastCheck(ctx, mayStill); err != nil {
 		return a.refuse(reasonWithheld, err, "it may not be any more")
 	}
 	_, err := c.o.Dynamic.Resource(seiNodeTasks).Namespace(owner.Namespace).Create(ctx, task, metav1.CreateOptions{FieldManager: "drydock"})

@@ -90,9 +90,9 @@ type Decision struct {
 }
 
 // Alerts returns the alerts about the API servers: those of the Alertmanagers, and the posted ones
-// that the Alertmanagers do not have. heard is when each was first received, by its fingerprint: no
-// Node remembers it.
-func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, heard map[string]time.Time) []remediations.Alert {
+// that the Alertmanagers do not have. received is when each was first received, by its fingerprint:
+// no Node remembers it.
+func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, received map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
 		all[a.Fingerprint] = a
@@ -103,7 +103,7 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 				if route, why := routing.Of(c, a.Labels, noNode); why == remediations.MisrouteNone && route.Policy.Kind == remediations.KindAPIServer && a.RoutedHere(c) {
 					found := c.NewAlert(route.Policy, a.Labels, remediations.StatusFiring, a.StartsAt, w.AskedAt)
 					found.Fingerprint = fingerprint
-					if first, known := heard[fingerprint]; known {
+					if first, known := received[fingerprint]; known {
 						found.ReceivedAt = first
 					}
 					all[fingerprint] = found

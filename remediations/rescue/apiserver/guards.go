@@ -33,16 +33,16 @@ var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remedia
 // candidate is the restart by the policy for the alert. acted: the rescue on record has restarted
 // something already.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
-	c, heard, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
-	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(heard.ReceivedAt) {
-		heard.ReceivedAt = r.Began // the journal remembers the time across a restart
+	c, alert, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
+	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(alert.ReceivedAt) {
+		alert.ReceivedAt = r.Began // the journal remembers the time across a restart
 	}
 	t := &target{of: c}
 	t.State = &lifecycle.State{Config: s.Config, Snapshot: s.Snapshot, Guards: s.Guards}
 	if acted {
 		step.Attempt += len(s.Journal.Rescue.Hosts)
 	}
-	c.Candidate = lifecycle.CandidateOf(t, p, &heard, remediations.Cause{Alert: a.Fingerprint}, step, now)
+	c.Candidate = lifecycle.CandidateOf(t, p, &alert, remediations.Cause{Alert: a.Fingerprint}, step, now)
 	if acted {
 		c.Repair = s.Journal.Rescue.ID
 	}

@@ -72,15 +72,15 @@ type RescueEntry struct {
 	Dropped string  `json:"dropped,omitempty"`
 	// Ended is how the rescue ended. A rescue that ran out of hosts also stays on record.
 	Ended *EndedRescue `json:"ended,omitempty"`
-	// Told is an ended rescue that a Node's history contains now.
-	Told *RescueTold `json:"told,omitempty"`
+	// InHistory is an ended rescue that a Node's history contains now.
+	InHistory *RescueInHistory `json:"told,omitempty"`
 	// Reset is a person's request: the rescue that ran out of hosts is forgotten, and the counts
 	// with it.
 	Reset bool `json:"reset,omitempty"`
 }
 
-// RescueTold records that the Node's history has the rescue, or that there is no such Node.
-type RescueTold struct {
+// RescueInHistory records that the Node's history has the rescue, or that there is no such Node.
+type RescueInHistory struct {
 	ID   string `json:"id"`
 	Node string `json:"node"`
 }
@@ -92,8 +92,8 @@ type RescueJournal struct {
 	Malformed error
 	// Ended are the rescues that have ended, newest first.
 	Ended []EndedRescue
-	// Told are the nodes whose histories have the ended rescues, by the rescue's id.
-	Told map[string][]string
+	// InHistory are the nodes whose histories have the ended rescues, by the rescue's id.
+	InHistory map[string][]string
 	// Forgotten is the newest rescue that a person's reset covers: this one and all before it no
 	// longer count. Empty: all count.
 	Forgotten string
@@ -121,7 +121,7 @@ func (e RescueEntry) Encode() string { return remediations.EncodeJSON(e) }
 
 func (e RescueEntry) validate() error {
 	parts := 0
-	for _, there := range []bool{e.Rescue != nil, e.Dropped != "", e.Ended != nil, e.Told != nil, e.Reset} {
+	for _, there := range []bool{e.Rescue != nil, e.Dropped != "", e.Ended != nil, e.InHistory != nil, e.Reset} {
 		if there {
 			parts++
 		}
@@ -139,7 +139,7 @@ func (e RescueEntry) validate() error {
 		return fmt.Errorf("the ended rescue was observed on a host without a name")
 	case e.Ended != nil:
 		return validateTries(e.Ended.Hosts)
-	case e.Told != nil && (e.Told.ID == "" || remediations.ValidNodeName(e.Told.Node) != nil):
+	case e.InHistory != nil && (e.InHistory.ID == "" || remediations.ValidNodeName(e.InHistory.Node) != nil):
 		return fmt.Errorf("the entry names no rescue or no node")
 	}
 	return nil
@@ -227,12 +227,12 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 		if j.Rescue != nil && j.Rescue.ID == e.Ended.ID && j.Rescue.Phase != remediations.PhaseExhausted {
 			j.Rescue = nil
 		}
-	case e.Told != nil:
-		j.Told = maps.Clone(j.Told)
-		if j.Told == nil {
-			j.Told = map[string][]string{}
+	case e.InHistory != nil:
+		j.InHistory = maps.Clone(j.InHistory)
+		if j.InHistory == nil {
+			j.InHistory = map[string][]string{}
 		}
-		j.Told[e.Told.ID] = append(slices.Clone(j.Told[e.Told.ID]), e.Told.Node)
+		j.InHistory[e.InHistory.ID] = append(slices.Clone(j.InHistory[e.InHistory.ID]), e.InHistory.Node)
 	case e.Reset:
 		if len(j.Ended) > 0 {
 			j.Forgotten = j.Ended[0].ID
@@ -252,8 +252,8 @@ func (j RescueJournal) Entries() []RescueEntry {
 		if e.ID == j.Forgotten {
 			out = append(out, RescueEntry{Reset: true})
 		}
-		for _, node := range j.Told[e.ID] {
-			out = append(out, RescueEntry{Told: &RescueTold{ID: e.ID, Node: node}})
+		for _, node := range j.InHistory[e.ID] {
+			out = append(out, RescueEntry{InHistory: &RescueInHistory{ID: e.ID, Node: node}})
 		}
 	}
 	if j.Rescue != nil {
@@ -282,14 +282,15 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 	return count, oldest
 }
 
-// Untold returns the hosts of the ended rescue whose Nodes do not have it in their histories yet.
-func (j RescueJournal) Untold(e EndedRescue) []string {
+// MissingInHistory returns the hosts of the ended rescue whose Nodes do not have it in their
+// histories yet.
+func (j RescueJournal) MissingInHistory(e EndedRescue) []string {
 	var out []string
-	if on := e.ObservedOn; on != "" && !slices.Contains(j.Told[e.ID], on) {
+	if on := e.ObservedOn; on != "" && !slices.Contains(j.InHistory[e.ID], on) {
 		out = append(out, on)
 	}
 	for _, t := range e.Hosts {
-		if !slices.Contains(j.Told[e.ID], t.Host) && !slices.Contains(out, t.Host) {
+		if !slices.Contains(j.InHistory[e.ID], t.Host) && !slices.Contains(out, t.Host) {
 			out = append(out, t.Host)
 		}
 	}

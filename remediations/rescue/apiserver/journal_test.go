@@ -73,7 +73,7 @@ func drawJournal(t *rapid.T) RescueJournal {
 		}
 		j = j.With(RescueEntry{Ended: e})
 		if rapid.Bool().Draw(t, "told") {
-			j = j.With(RescueEntry{Told: &RescueTold{ID: id, Node: anyHost.Draw(t, "node")}})
+			j = j.With(RescueEntry{InHistory: &RescueInHistory{ID: id, Node: anyHost.Draw(t, "node")}})
 		}
 		if rapid.IntRange(0, 3).Draw(t, "reset") == 0 {
 			j = j.With(RescueEntry{Reset: true})
@@ -200,10 +200,10 @@ func TestJournalInItsShortestForm(t *testing.T) {
 		for _, e := range j.Entries() {
 			again = again.With(e)
 		}
-		for id := range j.Told {
-			require.ElementsMatch(t, j.Told[id], again.Told[id])
+		for id := range j.InHistory {
+			require.ElementsMatch(t, j.InHistory[id], again.InHistory[id])
 		}
-		j.Told, again.Told = nil, nil
+		j.InHistory, again.InHistory = nil, nil
 		require.Equal(t, j, again)
 	})
 }
@@ -267,9 +267,9 @@ func TestHistoryOfAHost(t *testing.T) {
 		Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1", Outcome: remediations.CallRefused, Why: "no key"}, {Host: "cp-2", Attempt: "r1-2", Outcome: remediations.CallAccepted, Evidence: "bye"}},
 	}
 	var j RescueJournal
-	require.Equal(t, []string{"cp-1", "cp-2"}, j.Untold(e))
-	j = j.With(RescueEntry{Ended: &e}).With(RescueEntry{Told: &RescueTold{ID: "r1", Node: "cp-1"}})
-	require.Equal(t, []string{"cp-2"}, j.Untold(e))
+	require.Equal(t, []string{"cp-1", "cp-2"}, j.MissingInHistory(e))
+	j = j.With(RescueEntry{Ended: &e}).With(RescueEntry{InHistory: &RescueInHistory{ID: "r1", Node: "cp-1"}})
+	require.Equal(t, []string{"cp-2"}, j.MissingInHistory(e))
 	require.Equal(t, "r1-1: refused: no key; cured", e.Of("cp-1").Why)
 	require.Equal(t, "bye", e.Of("cp-2").Evidence)
 	require.Equal(t, string(remediations.KindAPIServer), e.Of("cp-2").Target)

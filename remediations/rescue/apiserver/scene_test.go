@@ -43,8 +43,8 @@ type rescueScene struct {
 
 	Call    *RescueCall `json:"call"`
 	WellFor string      `json:"wellFor"`
-	// Heard is how long ago the alert was first received; absent: ten minutes ago.
-	Heard string `json:"heard"`
+	// Received is how long ago the alert was first received; absent: ten minutes ago.
+	Received string `json:"heard"`
 	// Changed is how long ago a person changed something.
 	Changed string `json:"changed"`
 }
@@ -106,7 +106,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 			StartsAt: scene.Ago(a.Started, "10m"), ReceivedAt: scene.Ago(a.Received, "5s"),
 		})
 	}
-	s.Alerts = Alerts(c, s.Snapshot, posted, map[string]time.Time{scene.FP: scene.Ago(sc.Heard, "10m")})
+	s.Alerts = Alerts(c, s.Snapshot, posted, map[string]time.Time{scene.FP: scene.Ago(sc.Received, "10m")})
 	for _, h := range c.ControlPlaneHosts {
 		text, ok := sc.Sights[h]
 		if !ok {

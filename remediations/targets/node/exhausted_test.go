@@ -70,7 +70,7 @@ func TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe(t *testing.T) {
 		"no Alertmanager was asked":       {func(s *scene.Scene) { s.Word.Never = true }, false},
 		"well for less than proofFor":     {func(s *scene.Scene) { s.WellFor = "10s" }, false},
 		"found well for the first time":   {func(s *scene.Scene) { s.WellFor = "" }, false},
-		"the Watchdog has not come since": {func(s *scene.Scene) { s.Heard = "0s" }, false},
+		"the Watchdog has not come since": {func(s *scene.Scene) { s.WatchdogAge = "0s" }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := scene.Read(t, []byte(exhaustedAndWell))

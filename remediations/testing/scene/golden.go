@@ -17,29 +17,29 @@ import (
 
 // VerdictFile is a Decision as a golden shows it.
 type VerdictFile struct {
-	Verb     lifecycle.Verb       `json:"verb"`
-	Reason   remediations.Reason  `json:"reason,omitempty"`
-	Message  string               `json:"message,omitempty"`
-	Policy   string               `json:"policy,omitempty"`
-	Fleet    bool                 `json:"fleetwide,omitempty"`
-	Recheck  *time.Time           `json:"recheck,omitempty"`
-	Ask      []string             `json:"ask,omitempty"`
-	Well     bool                 `json:"well,omitempty"`
-	Heard    *time.Time           `json:"heard,omitempty"`
-	Cordon   bool                 `json:"cordon,omitempty"`
-	Uncordon bool                 `json:"uncordon,omitempty"`
-	Taint    bool                 `json:"taint,omitempty"`
-	Untaint  bool                 `json:"untaint,omitempty"`
-	PutBack  []remediations.Move  `json:"putBack,omitempty"`
-	Stop     string               `json:"stop,omitempty"`
-	Allow    []string             `json:"allow,omitempty"`
-	Record   *remediations.Record `json:"record,omitempty"`
-	Ended    *remediations.Entry  `json:"ended,omitempty"`
-	Relapsed *ledger.Cure         `json:"relapsed,omitempty"`
-	Prune    []string             `json:"prune,omitempty"`
-	Consume  []string             `json:"consume,omitempty"`
-	Notices  []lifecycle.Notice   `json:"notices,omitempty"`
-	Pause    string               `json:"pause,omitempty"`
+	Verb       lifecycle.Verb       `json:"verb"`
+	Reason     remediations.Reason  `json:"reason,omitempty"`
+	Message    string               `json:"message,omitempty"`
+	Policy     string               `json:"policy,omitempty"`
+	Fleet      bool                 `json:"fleetwide,omitempty"`
+	Recheck    *time.Time           `json:"recheck,omitempty"`
+	Ask        []string             `json:"ask,omitempty"`
+	Well       bool                 `json:"well,omitempty"`
+	WatchdogAt *time.Time           `json:"heard,omitempty"`
+	Cordon     bool                 `json:"cordon,omitempty"`
+	Uncordon   bool                 `json:"uncordon,omitempty"`
+	Taint      bool                 `json:"taint,omitempty"`
+	Untaint    bool                 `json:"untaint,omitempty"`
+	PutBack    []remediations.Move  `json:"putBack,omitempty"`
+	Stop       string               `json:"stop,omitempty"`
+	Allow      []string             `json:"allow,omitempty"`
+	Record     *remediations.Record `json:"record,omitempty"`
+	Ended      *remediations.Entry  `json:"ended,omitempty"`
+	Relapsed   *ledger.Cure         `json:"relapsed,omitempty"`
+	Prune      []string             `json:"prune,omitempty"`
+	Consume    []string             `json:"consume,omitempty"`
+	Notices    []lifecycle.Notice   `json:"notices,omitempty"`
+	Pause      string               `json:"pause,omitempty"`
 	// Signs are, in words, the signs that the last look reads; one of them must still say Ill.
 	// Alerts are what is written, by fingerprint.
 	Signs    []string                      `json:"signs,omitempty"`
@@ -75,8 +75,8 @@ func Render(t testing.TB, d lifecycle.Decision) string {
 		v.Recheck = &d.Recheck
 	}
 	for _, at := range d.Heard {
-		if v.Heard == nil || at.After(*v.Heard) {
-			v.Heard = &at
+		if v.WatchdogAt == nil || at.After(*v.WatchdogAt) {
+			v.WatchdogAt = &at
 		}
 	}
 	if d.Ask.Alerts {

@@ -66,12 +66,12 @@ type Scene struct {
 	Behind string `json:"behind"`
 	// Denied is why the API server refuses Drydock's own keys on all Nodes.
 	Denied string `json:"denied"`
-	// WellFor is how long the node has been observed as healthy, Heard how old the Watchdog was
-	// then, counted from now.
-	WellFor string `json:"wellFor"`
-	Heard   string `json:"heard"`
-	Ledger  Ledger `json:"ledger"`
-	Fleet   Fleet  `json:"fleet"`
+	// WellFor is how long the node has been observed as healthy. WatchdogAge is how old the Watchdog
+	// was then, counted from now.
+	WellFor     string `json:"wellFor"`
+	WatchdogAge string `json:"heard"`
+	Ledger      Ledger `json:"ledger"`
+	Fleet       Fleet  `json:"fleet"`
 }
 
 type Survey struct {

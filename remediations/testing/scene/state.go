@@ -123,7 +123,7 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 		s.WellSince, s.WellHeard = Ago(sc.WellFor, ""), alerts.Heard{}
 		if s.Snapshot != nil {
 			for _, r := range s.Snapshot.Replicas {
-				s.WellHeard[r.URL] = Ago(sc.Heard, "1m30s")
+				s.WellHeard[r.URL] = Ago(sc.WatchdogAge, "1m30s")
 			}
 		}
 	}

@@ -18,12 +18,12 @@ import (
 // they did not.
 const probeMetric = "drydock_mesh_probe_success"
 
-// words holds the agents' probe results about a location, by Prometheus' clock. Their names and
+// results holds the agents' probe results about a location, by Prometheus' clock. Their names and
 // locations are those of Nodes.
-type words struct {
+type results struct {
 	// local holds the members' results about each other within maxAge: probing node, then probed
 	// node.
-	local  map[string]map[string]word
+	local  map[string]map[string]result
 	maxAge time.Duration
 	// pairs is Options.Pairs.
 	pairs bool
@@ -34,14 +34,14 @@ type words struct {
 
 type pair struct{ src, dst string }
 
-// word is one node's result about another, over all protocols.
-type word struct {
+// result is one node's result about another, over all protocols.
+type result struct {
 	good bool
 	// failing is the share of its probes that failed.
 	failing float64
 }
 
-func (w word) suspicious() bool { return !w.good || w.failing > failingShare }
+func (w result) suspicious() bool { return !w.good || w.failing > failingShare }
 
 type tally struct{ good, bad int }
 
@@ -58,33 +58,33 @@ type accounts [2]account
 // protocols are the protocols of the agents' probes, in the order of accounts.
 var protocols = []string{"tcp", "udp"}
 
-// ear gathers the samples of each pair and protocol. An agent speaks only for the node of the
+// reader gathers the samples of each pair and protocol. An agent speaks only for the node of the
 // Prometheus target, from the label node, whatever it writes into src_node. Its location is that of
 // this Node, whatever it writes into src_location. So an agent that lies has one voice. Roles are
 // part of the labels and change with the leader, so the results of one pair may be in several
 // series: the newest counts.
-type ear struct {
+type reader struct {
 	location string
 	// local: take what nodes of the location report of each other; else what nodes elsewhere report
 	// of them.
 	local bool
 	// nodes are all nodes, by name. Samples of other names are ignored, so that they cannot fill
 	// the memory.
-	nodes  map[string]*election.Node
-	heard  map[pair]*accounts
-	series int
+	nodes    map[string]*election.Node
+	accounts map[pair]*accounts
+	series   int
 }
 
-func newEar(v view, location string, local bool) *ear {
-	e := &ear{location: location, local: local, nodes: make(map[string]*election.Node, len(v)), heard: map[pair]*accounts{}}
+func newReader(v view, location string, local bool) *reader {
+	e := &reader{location: location, local: local, nodes: make(map[string]*election.Node, len(v)), accounts: map[pair]*accounts{}}
 	for i := range v {
 		e.nodes[v[i].Name] = &v[i].Node
 	}
 	return e
 }
 
-// hear reads one series. It fails when there are more than maxSeries.
-func (e *ear) hear(series *model.SampleStream) error {
+// read reads one series. It fails when there are more than maxSeries.
+func (e *reader) read(series *model.SampleStream) error {
 	if e.series++; e.series > maxSeries {
 		return fmt.Errorf("%w: it has more than %d series", bounded.ErrTooLarge, maxSeries)
 	}
@@ -97,7 +97,7 @@ func (e *ear) hear(series *model.SampleStream) error {
 		return nil
 	}
 	p := pair{src.Name, dst.Name}
-	said := e.heard[p]
+	said := e.accounts[p]
 	if said == nil {
 		said = &accounts{}
 	}
@@ -115,15 +115,15 @@ func (e *ear) hear(series *model.SampleStream) error {
 		}
 	}
 	if s.of > 0 {
-		e.heard[p] = said
+		e.accounts[p] = said
 	}
 	return nil
 }
 
-func newWords(local, cross *ear, maxAge time.Duration) words {
-	w := words{local: map[string]map[string]word{}, maxAge: maxAge, cross: map[string]map[string]tally{}}
-	for p, said := range local.heard {
-		one := word{good: true}
+func newResults(local, cross *reader, maxAge time.Duration) results {
+	w := results{local: map[string]map[string]result{}, maxAge: maxAge, cross: map[string]map[string]tally{}}
+	for p, said := range local.accounts {
+		one := result{good: true}
 		for _, s := range said {
 			if s.of > 0 {
 				one.good = one.good && s.good
@@ -131,19 +131,19 @@ func newWords(local, cross *ear, maxAge time.Duration) words {
 			}
 		}
 		if w.local[p.src] == nil {
-			w.local[p.src] = map[string]word{}
+			w.local[p.src] = map[string]result{}
 		}
 		w.local[p.src][p.dst] = one
 	}
 	// All results of an agent come from one scrape: an older one is from an earlier mesh, because
 	// the agent no longer exports it.
 	newest := map[string]model.Time{}
-	for p, said := range cross.heard {
+	for p, said := range cross.accounts {
 		for _, s := range said {
 			newest[p.src] = max(newest[p.src], s.last)
 		}
 	}
-	for p, said := range cross.heard {
+	for p, said := range cross.accounts {
 		from := cross.nodes[p.src].Location
 		for _, s := range said {
 			if s.of == 0 || s.last < newest[p.src] {
@@ -179,7 +179,7 @@ func suspects(members []member, leader string) map[string]bool {
 
 // accusers returns for each member which other nodes fail to reach it, by their last result, or
 // lately. The results of ignored nodes do not count.
-func (w words) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
+func (w results) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
 	known := map[string]bool{}
 	for _, k := range members {
 		known[k.Name] = true
@@ -205,7 +205,7 @@ func (w words) accusers(members []member, ignored map[string]bool, lately bool) 
 // of three whose first successor was bad as well. That result is not enough if there are siblings
 // that could be probed. What suspects report of it would prove less: an answer of its own, and not
 // traffic that it began.
-func (w words) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
+func (w results) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
 	if len(members) == 2 {
 		return w.onlyMember(name, leader)
 	}
@@ -254,7 +254,7 @@ func (w words) candidate(name, leader string, members []member, accusers map[str
 // in another location, that probe is from before the fault. So the leader's probe of the member,
 // which Prometheus still has, must have succeeded as well. If the path between the two nodes is at
 // fault, the old leader would be unreachable behind the new one, and the move could only be undone.
-func (w words) onlyMember(name, leader string) (ties int, known bool, why string) {
+func (w results) onlyMember(name, leader string) (ties int, known bool, why string) {
 	if !w.pairs {
 		return 0, true, "with one member it is unknown which of the two nodes is at fault. Set providers.kilo.pairs: true to allow the move"
 	}
@@ -277,7 +277,7 @@ func (w words) onlyMember(name, leader string) (ties int, known bool, why string
 // what is missing. A member that its siblings do not reach either is at fault itself, and shows
 // nothing about the leader. A location that is the only one not to reach a member may be cut off
 // itself. known is false if there are members and no other location has reported any of them.
-func (w words) reached(members []member, leader string) (ok, known bool, why string) {
+func (w results) reached(members []member, leader string) (ok, known bool, why string) {
 	accusers := w.accusers(members, nil, false)
 	judged, unreached := 0, []string{}
 	known = len(members) == 1
@@ -310,4 +310,4 @@ func (w words) reached(members []member, leader string) (ok, known bool, why str
 }
 
 // none reports that Prometheus had no results about the location at all.
-func (w words) none() bool { return len(w.local) == 0 && len(w.cross) == 0 }
+func (w results) none() bool { return len(w.local) == 0 && len(w.cross) == 0 }

@@ -15,22 +15,22 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-func heard(t *testing.T, local, cross map[string]string) words {
+func resultsOf(t *testing.T, local, cross map[string]string) results {
 	t.Helper()
-	return heardBy(t, places(local, cross), matrix(local), matrix(cross))
+	return resultsIn(t, places(local, cross), matrix(local), matrix(cross))
 }
 
-// heardBy returns the results of both answers, with the Nodes at their places in the view.
-func heardBy(t *testing.T, v view, local, cross model.Matrix) words {
+// resultsIn returns the results of both answers, with the Nodes at their places in the view.
+func resultsIn(t *testing.T, v view, local, cross model.Matrix) results {
 	t.Helper()
-	l, c := newEar(v, "east", true), newEar(v, "east", false)
+	l, c := newReader(v, "east", true), newReader(v, "east", false)
 	for _, series := range local {
-		require.NoError(t, l.hear(series))
+		require.NoError(t, l.read(series))
 	}
 	for _, series := range cross {
-		require.NoError(t, c.hear(series))
+		require.NoError(t, c.read(series))
 	}
-	return newWords(l, c, 5*time.Minute)
+	return newResults(l, c, 5*time.Minute)
 }
 
 // places are the Nodes in "src@location>dst". A Node without a location is in the east.
@@ -133,7 +133,7 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 					all[i].repair = "it has a repair of its own"
 				}
 			}
-			w := heard(t, said(c.nodes, c.but), nil)
+			w := resultsOf(t, said(c.nodes, c.but), nil)
 			w.pairs = c.pairs
 			_, known, why := w.candidate("t", "d", all, w.accusers(all, suspects(all, "d"), true))
 			require.Equal(t, !c.blind, known)
@@ -184,7 +184,7 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 		"what the agent no longer says is of a mesh before":    {cross: map[string]string{"w@west>b": "1", "w@west>a": "000 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ok, known, why := heard(t, c.local, c.cross).reached(members(four...), "l")
+			ok, known, why := resultsOf(t, c.local, c.cross).reached(members(four...), "l")
 			require.Equal(t, c.want == "", ok, why)
 			require.Equal(t, !c.unknown, known, why)
 			require.Contains(t, why, c.want)
@@ -204,7 +204,7 @@ func TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast(t *testing.T) {
 			m[0].Metric["dst_role"], m[1].Metric["dst_role"] = "member", "leader"
 			return m
 		}
-		w := heardBy(t, places(map[string]string{"a>b": "", "w@west>b": ""}), twice("a>b"), twice("w@west>b"))
+		w := resultsIn(t, places(map[string]string{"a>b": "", "w@west>b": ""}), twice("a>b"), twice("w@west>b"))
 		require.Equal(t, c.want, w.local["a"]["b"].good, c)
 		require.Equal(t, map[bool]tally{true: {good: 1}, false: {bad: 1}}[c.want], w.cross["b"]["west"], c)
 	}
@@ -216,7 +216,7 @@ func TestAnAgentHasOneVoiceWhateverLocationItClaims(t *testing.T) {
 	honest := map[string]string{"w@west>a": "0", "n@north>a": "0", "s@south>a": "0", "w@west>b": "0", "n@north>b": "0", "s@south>b": "0"}
 	v := places(honest, map[string]string{"liar@liars>a": ""})
 	reached := func(cross model.Matrix) bool {
-		ok, _, _ := heardBy(t, v, nil, cross).reached(members("l", "a", "b"), "l")
+		ok, _, _ := resultsIn(t, v, nil, cross).reached(members("l", "a", "b"), "l")
 		return ok
 	}
 	lies := map[string]string{}
@@ -226,10 +226,10 @@ func TestAnAgentHasOneVoiceWhateverLocationItClaims(t *testing.T) {
 		}
 	}
 	require.False(t, reached(append(matrix(honest), matrix(lies)...)))
-	w := heardBy(t, v, nil, append(matrix(honest), matrix(lies)...))
+	w := resultsIn(t, v, nil, append(matrix(honest), matrix(lies)...))
 	require.Equal(t, []string{"liars", "north", "south", "west"}, slices.Sorted(maps.Keys(w.cross["a"])))
 	fromTheEast := matrix(map[string]string{"a@west>b": "1", "b@north>a": "1"}) // members that claim to be elsewhere
-	require.Empty(t, heardBy(t, v, nil, fromTheEast).cross)
+	require.Empty(t, resultsIn(t, v, nil, fromTheEast).cross)
 
 	well := map[string]string{}
 	for p := range honest {
@@ -254,8 +254,8 @@ func TestMalformedMetricIsIgnored(t *testing.T) {
 		}},
 	}
 	v := places(map[string]string{"a>b": ""})
-	require.True(t, heardBy(t, v, m, m).none())
-	require.False(t, heardBy(t, v, append(m, &model.SampleStream{Metric: m[1].Metric, Values: one}), m).none(), "the control")
+	require.True(t, resultsIn(t, v, m, m).none())
+	require.False(t, resultsIn(t, v, append(m, &model.SampleStream{Metric: m[1].Metric, Values: one}), m).none(), "the control")
 }
 
 // TestTheSecondCandidatesWordsOutlastTheFirstAttempt: a dark location reports nothing during three
