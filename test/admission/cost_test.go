@@ -22,9 +22,9 @@ import (
 // crowded is the node whose kubelet gave it so many labels and annotations.
 const crowded = "n5"
 
-// crowd gives the Node that many labels and annotations, and a record of Drydock's, so that no
+// fill gives the Node that many labels and annotations, and a record of Drydock's, so that no
 // expression ends early.
-func crowd(t testing.TB, drydock kubernetes.Interface, keys int) {
+func fill(t testing.TB, drydock kubernetes.Interface, keys int) {
 	t.Helper()
 	n, err := drydock.CoreV1().Nodes().Get(t.Context(), crowded, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -89,7 +89,7 @@ func TestNoNumberOfKeysGetsPastThePolicy(t *testing.T) {
 	installPolicy(t, l, "enforce")
 	await(t, "the policy", func() bool { return forged(t, l) == "policy" })
 	for _, keys := range []int{1000, 4900, 32000} {
-		crowd(t, drydock, keys)
+		fill(t, drydock, keys)
 		for what, write := range kubeletWrites {
 			want := ""
 			if keys > 5000 && what != "a heartbeat" {
@@ -106,7 +106,7 @@ func TestNoNumberOfKeysGetsPastThePolicy(t *testing.T) {
 	require.Equal(t, before, failures(t, l), "no expression failed, which would let requests through")
 	_, err := person.CoreV1().Nodes().Patch(t.Context(), crowded, types.MergePatchType, []byte(`{"metadata":{"labels":{"l00000":null,"l00001":null}}}`), metav1.PatchOptions{})
 	require.NoError(t, err, "a person may remove some")
-	crowd(t, drydock, 0)
+	fill(t, drydock, 0)
 }
 
 // BenchmarkPolicy is what each write of a kubelet takes without and with the policy, by the number
@@ -120,7 +120,7 @@ func BenchmarkPolicy(b *testing.B) {
 			await(b, "the policy", func() bool { return forged(b, l) == "policy" })
 		}
 		for _, keys := range []int{1000, 4900, 32000} {
-			crowd(b, drydock, keys)
+			fill(b, drydock, keys)
 			for what, write := range kubeletWrites {
 				b.Run(fmt.Sprintf("%d keys/%s/%s", keys, what, policy), func(b *testing.B) {
 					for b.Loop() {
@@ -132,5 +132,5 @@ func BenchmarkPolicy(b *testing.B) {
 			}
 		}
 	}
-	crowd(b, drydock, 0)
+	fill(b, drydock, 0)
 }

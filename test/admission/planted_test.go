@@ -33,10 +33,10 @@ func planted() *remediations.Record {
 // Node.
 func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 	l := lab.Shared(t)
-	nobody, plan := []any{"http://127.0.0.1:9"}, []any{map[string]any{"step": "promote-leader"}}
+	unreachable, plan := []any{"http://127.0.0.1:9"}, []any{map[string]any{"step": "promote-leader"}}
 	y := newYard(t, l, "observe", map[string]any{
 		"leaderElection": map[string]any{"enabled": false},
-		"providers":      map[string]any{"kilo": map[string]any{"prometheus": nobody}},
+		"providers":      map[string]any{"kilo": map[string]any{"prometheus": unreachable}},
 		"policies": []any{map[string]any{
 			"name": "mesh-leader-degraded", "match": []any{`a="b"`}, "target": map[string]any{"location": "location"}, "onExhausted": "none", "plan": plan,
 		}},

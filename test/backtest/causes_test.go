@@ -56,9 +56,9 @@ func (c *comparison) people(d *difference) bool {
 	case d.act != nil && d.live:
 		return d.act.asked
 	case d.act != nil:
-		return c.l.told(d.node, d.from, 0) && c.heldLive(d, silenced, paused)
+		return c.l.keptAway(d.node, d.from, 0) && c.heldLive(d, silenced, paused)
 	}
-	return c.seconds(d, func(at time.Time) bool { return c.l.told(d.node, at, c.l.lag(at)) })
+	return c.seconds(d, func(at time.Time) bool { return c.l.keptAway(d.node, at, c.l.lag(at)) })
 }
 
 // unanswered: Drydock said in its ledger that it could not trust what it had of alerts or leases,

@@ -328,13 +328,13 @@ func (l *lived) learn(all []sight, i int, s sight) {
 		if i > 0 {
 			_, was = all[i-1].node.Annotations[key]
 		}
-		switch told := l.people[name]; {
+		switch spans := l.people[name]; {
 		case is && !was:
-			l.people[name] = append(told, span{what: key, from: s.at})
+			l.people[name] = append(spans, span{what: key, from: s.at})
 		case was && !is:
-			for j := range told {
-				if told[j].what == key && told[j].until.IsZero() {
-					told[j].until = s.at
+			for j := range spans {
+				if spans[j].what == key && spans[j].until.IsZero() {
+					spans[j].until = s.at
 				}
 			}
 		}
@@ -478,8 +478,8 @@ func (l *lived) slots(at time.Time, without string) (out []string) {
 	return slices.Compact(out)
 }
 
-// told says that a person kept Drydock from the node at that time.
-func (l *lived) told(node string, at time.Time, give time.Duration) bool {
+// keptAway says that a person kept Drydock from the node at that time.
+func (l *lived) keptAway(node string, at time.Time, give time.Duration) bool {
 	return slices.ContainsFunc(l.people[node], func(s span) bool { return s.what != remediations.RequestKey && s.covers(at, give) })
 }
 

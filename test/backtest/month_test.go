@@ -367,9 +367,9 @@ func (m *month) controls(r *replayed, backtest func(config string) string) {
 	for _, node := range alike {
 		fails("live, nothing was done about "+node+", and nothing held it", "replayed alone: "+node+" reboot:1 ", m.lived.without(node), r)
 	}
-	nobody := *m.lived
-	nobody.people = nil
-	fails("nobody had silenced or paused anything", `replayed alone: \S+ reboot:1 `, &nobody, r)
+	withoutPeople := *m.lived
+	withoutPeople.people = nil
+	fails("nobody had silenced or paused anything", `replayed alone: \S+ reboot:1 `, &withoutPeople, r)
 	same := *m.lived
 	same.boots = nil
 	fails("no machine had booted", `repair \S+ of \S+: live Recovered `, &same, r)

@@ -57,8 +57,8 @@ func alertOf(node string) map[string]any {
 	}
 }
 
-// tell posts to Alertmanager as Prometheus does: many alerts a request.
-func (y *yard) tell(alerts []map[string]any, ends time.Time) error {
+// post posts to Alertmanager as Prometheus does: many alerts a request.
+func (y *yard) post(alerts []map[string]any, ends time.Time) error {
 	const atOnce = 500
 	for len(alerts) > 0 {
 		n := min(atOnce, len(alerts))
@@ -100,7 +100,7 @@ func payload(nodes ...string) []byte {
 // startWatchdog sends the alert that always fires, as Prometheus would.
 func (y *yard) startWatchdog() error {
 	watchdog := func() error {
-		return y.tell([]map[string]any{{"labels": map[string]string{"alertname": "Watchdog"}, "startsAt": since.UTC().Format(time.RFC3339Nano)}}, time.Now().Add(4*time.Minute))
+		return y.post([]map[string]any{{"labels": map[string]string{"alertname": "Watchdog"}, "startsAt": since.UTC().Format(time.RFC3339Nano)}}, time.Now().Add(4*time.Minute))
 	}
 	if err := watchdog(); err != nil {
 		return err

@@ -19,7 +19,7 @@ func (y *yard) calm() error {
 	if err := y.deliver(true); err != nil {
 		return err
 	}
-	if err := y.tell(y.allAlerts(), time.Now()); err != nil {
+	if err := y.post(y.allAlerts(), time.Now()); err != nil {
 		return err
 	}
 	if err := y.posted(); err != nil {

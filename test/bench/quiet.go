@@ -158,7 +158,7 @@ func (y *yard) measurePoll() error {
 		delete(a["labels"].(map[string]string), "remediation")             //nolint:forcetypeassert // alertOf makes it
 		alerts[i] = a
 	}
-	if err := y.tell(alerts, time.Now().Add(time.Hour)); err != nil {
+	if err := y.post(alerts, time.Now().Add(time.Hour)); err != nil {
 		return err
 	}
 	y.sleep(16 * time.Second)
@@ -173,7 +173,7 @@ func (y *yard) measurePoll() error {
 		return err
 	}
 	y.table.add(row{what: "poll of 5,000 active alerts: resident memory", nodes: y.fleet.size, measured: fmt.Sprintf("%.0f MB, at most %.0f MB so far", resident, peak), reference: "-", ratio: "-", target: "bounded"})
-	return y.tell(alerts, time.Now())
+	return y.post(alerts, time.Now())
 }
 
 // withEnv sets what Drydock's pod would have in its environment, for as long as it is started.

@@ -83,7 +83,7 @@ func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	}
 	instance := strings.TrimPrefix(n.Spec.ProviderID, "civo://")
 	alert, body := alertOf(node), payload(node)
-	if err := y.tell([]map[string]any{alert}, time.Now().Add(time.Hour)); err != nil {
+	if err := y.post([]map[string]any{alert}, time.Now().Add(time.Hour)); err != nil {
 		return 0, err
 	}
 	began := time.Now()
@@ -97,7 +97,7 @@ func (y *yard) postUntilCall(node string) (time.Duration, error) {
 		return 0, fmt.Errorf("%s was not rebooted: %w", node, err)
 	}
 	y.asked = append(y.asked, y.firstAsked(began).Sub(began))
-	return call.At.Sub(began), y.tell([]map[string]any{alert}, time.Now())
+	return call.At.Sub(began), y.post([]map[string]any{alert}, time.Now())
 }
 
 // firstAsked is when the provider was first asked anything after a time: it looks the machine up
@@ -136,7 +136,7 @@ func (y *yard) measureRepair() error {
 		y.sleep(time.Second)
 		node, mark := nodeName(i*heartbeatShare+1), y.audit.mark()
 		alert := alertOf(node)
-		if err := y.tell([]map[string]any{alert}, time.Now().Add(time.Hour)); err != nil {
+		if err := y.post([]map[string]any{alert}, time.Now().Add(time.Hour)); err != nil {
 			return err
 		}
 		if err := y.until(20*time.Second, node+" to be under repair", func() (bool, error) {
@@ -145,7 +145,7 @@ func (y *yard) measureRepair() error {
 		}); err != nil {
 			return err
 		}
-		if err := y.tell([]map[string]any{alert}, time.Now()); err != nil {
+		if err := y.post([]map[string]any{alert}, time.Now()); err != nil {
 			return err
 		}
 		if err := y.until(time.Minute, "the repair of "+node+" to end", func() (bool, error) {

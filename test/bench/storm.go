@@ -134,7 +134,7 @@ func (y *yard) storm() (s stormed, err error) {
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()
-	if err := y.tell(y.allAlerts(), began.Add(time.Hour)); err != nil {
+	if err := y.post(y.allAlerts(), began.Add(time.Hour)); err != nil {
 		return 0, 0, err
 	}
 	here := map[string]bool{}
@@ -184,7 +184,7 @@ func (y *yard) bareStorms() (time.Duration, error) {
 			return 0, err
 		}
 		took = append(took, one)
-		if err := y.tell(y.allAlerts(), time.Now()); err != nil {
+		if err := y.post(y.allAlerts(), time.Now()); err != nil {
 			return 0, err
 		}
 		if err := y.posted(); err != nil {

@@ -16,9 +16,9 @@ import (
 
 // What the documentation promises.
 const (
-	missingWithin = time.Minute
-	tokenWithin   = 2 * time.Minute
-	mendedWithin  = 90 * time.Second
+	missingWithin   = time.Minute
+	tokenWithin     = 2 * time.Minute
+	correctedWithin = 90 * time.Second
 )
 
 // TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its
@@ -97,7 +97,7 @@ func rulesNotLoaded(b *berth) {
 	rules, err := os.ReadFile(ruleFile)
 	require.NoError(b.t, err)
 	require.NoError(b.t, b.lab.LoadRules(b.t.Context(), "self-test", []byte(strings.ReplaceAll(string(rules), "alert: DrydockSelfTest\n", "alert: "+name+"\n"))))
-	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }
 
 // receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an
@@ -119,7 +119,7 @@ func receiverOfAnotherName(b *berth) {
 	require.Contains(b.t, after, name)
 	d.Kill()
 	d = b.start("-mended", b.port, map[string]any{"receiver": r.receiver})
-	b.becomes(d, selftest.OK, b.began, mendedWithin)
+	b.becomes(d, selftest.OK, b.began, correctedWithin)
 }
 
 // routeDoesNotMatch: as with the matcher that the operator adds to an AlertmanagerConfig's routes.
@@ -131,7 +131,7 @@ func routeDoesNotMatch(b *berth) {
 	l := b.becomes(d, selftest.Unrouted, b.began, missingWithin)
 	require.NotContains(b.t, l.Status.SelfTest.Message, "no receiver of this name")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }
 
 func tokenIsAnother(b *berth) {
@@ -144,7 +144,7 @@ func tokenIsAnother(b *berth) {
 	l := b.becomes(d, selftest.NotArrived, b.began, tokenWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, "401")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }
 
 func urlLeadsNowhere(b *berth) {
@@ -155,7 +155,7 @@ func urlLeadsNowhere(b *berth) {
 	l := b.becomes(d, selftest.NotArrived, b.began, tokenWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, "the URL")
 	b.set(b.t, b.name, b.receiver())
-	b.becomes(d, selftest.OK, time.Now(), mendedWithin)
+	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }
 
 // nowhere is a URL without a listener.

@@ -46,7 +46,7 @@ func labelsOf(node string) map[string]string {
 
 // fire makes the node's alert fire; its post is under way when fire returns.
 func (a *alerts) fire(ctx context.Context, node string) error {
-	if err := tell(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now().Add(time.Hour)); err != nil {
+	if err := sendAlert(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now().Add(time.Hour)); err != nil {
 		return err
 	}
 	a.post("firing", node)
@@ -55,7 +55,7 @@ func (a *alerts) fire(ctx context.Context, node string) error {
 
 // resolve ends it, and waits for the post to be taken, because no replica may be there to take it.
 func (a *alerts) resolve(ctx context.Context, node string) error {
-	if err := tell(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now()); err != nil {
+	if err := sendAlert(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now()); err != nil {
 		return err
 	}
 	select {
@@ -103,9 +103,9 @@ func (r *replica) deliver(ctx context.Context, body []byte) error {
 	return send(ctx, r.ReceiverURL, strings.TrimSpace(string(secret)), body)
 }
 
-// tell sends an alert to Alertmanager as Prometheus does: it repeats what Alertmanager did not
+// sendAlert sends an alert to Alertmanager as Prometheus does: it repeats what Alertmanager did not
 // take.
-func tell(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
+func sendAlert(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
 	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
 	for _, url := range alertmanagers {
 		var last error
@@ -161,6 +161,6 @@ func TestAnAlertThatWasNotTakenIsSentAgain(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.Close)
-	require.NoError(t, tell(t.Context(), []string{server.URL}, map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute)))
+	require.NoError(t, sendAlert(t.Context(), []string{server.URL}, map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute)))
 	require.EqualValues(t, 2, posts.Load())
 }

@@ -70,7 +70,7 @@ func prepare(t *testing.T, l *lab.Lab) site {
 	token, err := l.PrepareDrydock(ctx)
 	require.NoError(t, err)
 	watchdog := func(ctx context.Context) error {
-		return tell(ctx, l.AlertmanagerURLs(), map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute))
+		return sendAlert(ctx, l.AlertmanagerURLs(), map[string]string{"alertname": "Watchdog"}, time.Now(), time.Now().Add(time.Minute))
 	}
 	require.NoError(t, watchdog(ctx))
 	running, end := context.WithCancel(ctx)

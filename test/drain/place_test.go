@@ -210,17 +210,17 @@ func (p *place) start(o kube.DrainOptions) *started {
 // says waits until the progress contains the sentence.
 func (s *started) says(sentence string) {
 	s.p.t.Helper()
-	deadline, heard := time.After(lab.Patience), []string{}
+	deadline, sentences := time.After(lab.Patience), []string{}
 	for {
 		select {
 		case now := <-s.said:
-			if heard = append(heard, now); strings.Contains(now, sentence) {
+			if sentences = append(sentences, now); strings.Contains(now, sentence) {
 				return
 			}
 		case <-s.done:
-			require.Fail(s.p.t, "the drain ended", "without saying %q; it said %q and ended with %v", sentence, heard, s.err)
+			require.Fail(s.p.t, "the drain ended", "without saying %q; it said %q and ended with %v", sentence, sentences, s.err)
 		case <-deadline:
-			require.Fail(s.p.t, "the drain does not say it", "%q; it said %q", sentence, heard)
+			require.Fail(s.p.t, "the drain does not say it", "%q; it said %q", sentence, sentences)
 		}
 	}
 }

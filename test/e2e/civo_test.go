@@ -130,7 +130,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	})
 	require.Contains(t, remediations.ReadJournal(n).Record.Note, "PodDisruptionBudget default/held")
 	require.True(t, n.Spec.Unschedulable)
-	y.told("node-30", "RepairBlocked", "PodDisruptionBudget default/held")
+	y.awaitEvent("node-30", "RepairBlocked", "PodDisruptionBudget default/held")
 	require.Equal(t, 1, y.podsOn("node-30"))
 	require.Empty(t, y.civo.CallsTo(civosim.Recycle), "nothing is replaced that is not empty")
 
@@ -150,7 +150,7 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	require.NotContains(t, fresh.Labels, remediations.PhaseLabel)
 	require.Len(t, y.civo.Done(civosim.Recycle), 1, "at most once, whoever died")
 	y.ledger("nothing is left of it", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 && len(l.Orphans) == 0 })
-	y.told("node-30", "RepairRecovered", "replace:1")
+	y.awaitEvent("node-30", "RepairRecovered", "replace:1")
 	y.noSecret()
 }
 
@@ -230,7 +230,7 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	y.ledger("the hold is told once for the fleet", func(l *ledger.Ledger) bool {
 		return l.Status.Holds[remediations.ReasonProviderAbsent] != ""
 	})
-	y.told("drydock-ledger", "RepairHeld", wrong.ClusterID)
+	y.awaitEvent("drydock-ledger", "RepairHeld", wrong.ClusterID)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots))
 	require.Nil(t, remediations.ReadJournal(y.node("node-35")).Record, "nothing was begun")
 }
@@ -251,7 +251,7 @@ func TestARefusedRebootIsNotDoneAndThePlanContinues(t *testing.T) {
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 2, "one request for each attempt")
 	require.Equal(t, 1, y.reboots("node-38"))
 	require.NotEqual(t, before, y.node("node-38").Status.NodeInfo.BootID)
-	y.told("node-38", "RepairVerifying", "nothing was done")
+	y.awaitEvent("node-38", "RepairVerifying", "nothing was done")
 	y.measures(d, `drydock_steps_total{outcome="refused",step="reboot"} 1`)
 	y.measures(d, `drydock_steps_total{outcome="accepted",step="reboot"} 1`)
 }
@@ -272,6 +272,6 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 1)
 	require.Equal(t, 1, y.reboots("node-39"))
 	require.NotEqual(t, before, y.node("node-39").Status.NodeInfo.BootID)
-	y.told("node-39", "RepairVerifying", "it may have been done")
+	y.awaitEvent("node-39", "RepairVerifying", "it may have been done")
 	y.measures(d, `drydock_steps_total{outcome="unknown",step="reboot"} 1`)
 }

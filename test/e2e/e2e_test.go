@@ -296,10 +296,10 @@ func (y *yard) reboots(node string) int {
 	return count
 }
 
-// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the
-// text. It watches: the API server keeps no Events in memory, so each list reads all that there
+// awaitEvent waits for an Event of this test about the node, or Drydock's ledger, whose note has
+// the text. It watches: the API server keeps no Events in memory, so each list reads all that there
 // are.
-func (y *yard) told(node, reason, text string) {
+func (y *yard) awaitEvent(node, reason, text string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()

@@ -30,16 +30,16 @@ type fault struct {
 	attempts int
 	// again: the first attempt is given back, since the request was refused, and it is made again.
 	again bool
-	// told is what people learn of the first attempt, by the Event of that reason; empty: Drydock
+	// note is what people learn of the first attempt, by the Event of that reason; empty: Drydock
 	// died before it could know.
-	reason, told string
+	reason, note string
 }
 
 var faults = map[string]fault{
-	"lost":    {after: lab.Reset, attempts: 1, reason: "RepairVerifying", told: "may have been"},
+	"lost":    {after: lab.Reset, attempts: 1, reason: "RepairVerifying", note: "may have been"},
 	"killed":  {after: lab.Reset, kills: true, attempts: 1},
 	"unsent":  {before: lab.Reset, kills: true, attempts: 2},
-	"refused": {before: lab.TooManyRequests, attempts: 1, again: true, reason: "RepairHeld", told: "nothing was done"},
+	"refused": {before: lab.TooManyRequests, attempts: 1, again: true, reason: "RepairHeld", note: "nothing was done"},
 }
 
 // requested is how a node's machine is rebooted by a request through the API server.
@@ -132,8 +132,8 @@ func (y *yard) suffers(r requested, f fault) remediations.Entry {
 	}
 	require.EqualValues(y.t, sent, requests.Load(), "one request for each attempt, and one that was refused")
 	require.Empty(y.t, y.civo.Done(civosim.Any))
-	if f.told != "" {
-		y.told(r.node, f.reason, f.told)
+	if f.note != "" {
+		y.awaitEvent(r.node, f.reason, f.note)
 	}
 	return e
 }

@@ -30,7 +30,7 @@ func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	endHealthy, endElsewhere := y.posted(healthy), y.posted(elsewhere)
 	r := y.held(healthy, "NotWitnessed")
 	require.Zero(t, y.reboots(healthy))
-	y.told(healthy, "RepairHeld", "NotWitnessed: ")
+	y.awaitEvent(healthy, "RepairHeld", "NotWitnessed: ")
 
 	// The controls: the same alerts, and both nodes really are not Ready. One alert is not routed
 	// to Drydock.

@@ -27,7 +27,7 @@ func TestAForgedPostIsOnlyALook(t *testing.T) {
 	r := y.held("node-4", remediations.ReasonAlertUnconfirmed)
 	require.Contains(t, r.Hold.Message, "none of the 2 Alertmanagers")
 	require.Zero(t, y.reboots("node-4"))
-	y.told("node-4", "RepairHeld", "AlertUnconfirmed: ")
+	y.awaitEvent("node-4", "RepairHeld", "AlertUnconfirmed: ")
 
 	y.fail("node-4") // now Alertmanager has the alert, too
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-4").Outcome)
@@ -44,7 +44,7 @@ func TestObserveModeOnlySaysWhatItWouldDo(t *testing.T) {
 	y.fail("node-5")
 	r := y.held("node-5", remediations.ReasonObserving)
 	require.Contains(t, r.Hold.Message, "would reboot node-5 now")
-	y.told("node-5", "RepairHeld", "Observing: would reboot node-5 now")
+	y.awaitEvent("node-5", "RepairHeld", "Observing: would reboot node-5 now")
 	require.Empty(t, y.civo.Calls(), "the provider was not even asked")
 	after := y.node("node-5")
 	require.Equal(t, before.Spec.Unschedulable, after.Spec.Unschedulable)

@@ -31,7 +31,7 @@ func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	require.Equal(t, "reboot:1", first.Would.Step.String())
 	require.Zero(t, first.Would.WellAt, first.Why)
 	require.Contains(t, first.Why, "the alert still fires")
-	y.told("node-5", "RepairObserved", "reboot:1 would have been issued at")
+	y.awaitEvent("node-5", "RepairObserved", "reboot:1 would have been issued at")
 
 	second := y.held("node-6", remediations.ReasonObserving)
 	require.False(t, second.Hold.Since.Before(first.Ended), "it waited for the place: %s, %s", second.Hold.Since, first.Ended)

@@ -40,7 +40,7 @@ func (y *yard) cancelled(node, id string) {
 	require.Equal(y.t, remediations.OutcomeCancelled, e.Outcome, e.Why)
 	require.Equal(y.t, remediations.ByPerson, e.By)
 	require.Equal(y.t, "drydock.dev/cancel was set", e.Why)
-	y.told(node, "RepairCancelled", id)
+	y.awaitEvent(node, "RepairCancelled", id)
 	y.consumed(node, remediations.CancelKey)
 }
 
@@ -66,8 +66,8 @@ func TestARequestIsCarriedOut(t *testing.T) {
 		n := y.node(c.node)
 		require.NotContains(t, n.Annotations, remediations.RequestKey, c.request)
 		require.NotContains(t, n.Annotations, remediations.NodeRepairKey, c.request)
-		y.told(c.node, "RepairStarted", "request "+c.is)
-		y.told(c.node, "RepairStepIssued", "as drydock.dev/request asked: "+c.is)
+		y.awaitEvent(c.node, "RepairStarted", "request "+c.is)
+		y.awaitEvent(c.node, "RepairStepIssued", "as drydock.dev/request asked: "+c.is)
 	}
 	y.measures(d, `drydock_repairs_total{outcome="Recovered",policy="remediation/reboot"} 2`)
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(cases))
@@ -89,7 +89,7 @@ func TestARequestThatCannotBe(t *testing.T) {
 	} {
 		y.annotate(nonsense, remediations.RequestKey, value)
 		y.consumed(nonsense, remediations.RequestKey)
-		y.told(nonsense, "AnnotationInvalid", says)
+		y.awaitEvent(nonsense, "AnnotationInvalid", says)
 	}
 	require.NotContains(t, y.node(nonsense).Annotations, remediations.NodeRepairKey)
 
@@ -97,7 +97,7 @@ func TestARequestThatCannotBe(t *testing.T) {
 	r := y.record(busy, "its reboot verified", verifying)
 	y.annotate(busy, remediations.RequestKey, "remediation/reboot")
 	y.consumed(busy, remediations.RequestKey)
-	y.told(busy, "RequestRefused", "remediation/reboot: repair "+r.ID+" by policy node-not-ready is under way")
+	y.awaitEvent(busy, "RequestRefused", "remediation/reboot: repair "+r.ID+" by policy node-not-ready is under way")
 	require.Equal(t, r, remediations.ReadJournal(y.node(busy)).Record, "it goes on as it was")
 	require.Equal(t, 1, y.reboots(busy))
 	require.Zero(t, y.reboots(nonsense))
@@ -112,7 +112,7 @@ func TestARequestInObserveMode(t *testing.T) {
 	for _, request := range []string{"remediation/reboot", "policy/node-not-ready"} {
 		y.annotate("node-16", remediations.RequestKey, request)
 		y.consumed("node-16", remediations.RequestKey)
-		y.told("node-16", "RequestRefused", "Observing: would reboot node-16 now (attempt 1) as drydock.dev/request asked: "+request)
+		y.awaitEvent("node-16", "RequestRefused", "Observing: would reboot node-16 now (attempt 1) as drydock.dev/request asked: "+request)
 	}
 	require.NotContains(t, y.node("node-16").Annotations, remediations.NodeRepairKey)
 	require.Empty(t, y.civo.Calls())
@@ -159,7 +159,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	require.Equal(t, end, r.Hold.Until.UTC())
 	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); to allow repairs: kubectl drydock resume ")
 	require.Contains(t, y.held(unclear, remediations.ReasonPaused).Hold.Message, "until then the node is paused")
-	y.told(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end, for example`)
+	y.awaitEvent(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end, for example`)
 	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "the node has the label drydock.dev/exclude=true")
 
 	require.Zero(t, y.reboots(until))
@@ -187,9 +187,9 @@ func TestApprovalIsForOneRepair(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
 	y.fail(node)
 	r := y.held(node, remediations.ReasonAwaitingApproval)
-	y.told(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl drydock approve "+node+", or kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
+	y.awaitEvent(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl drydock approve "+node+", or kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
 	y.annotate(node, remediations.ApproveKey, "aaaaaa")
-	y.told(node, "AnnotationInvalid", `drydock.dev/approve="aaaaaa": no repair of that id waits for approval on this node`)
+	y.awaitEvent(node, "AnnotationInvalid", `drydock.dev/approve="aaaaaa": no repair of that id waits for approval on this node`)
 	y.consumed(node, remediations.ApproveKey)
 	require.Zero(t, y.reboots(node))
 
@@ -273,13 +273,13 @@ func TestAnUnreadableCancel(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(twice(soon, nil))})
 	y.annotate(idle, remediations.CancelKey, "aaaaaa")
 	y.consumed(idle, remediations.CancelKey)
-	y.told(idle, "AnnotationInvalid", `drydock.dev/cancel="aaaaaa": no repair of that id is under way on this node`)
+	y.awaitEvent(idle, "AnnotationInvalid", `drydock.dev/cancel="aaaaaa": no repair of that id is under way on this node`)
 
 	y.fail(node)
 	r := y.record(node, "its reboot verified", verifying)
 	y.annotate(node, remediations.CancelKey, "stop it!")
 	y.consumed(node, remediations.CancelKey)
-	y.told(node, "AnnotationInvalid", `drydock.dev/cancel="stop it!" is not understood: write the repair's id, drydock.dev/cancel=`+r.ID)
+	y.awaitEvent(node, "AnnotationInvalid", `drydock.dev/cancel="stop it!" is not understood: write the repair's id, drydock.dev/cancel=`+r.ID)
 	require.Equal(t, "true drydock.dev/cancel=stop it! was not understood", y.node(node).Annotations[remediations.PauseKey])
 	require.Equal(t, r.ID, y.held(node, remediations.ReasonPaused).ID)
 	require.Equal(t, 1, y.reboots(node))
@@ -298,8 +298,8 @@ func TestBreakGlassHolds(t *testing.T) {
 	y.fail(node)
 	r := y.held(node, remediations.ReasonPaused)
 	require.Contains(t, r.Hold.Message, "drydock.dev/break-glass is set (the console is open)")
-	y.told(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
-	y.told(node, "BreakGlassSet", "drydock.dev/break-glass was set by the field manager ")
+	y.awaitEvent(node, "RepairHeld", "Paused: drydock.dev/break-glass is set (the console is open)")
+	y.awaitEvent(node, "BreakGlassSet", "drydock.dev/break-glass was set by the field manager ")
 	var breakGlass ledger.BreakGlass
 	broken := func(l *ledger.Ledger) bool {
 		breakGlass = l.Status.BreakGlass[node]

@@ -20,7 +20,7 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
 	const bytes = "v7 phase=Dreaming"
 	y.annotate("node-30", remediations.NodeRepairKey, bytes)
-	y.told("node-30", "RepairHeld", "RecordMalformed: ")
+	y.awaitEvent("node-30", "RepairHeld", "RecordMalformed: ")
 
 	y.fail("node-30")
 	y.await("node-30", "its alert on it", func(n *corev1.Node) bool { return len(remediations.AlertsOn(n.Annotations)) > 0 })
@@ -33,7 +33,7 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	e := y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeRecovered })
 	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Equal(t, bytes, y.entry("node-30", func(e remediations.Entry) bool { return e.Outcome == remediations.OutcomeCancelled }).Why)
-	y.told("node-30", "RepairCancelled", bytes)
+	y.awaitEvent("node-30", "RepairCancelled", bytes)
 }
 
 // A ledger that is unreadable holds everything; one that a person deletes is created again from the
@@ -51,7 +51,7 @@ func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	require.NoError(t, err)
 
 	y.fail("node-33")
-	y.told("drydock-ledger", "RepairHeld", "its \"slots\" is not readable")
+	y.awaitEvent("drydock-ledger", "RepairHeld", "its \"slots\" is not readable")
 	require.Zero(t, y.reboots("node-33"))
 	y.measures(d, `drydock_holds{policy="node-not-ready",reason="RecordMalformed"} 1`)
 
@@ -68,7 +68,7 @@ func TestApprovalIsAwaited(t *testing.T) {
 	r := y.held("node-34", remediations.ReasonAwaitingApproval)
 	require.Contains(t, r.Hold.Message, remediations.ApproveKey+"="+r.ID)
 	y.annotate("node-34", remediations.ApproveKey, "another")
-	y.told("node-34", "AnnotationInvalid", "another")
+	y.awaitEvent("node-34", "AnnotationInvalid", "another")
 	require.Zero(t, y.reboots("node-34"))
 
 	y.annotate("node-34", remediations.ApproveKey, r.ID)
@@ -84,7 +84,7 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	y.annotate("node-35", remediations.PauseKey, "tomorrow, perhaps")
 	y.fail("node-35")
 	y.held("node-35", remediations.ReasonPaused)
-	y.told("node-35", "AnnotationInvalid", "write \"true\" or an end, for example")
+	y.awaitEvent("node-35", "AnnotationInvalid", "write \"true\" or an end, for example")
 	require.Zero(t, y.reboots("node-35"))
 
 	y.unannotate("node-35", remediations.PauseKey)

@@ -136,7 +136,7 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 		require.Equal(t, want.kinds, kinds(want.bmc), name)
 	}
 	require.Equal(t, 2, asked, "one request for each attempt")
-	y.told("node-61", "RepairVerifying", "nothing was done")
+	y.awaitEvent("node-61", "RepairVerifying", "nothing was done")
 }
 
 // Drydock dies when the reset has left: before the BMC does it, or afterwards and before its

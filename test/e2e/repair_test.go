@@ -37,7 +37,7 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, ledger.Data["repairs"], before.Spec.ProviderID)
 	for _, reason := range []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairRecovered"} {
-		y.told("node-0", reason, "")
+		y.awaitEvent("node-0", reason, "")
 	}
 	y.reported("node-0", e)
 	y.noSecret()

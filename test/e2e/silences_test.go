@@ -39,7 +39,7 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 		}
 		require.NotNil(t, r.Hold.Until)
 		require.Equal(t, ends, r.Hold.Until.UTC())
-		y.told(node, "RepairHeld", "Silenced: covered by silence "+s.id+" of "+author+" ("+comment+") until "+ends.Format(time.RFC3339))
+		y.awaitEvent(node, "RepairHeld", "Silenced: covered by silence "+s.id+" of "+author+" ("+comment+") until "+ends.Format(time.RFC3339))
 		y.annotate(node, remediations.ApproveKey, r.ID)
 		require.Equal(t, round, y.reboots(node))
 
@@ -252,7 +252,7 @@ func TestAnInhibitionHolds(t *testing.T) {
 	r := y.held(node, remediations.ReasonInhibited)
 	y.annotate(node, remediations.ApproveKey, r.ID)
 	require.Contains(t, r.Hold.Message, "RackWithoutPower")
-	y.told(node, "RepairHeld", "Inhibited: inhibited by the alert RackWithoutPower")
+	y.awaitEvent(node, "RepairHeld", "Inhibited: inhibited by the alert RackWithoutPower")
 	require.Zero(t, y.reboots(node))
 
 	end()
@@ -282,7 +282,7 @@ func TestAMuteTimeHolds(t *testing.T) {
 	y.configure(d, muted(map[string]any{"receiver": "drydock"}))
 	r := y.held(node, remediations.ReasonSilenced)
 	require.Contains(t, r.Hold.Message, "muted by Alertmanager's time interval every-day")
-	y.told(node, "RepairHeld", "Silenced: muted by Alertmanager's time interval every-day")
+	y.awaitEvent(node, "RepairHeld", "Silenced: muted by Alertmanager's time interval every-day")
 	require.Nil(t, r.Hold.Until, "Alertmanager does not say when a mute time ends")
 	approve()
 	y.alertmanagers(node, "muted", func(_ string, by []string) bool { return len(by) > 0 })

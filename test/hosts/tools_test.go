@@ -151,9 +151,9 @@ var withheldBefore = regexp.MustCompile(`(-\d+-\d+)-[0-9a-z]{8,}$`)
 // numbered is the attempt's name up to its numbers.
 func numbered(attempt string) string { return withheldBefore.ReplaceAllString(attempt, "$1") }
 
-// told waits for an Event of this test about the node, or Drydock's ledger, whose note has the
-// text.
-func (y *yard) told(node, text string) {
+// awaitEvent waits for an Event of this test about the node, or Drydock's ledger, whose note has
+// the text.
+func (y *yard) awaitEvent(node, text string) {
 	y.t.Helper()
 	y.await(fmt.Sprintf("an Event about %s says %q", node, text), func() bool {
 		list, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=" + node})

@@ -73,7 +73,7 @@ func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
 			require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 			require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 			require.Empty(t, y.restarts("worker-1"))
-			y.told("worker-1", "restart-kubelet")
+			y.awaitEvent("worker-1", "restart-kubelet")
 		})
 	}
 }
@@ -89,7 +89,7 @@ func TestAHostWithAnotherKeyIsRefusedAndReported(t *testing.T) {
 
 	require.Equal(t, []string{"reboot:1"}, e.Steps.Texts())
 	require.Empty(t, y.restarts("worker-2"))
-	y.told("worker-2", "SHA256:")
+	y.awaitEvent("worker-2", "SHA256:")
 }
 
 // Drydock dies when its intent is on the Node and before the call: that attempt is never made, the

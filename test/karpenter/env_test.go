@@ -157,9 +157,9 @@ func ledgerOf(e *owners.Env) (*ledger.Ledger, error) {
 	return ledger.Decode(data.Data)
 }
 
-// told returns the note of the Event with that reason about the repair of the Node, if the Event's
-// object is Drydock itself. Empty: there is no such Event.
-func told(e *owners.Env, reason, node string) string {
+// eventNote returns the note of the Event with that reason about the repair of the Node, if the
+// Event's object is Drydock itself. Empty: there is no such Event.
+func eventNote(e *owners.Env, reason, node string) string {
 	e.T.Helper()
 	all, err := e.Lab.Client().EventsV1().Events(lab.Namespace).List(e.T.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
 	require.NoError(e.T, err)

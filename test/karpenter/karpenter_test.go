@@ -60,7 +60,7 @@ func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 
 	e.Fail(old.Name)
 	note := ""
-	e.Eventually(func() bool { note = told(e, "RepairRecovered", old.Name); return note != "" }, "the repair ends")
+	e.Eventually(func() bool { note = eventNote(e, "RepairRecovered", old.Name); return note != "" }, "the repair ends")
 
 	require.Contains(t, note, "the machine is gone and nothing waits for another one, and the alert is gone")
 	there := metav1.ListOptions{LabelSelector: "app=shrinks", FieldSelector: "spec.nodeName=" + elsewhere}
@@ -73,7 +73,7 @@ func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 	nodes, err := e.Lab.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: lab.NodePoolLabel + "=shrinks"})
 	require.NoError(t, err)
 	require.Empty(t, nodes.Items)
-	require.Empty(t, told(e, "RepairExhausted", old.Name))
+	require.Empty(t, eventNote(e, "RepairExhausted", old.Name))
 	require.Empty(t, kept(e).Slots)
 	require.Empty(t, kept(e).Orphans)
 }
@@ -111,7 +111,7 @@ func TestAPodThatCannotHaveAMachineKeepsItFromBeingProven(t *testing.T) {
 	entry, fresh := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
 	e.RequireReplaced(old, fresh, object, "")
-	require.Empty(t, told(e, "RepairRecovered", old.Name), "it was not proven before")
+	require.Empty(t, eventNote(e, "RepairRecovered", old.Name), "it was not proven before")
 	e.Bind("limited", fresh.Name)
 }
 

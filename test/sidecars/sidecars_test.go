@@ -59,8 +59,8 @@ func TestAReplacedPodsSidecarIsMarkedReady(t *testing.T) {
 	require.Nil(t, y.record("node-1", rpc), "there is a record only while something is done")
 	y.awaitAlert(rpc, false)
 	for _, object := range []string{"Pod/rpc-0", "SeiNode/rpc"} {
-		y.told(object, "SidecarReadinessLost", "")
-		y.told(object, "SidecarReadinessRestored", "")
+		y.awaitEvent(object, "SidecarReadinessLost", "")
+		y.awaitEvent(object, "SidecarReadinessRestored", "")
 	}
 	y.untouched("node-1")
 
@@ -113,7 +113,7 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	require.NoError(t, y.sidecars.Post(t.Context(), held["workflow"].Pod(), sidecarsim.MarkNotReady))
 	for name, spec := range held {
 		y.awaitAlert(spec, true)
-		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
+		y.awaitEvent("Pod/"+name+"-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
 	}
 	y.replace(free)
 	y.opens(free)
@@ -154,7 +154,7 @@ func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	startedAt(time.Now().Add(-time.Hour))
 	require.NoError(t, y.sidecars.Post(t.Context(), spec.Pod(), sidecarsim.MarkNotReady))
 	y.awaitAlert(spec, true)
-	y.told("Pod/by-hand-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
+	y.awaitEvent("Pod/by-hand-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
 	require.Empty(t, y.posted(spec))
 	require.NoError(t, y.sidecars.Restart(spec.Pod())) // first: what is posted before it would be one more post
 	startedAt(time.Now())
@@ -183,7 +183,7 @@ func TestASidecarThatAnswersOtherThan503IsLeftAlone(t *testing.T) {
 	}
 	y.run(lab.DrydockOptions{})
 	for name := range odd {
-		y.told("Pod/"+name+"-0", "RepairHeld", string(remediations.ReasonSidecarUnknown))
+		y.awaitEvent("Pod/"+name+"-0", "RepairHeld", string(remediations.ReasonSidecarUnknown))
 	}
 	y.replace(free)
 	y.opens(free)
@@ -229,7 +229,7 @@ func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 		}
 	}
 	require.Len(t, ids, 3)
-	y.told("Pod/wedged-0", "RepairExhausted", "")
+	y.awaitEvent("Pod/wedged-0", "RepairExhausted", "")
 	y.untouched("node-3")
 	pod, runs := y.sidecars.Pod(wedged.Pod())
 	require.True(t, runs)
@@ -397,7 +397,7 @@ func TestInObserveModeNothingIsPosted(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: map[string]any{"mode": "observe"}})
 	rpc := y.add("node-1", "rpc")[0]
 	y.replace(rpc)
-	y.told("Pod/rpc-0", "RepairHeld", string(remediations.ReasonObserving))
+	y.awaitEvent("Pod/rpc-0", "RepairHeld", string(remediations.ReasonObserving))
 	require.Empty(t, y.posted(rpc))
 	r := y.record("node-1", rpc)
 	require.NotNil(t, r, "what would be done is on record")

@@ -341,8 +341,8 @@ func (y *yard) events(name string) []string {
 	return out
 }
 
-// told waits for an Event about the object.
-func (y *yard) told(object, reason, text string) {
+// awaitEvent waits for an Event about the object.
+func (y *yard) awaitEvent(object, reason, text string) {
 	y.t.Helper()
 	kind, name, _ := strings.Cut(object, "/")
 	require.Eventually(y.t, func() bool {

@@ -253,11 +253,12 @@ func Cases() []Case {
 		{Name: "a kubelet cordons its own node in flight", Before: inFlight, Change: cordon, By: Kubelet},
 		{Name: "a kubelet registers", Create: true, Change: nothing, By: Kubelet},
 	}
-	return slices.Concat(out, removing(), owning(), driving(), working(), passing())
+	return slices.Concat(out, removing(), owning(), driving(), working(), clusterTraffic())
 }
 
-// passing is the traffic of the cluster's own parts, which must get through a repair in flight.
-func passing() []Case {
+// clusterTraffic is the traffic of the cluster's own parts, which must get through a repair in
+// flight.
+func clusterTraffic() []Case {
 	var out []Case
 	for name, c := range map[string]Case{
 		"Cilium removes its taint":                          {Before: with(inFlight, "node.cilium.io/agent-not-ready", corev1.TaintEffectNoExecute), Change: untaint("node.cilium.io/agent-not-ready"), By: Cilium},
