@@ -46,9 +46,7 @@ const maxNames = 200
 func (r *Roster) Begin(onsets Onsets) {
 	r.alike = map[string]map[string]*alike{}
 	for policy, since := range onsets {
-		if of := r.group(policy, since); of != nil {
-			r.alike[policy] = of
-		}
+		r.alike[policy] = r.group(policy, since)
 	}
 }
 
@@ -56,7 +54,7 @@ func (r *Roster) Begin(onsets Onsets) {
 // within its time. Groups that overlap are one group.
 func (r *Roster) group(policy string, since map[string]time.Time) (out map[string]*alike) {
 	limit := r.config.Limits.CommonCause
-	if limit.Nodes == 0 || len(since) < limit.Nodes {
+	if limit.Nodes == 0 {
 		return nil
 	}
 	var nodes []string

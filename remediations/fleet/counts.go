@@ -72,10 +72,7 @@ func (c *counts) count(m *Member) {
 	name := m.Node.Name
 	c.add(m, 1)
 	if m.gpus > 0 {
-		if c.gpus[name] != m.gpus {
-			c.shown = nil
-		}
-		c.gpus[name] = m.gpus
+		c.gpus[name], c.shown = m.gpus, nil
 	}
 	if m.place.controlPlane && m.ready {
 		c.quorums.of(m.Node).ready[name] = true
@@ -126,24 +123,23 @@ func (x *census) add(nodes, unhealthy, all int) {
 }
 
 // age counts the nodes that are old enough now. If the clock was set back, some nodes become young
-// again.
+// again: the age of each one is compared again.
 func (r *Roster) age(now time.Time) {
 	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation has no monotonic reading
 	if grown.Before(r.grown) {
+		r.young = nil
 		for _, m := range r.members {
-			if m.grown && m.created.After(grown) {
-				r.uncount(m)
-				m.grown = false
-				r.count(m)
-				r.young.add(m)
-			}
+			r.uncount(m)
+			m.grown = false
+			r.count(m)
+			r.young.add(m)
 		}
 	}
 	r.grown = grown
 	for len(r.young) > 0 && !r.young[0].created.After(grown) {
 		next, _ := heap.Pop(&r.young).(young)
 		m := next.member
-		if m.grown || !m.created.Equal(next.created) || r.members[m.Node.Name] != m {
+		if !m.created.Equal(next.created) || r.members[m.Node.Name] != m {
 			continue // it changed since it was added here
 		}
 		r.uncount(m)

@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -46,3 +48,12 @@ func NewRosterOf(c *remediations.Config, nodes []*corev1.Node) *Roster {
 	r.Read(nodes)
 	return r
 }
+
+// RememberedWindow returns until when the roster does not compute again when repairs may begin.
+func (r *Roster) RememberedWindow() time.Time { return r.window.next }
+
+// Holders returns the number of values that the roster knows of Nodes.
+func (r *Roster) Holders() int { return len(r.machines.nodes) + len(r.boots.nodes) }
+
+// ProviderOf returns the provider of the repair that occupies the node.
+func (x *Fleet) ProviderOf(node string) string { return x.occupied[node].provider }

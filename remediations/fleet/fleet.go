@@ -70,9 +70,9 @@ func (p place) begun(r *remediations.Record) place {
 	return p
 }
 
-func (p place) inZone(zone string) bool { return zone != "" && (p.zone == zone || p.slotZone == zone) }
+func (p place) inZone(zone string) bool { return p.zone == zone || p.slotZone == zone }
 
-func (p place) inPool(pool string) bool { return pool != "" && (p.pool == pool || p.slotPool == pool) }
+func (p place) inPool(pool string) bool { return p.pool == pool || p.slotPool == pool }
 
 // New counts a fleet from nothing.
 func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
@@ -168,7 +168,7 @@ func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
 // Occupy counts a repair that this pass has just begun or, in observe mode, would have begun. The
 // provider is that of Config.ProviderAhead.
 func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
-	if p, ok := f.occupied[n.Name]; ok && wouldBe && !p.wouldBe {
+	if _, ok := f.occupied[n.Name]; ok && wouldBe {
 		return // a repair under way on record counts until its end is written
 	}
 	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), provider: provider, controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
@@ -180,7 +180,7 @@ func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wo
 	was, occupied := f.occupied[n.Name]
 	f.Occupy(c, n, provider, wouldBe)
 	p := f.occupied[n.Name]
-	p.next = !p.wouldBe && (!occupied || was.distance() > 0)
+	p.next = !occupied || was.distance() > 0
 	f.occupied[n.Name] = p
 }
 
@@ -229,12 +229,10 @@ func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 type window struct{ closed, next time.Time }
 
 func (w *window) at(c *remediations.Config, now time.Time) (open bool, next time.Time) {
-	if !w.closed.IsZero() && !now.Before(w.closed) && now.Before(w.next) {
+	if !now.Before(w.closed) && now.Before(w.next) {
 		return false, w.next
 	}
 	open, next = c.InWindow(now)
-	if *w = (window{}); !open && !next.IsZero() {
-		*w = window{now.Round(0), next}
-	}
+	*w = window{now.Round(0), next}
 	return open, next
 }

@@ -33,7 +33,7 @@ func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {
 		n := r.members[name].Node
-		if gpus, whole := signs.WholeGPUs(n); whole && gpus > l.GPUsOf(n) && r.Twin(n) == "" {
+		if gpus, _ := signs.WholeGPUs(n); gpus > l.GPUsOf(n) && r.Twin(n) == "" {
 			grown[ledger.GPUMachine(n)] = gpus
 		}
 	}

@@ -21,7 +21,6 @@ type leading struct {
 
 func (f *Fleet) leadByRecord(node string, r *remediations.Record, now time.Time) {
 	switch {
-	case r == nil:
 	case r.Phase.InFlight():
 		f.OccupyLocation(node, r, false)
 	case now.Before(f.roster.config.WouldUntil(f.roster.config.Policy(r.Policy), r)):
@@ -38,7 +37,7 @@ func (f *Fleet) leadBySlot(s ledger.Slot) {
 // OccupyLocation counts a repair of a location that this pass has just begun or, in observe mode,
 // would have begun.
 func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool) {
-	if l, ok := f.leading[node]; ok && wouldBe && !l.wouldBe {
+	if _, ok := f.leading[node]; ok && wouldBe {
 		return // as for nodes
 	}
 	l := leading{repair: r.ID, location: r.Location, nodes: []string{node}, wouldBe: wouldBe}

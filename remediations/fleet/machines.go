@@ -26,7 +26,7 @@ type holder struct {
 // together, from a value that they shared, do not follow each other: they are containers of one
 // host.
 func (h holder) follows(first holder) bool {
-	together := first.changed && h.former != "" && h.former == first.former
+	together := h.former != "" && h.former == first.former
 	return h.changed && !together
 }
 
@@ -54,9 +54,6 @@ func (x *shared) move(name, before, after string, known bool) {
 // other returns the name of another Node with that value, the first by name; empty: none. ranked: a
 // Node that took the value when this one had it does not count.
 func (x *shared) other(name, value string, ranked bool) (other string) {
-	if value == "" {
-		return ""
-	}
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	holders := x.nodes[value]
@@ -74,10 +71,11 @@ func (x *shared) other(name, value string, ranked bool) (other string) {
 
 // identify records the member's current Node; nil: the Node is gone.
 func (r *Roster) identify(name string, was *Member, now *corev1.Node) {
+	known := was.Node != nil
 	machineBefore, bootBefore := identity(was.Node)
 	machine, boot := identity(now)
-	r.machines.move(name, machineBefore, machine, was.Node != nil)
-	r.boots.move(name, bootBefore, boot, was.Node != nil)
+	r.machines.move(name, machineBefore, machine, known)
+	r.boots.move(name, bootBefore, boot, known)
 }
 
 func identity(n *corev1.Node) (machine, boot string) {

@@ -239,8 +239,10 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	if phase != "" || n.Annotations[remediations.NodeRepairKey] != "" || n.Annotations[remediations.LocationKey] != "" {
 		r.readPhase(m, phase)
 	}
-	if m.grown = was.grown && m.created.Equal(was.created); !m.grown && (was.Node == nil || !m.created.Equal(was.created)) {
+	if fresh := was.Node == nil || !m.created.Equal(was.created); fresh {
 		r.young.add(m)
+	} else {
+		m.grown = was.grown
 	}
 	r.concerned.keep(n.Name, m, m.Concerned)
 	r.breakGlass.keep(n.Name, m, m.BreakGlass)
@@ -258,7 +260,7 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	switch r := j.Record; {
 	case r == nil && j.Location() != nil: // the label belongs to the leader's repair
 		phase = ""
-	case r == nil && j.Malformed != nil && phase.InFlight():
+	case j.Malformed != nil && phase.InFlight():
 		m.occupies, m.until = true, remediations.FarAway // the end is unknown
 	case r != nil && r.Phase.InFlight() && c.Remediation(r.Step.Name).Disruptive:
 		m.occupies = true
@@ -266,9 +268,10 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	case r != nil && parked(n, r):
 		m.occupies, m.place.parked = true, true
 		m.from, m.until = r.Since, parkedUntil(r)
-	case r != nil && r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason == remediations.ReasonObserving:
-		m.occupies, m.place.wouldBe = true, true
+	case r != nil:
 		m.until = c.WouldUntil(c.PolicyOf(r.Policy, n), r)
+		m.occupies = !m.until.IsZero()
+		m.place.wouldBe = m.occupies
 	}
 	if m.own = j.Record; m.own != nil {
 		if _, had, lost := m.own.LostGPUs(n, 0); lost {
@@ -280,10 +283,10 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
 }
 
-// held reports whether something holds the next step of the node's own repair: a person's
-// annotation, or a guard.
+// held reports whether something holds the next step of the node's own repair, which must exist: a
+// person's annotation, or a guard.
 func (m *Member) held() bool {
-	return m.own != nil && m.own.Phase == remediations.PhasePending && m.own.Hold != nil
+	return m.own.Phase == remediations.PhasePending && m.own.Hold != nil
 }
 
 // SidecarsInFlight counts the sidecar repairs that count under the limit.

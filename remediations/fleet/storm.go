@@ -50,8 +50,8 @@ func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 // move gives the breaker of one scope its next state.
 func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	c := f.roster.config
-	b, was := l.Status.Breakers[scope]
-	if was && (b.Frozen || now.Sub(b.Seen) > seenFor) {
+	b := l.Status.Breakers[scope]
+	if b.Frozen || now.Sub(b.Seen) > seenFor {
 		b = unseen(b, now)
 	}
 	b.Seen, b.Frozen = remediations.Instant(now), false
@@ -62,8 +62,6 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 		b = opened(now)
 	case over:
 		b.Quiet = remediations.Instant(now)
-	case !was:
-		return
 	case b.State == ledger.BreakerOpen && calm:
 		b = opened(now)
 		b.State = ledger.BreakerHalfOpen
@@ -81,8 +79,8 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 		}
 	case b.State == ledger.BreakerHalfOpen && of.unhealthy > 0:
 		b.Quiet = remediations.Instant(now)
-	case b.State == ledger.BreakerHalfOpen && calm:
-		return // all nodes are well again, so no trial is needed
+	case calm:
+		return // the breaker is closed, or all nodes are well again and no trial is needed
 	}
 	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
 	f.Breakers[scope] = b
@@ -159,7 +157,7 @@ func (f *Fleet) NodeOf(repair string) string {
 func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	for _, state := range []ledger.BreakerState{ledger.BreakerOpen, ledger.BreakerHalfOpen} {
 		for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
-			if b, ok := f.Breakers[scope]; ok && b.State == state && (scope == ledger.ScopeCluster || zone != "") {
+			if f.Breakers[scope].State == state && (scope == ledger.ScopeCluster || zone != "") {
 				scopes = append(scopes, scope)
 			}
 		}
@@ -208,7 +206,7 @@ func (f *Fleet) Try(zone, node, repair string) {
 	}
 	f.trying[repair] = node
 	for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
-		if b, ok := f.Breakers[scope]; ok && b.State == ledger.BreakerHalfOpen && b.Trial == "" {
+		if b := f.Breakers[scope]; b.State == ledger.BreakerHalfOpen && b.Trial == "" {
 			b.Trial = repair
 			f.Breakers[scope] = b
 		}
