@@ -69,9 +69,7 @@ func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (en
 	if l == nil {
 		return nil
 	}
-	if n.Spec.ProviderID != "" {
-		ends = slices.Clone(l.Ends[n.Spec.ProviderID])
-	}
+	ends = slices.Clone(l.Ends[n.Spec.ProviderID])
 	for _, e := range l.Ends[n.Name] {
 		if e.UID != "" && e.of(n, now, window) {
 			ends = append(ends, e)

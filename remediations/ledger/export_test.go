@@ -18,6 +18,7 @@ const (
 	KeyVersion  = keyVersion
 	KeyWide     = keyWide
 	UnseenMost  = unseenMost
+	FitBytes    = fitBytes
 )
 
 func (l *Ledger) Prune(c *remediations.Config, now time.Time) { l.prune(c, now) }

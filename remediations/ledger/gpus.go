@@ -25,7 +25,7 @@ func GPUMachine(n *corev1.Node) string {
 // GPUsOf returns the most GPUs that the Node's machine was seen with. Zero: unknown, or its GPUs
 // cannot be compared with that number now.
 func (l *Ledger) GPUsOf(n *corev1.Node) int {
-	if l == nil || len(l.GPUs) == 0 {
+	if l == nil {
 		return 0
 	}
 	if _, whole := signs.WholeGPUs(n); !whole {

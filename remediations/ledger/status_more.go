@@ -73,10 +73,10 @@ func (p *morePart) entries() (n int) {
 func (s Status) MarshalJSON() ([]byte, error) {
 	type plain Status
 	data, err := encodeEntry(plain(s), s.Unknown)
-	if err != nil || s.UnknownMore == "" {
+	if s.UnknownMore == "" {
 		return data, err
 	}
-	return merge(data, []byte(s.UnknownMore), reflect.TypeFor[plain]())
+	return merge(data, []byte(s.UnknownMore), reflect.TypeFor[plain]()), err
 }
 
 func (s *Status) UnmarshalJSON(data []byte) (err error) {

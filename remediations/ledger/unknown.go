@@ -30,15 +30,12 @@ func decodeEntry(data []byte, into any) (Unknown, error) {
 		return "", nil // as for nearly all entries
 	}
 	reflect.ValueOf(into).Elem().SetZero()
-	known, unknown, err := separate(data, reflect.TypeOf(into).Elem(), false)
+	known, unknown, err := separate(data, reflect.TypeOf(into).Elem())
 	if err != nil {
 		return "", err
 	}
 	if err := remediations.DecodeStrict(string(known), into); err != nil {
 		return "", err
-	}
-	if unknown == nil {
-		return "", nil
 	}
 	return Unknown(unknown), nil
 }
@@ -49,21 +46,21 @@ func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
 	if unknown == "" {
 		return data, nil
 	}
-	return merge(data, []byte(unknown), reflect.TypeOf(entry))
+	return merge(data, []byte(unknown), reflect.TypeOf(entry)), nil
 }
 
 // separate splits the JSON value into the part that the type has and the part that it lacks.
 // unknown is nil if there is no such part.
-func separate(data json.RawMessage, t reflect.Type, leaf bool) (known, unknown json.RawMessage, err error) {
+func separate(data json.RawMessage, t reflect.Type) (known, unknown json.RawMessage, err error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if leaf && readsItself(t) || string(data) == "null" {
+	if readsItself(t) {
 		return data, nil, nil
 	}
 	parts, others := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	part := func(name string, value json.RawMessage, of reflect.Type) error {
-		in, out, err := separate(value, of, true)
+		in, out, err := separate(value, of)
 		if parts[name] = in; out != nil {
 			others[name] = out
 		}
@@ -115,34 +112,26 @@ func separate(data json.RawMessage, t reflect.Type, leaf bool) (known, unknown j
 	return json.RawMessage(remediations.EncodeJSON(parts)), objectOf(others), nil
 }
 
-// merge puts back the unknown fields whose place still exists.
-func merge(data, unknown json.RawMessage, t reflect.Type) (json.RawMessage, error) {
+// merge puts back the unknown fields whose place still exists. Both are JSON that this package
+// wrote, so neither fails to decode.
+func merge(data, unknown json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	var others map[string]json.RawMessage
-	if err := json.Unmarshal(unknown, &others); err != nil {
-		return nil, err
-	}
+	_ = json.Unmarshal(unknown, &others)
 	if t.Kind() == reflect.Slice {
 		var all []json.RawMessage
-		if err := json.Unmarshal(data, &all); err != nil {
-			return nil, err
-		}
+		_ = json.Unmarshal(data, &all)
 		for i, value := range all {
 			if other := others[strconv.Itoa(i)]; other != nil {
-				var err error
-				if all[i], err = merge(value, other, t.Elem()); err != nil {
-					return nil, err
-				}
+				all[i] = merge(value, other, t.Elem())
 			}
 		}
-		return json.RawMessage(remediations.EncodeJSON(all)), nil
+		return json.RawMessage(remediations.EncodeJSON(all))
 	}
 	var all map[string]json.RawMessage
-	if err := json.Unmarshal(data, &all); err != nil || all == nil {
-		return data, err
-	}
+	_ = json.Unmarshal(data, &all)
 	var fields map[string]reflect.Type
 	if t.Kind() == reflect.Struct {
 		fields = fieldsOf(t)
@@ -157,13 +146,10 @@ func merge(data, unknown json.RawMessage, t reflect.Type) (json.RawMessage, erro
 		case !known:
 			all[name] = other
 		case there:
-			var err error
-			if all[name], err = merge(value, other, of); err != nil {
-				return nil, err
-			}
+			all[name] = merge(value, other, of)
 		}
 	}
-	return json.RawMessage(remediations.EncodeJSON(all)), nil
+	return json.RawMessage(remediations.EncodeJSON(all))
 }
 
 // objectOf writes the object in the order of its names; nil: it has none.
@@ -181,19 +167,14 @@ func readsItself(t reflect.Type) bool {
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// fieldsOf returns the fields of the struct by their names in JSON.
+// fieldsOf returns the fields of the struct by their names in JSON. Each field of an entry has a
+// name there, and none is embedded.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		switch {
-		case name == "-" || !f.IsExported() && !f.Anonymous:
-		case f.Anonymous && name == "":
-			maps.Copy(fields, fieldsOf(f.Type))
-		case name == "":
-			fields[f.Name] = f.Type
-		default:
+		if name != "-" {
 			fields[name] = f.Type
 		}
 	}
@@ -212,10 +193,9 @@ func (l *Ledger) UnknownFields() []string {
 	}
 	note := func(part string, unknown Unknown) {
 		var fields map[string]json.RawMessage
-		if unknown != "" && json.Unmarshal([]byte(unknown), &fields) == nil {
-			for name := range fields {
-				all[part+"."+name] = true
-			}
+		_ = json.Unmarshal([]byte(unknown), &fields) // without unknown fields it is empty
+		for name := range fields {
+			all[part+"."+name] = true
 		}
 	}
 	for _, s := range l.Slots {
