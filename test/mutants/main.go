@@ -7,15 +7,16 @@
 // environment. A first run without a change notes the tests that reach each change: only these
 // tests run for a change, the fast ones first, until one of them fails.
 //
-//	go run ./test/mutants                   all changes, which takes many hours
+//	go run ./test/mutants                   all changes
 //	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
 //	go run ./test/mutants -match guards     those whose names match
-//	go run ./test/mutants -near             only the tests of the changed package: minutes
+//	go run ./test/mutants -near             only the pure packages, each by its own tests: minutes
 //	go run ./test/mutants -resume FILE      those that are not killed in the output of a run before
 //	go run ./test/mutants -list             what would be changed
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -42,14 +43,26 @@ var core = []string{
 	"remediations/engine/policy_stops.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go",
 }
 
-// folders are the packages whose tests run, in this order: the tests of the pure core are fast and
-// kill most.
-var folders = []string{"remediations", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node", "remediations/rescue/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission", "remediations/rescue", "remediations/engine"}
+// pure and loops are the packages whose tests run, after those of the changed one, in this
+// order. The tests of the pure ones are fast and kill most.
+var (
+	pure = []string{
+		"remediations", "remediations/signs", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node",
+		"remediations/rescue/apiserver", "remediations/targets/sidecar", "remediations/targets/location", "remediations/admission",
+	}
+	loops = []string{"remediations/rescue", "remediations/engine"}
+)
 
 const explainedFile = "test/mutants/explained.txt"
 
-// near leaves out the tests of other packages than the one that is changed; -near sets it.
+// near changes only the pure packages, and runs only the tests of the changed one; -near sets it.
 var near bool
+
+// nearBy are the packages that test another one as its own tests would: the lifecycle is tested
+// through the kinds of targets.
+var nearBy = map[string][]string{
+	"remediations/lifecycle": {"remediations/targets/node", "remediations/targets/location", "remediations/targets/sidecar"},
+}
 
 // waiting is how long tests may wait, beside the time that they take; -timeout sets it.
 var waiting = 5 * time.Minute
@@ -60,7 +73,7 @@ func main() {
 	match := flag.String("match", "", "try only the mutants whose names match this regular expression")
 	resume := flag.String("resume", "", "the output of an earlier run of the same code: what that run killed is not tried again")
 	list := flag.Bool("list", false, "print the mutants, and try none")
-	flag.BoolVar(&near, "near", false, "run only the tests of the package that is changed; what survives them, tests of other packages may kill")
+	flag.BoolVar(&near, "near", false, "change only the pure packages, and run only the tests of the changed one; what survives them, tests of the engine may kill")
 	flag.DurationVar(&waiting, "timeout", waiting, "how long the tests of one mutant may wait")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -87,7 +100,7 @@ func run(ctx context.Context, sample int, seed uint64, match, resume string, lis
 	}
 	var chosen []int
 	for i, m := range all {
-		if only.MatchString(m.name()) && !strings.Contains(done, " "+m.String()+" by ") {
+		if only.MatchString(m.name()) && !strings.Contains(done, " "+m.String()+" by ") && !(near && slices.Contains(loops, path.Dir(m.file))) {
 			chosen = append(chosen, i)
 		}
 	}
@@ -130,11 +143,13 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		return err
 	}
 	var suites []*suite
-	run := folders
+	folders := slices.Concat(pure, loops)
 	if near {
-		run = foldersOf(all, chosen)
+		folders = slices.DeleteFunc(slices.Clone(pure), func(folder string) bool {
+			return !slices.ContainsFunc(chosen, func(id int) bool { return isNear(folder, all[id]) })
+		})
 	}
-	for _, folder := range run {
+	for _, folder := range folders {
 		s, err := compile(ctx, folder, overlay, dir)
 		if err != nil {
 			return err
@@ -147,10 +162,11 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	}
 	counts, unexplained := map[string]int{}, 0
 	for i, id := range chosen {
-		of := suites
+		of := slices.Clone(suites)
 		if near {
-			of = slices.DeleteFunc(slices.Clone(suites), func(s *suite) bool { return s.folder != path.Dir(all[id].file) })
+			of = slices.DeleteFunc(of, func(s *suite) bool { return !isNear(s.folder, all[id]) })
 		}
+		slices.SortStableFunc(of, func(a, b *suite) int { return cmp.Compare(distance(a, all[id]), distance(b, all[id])) })
 		v, by, err := try(ctx, of, id)
 		if err != nil {
 			return err
@@ -168,7 +184,7 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		fmt.Printf("[%d/%d] %s %s%s\n", i+1, len(chosen), v, all[id], why)
 	}
 	fmt.Printf("%d mutants: ", len(chosen))
-	for _, folder := range run {
+	for _, folder := range folders {
 		fmt.Printf("%d killed and %d timed out by the tests of %s, ", counts[string(killed)+folder], counts[string(late)+folder], folder)
 	}
 	fmt.Printf("%d survived\n", counts[string(survived)])
@@ -178,13 +194,18 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	return nil
 }
 
-// foldersOf are the packages of the chosen mutants.
-func foldersOf(all []mutant, chosen []int) (out []string) {
-	for _, id := range chosen {
-		out = append(out, path.Dir(all[id].file))
+// isNear reports whether the folder's tests are those of the changed package.
+func isNear(folder string, m mutant) bool {
+	own := path.Dir(m.file)
+	return folder == own || slices.Contains(nearBy[own], folder)
+}
+
+// distance sorts the tests of the changed package before those of others.
+func distance(s *suite, m mutant) int {
+	if isNear(s.folder, m) {
+		return 0
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return 1
 }
 
 // killedIn reads the mutants that an earlier run killed from what that run printed.
