@@ -75,7 +75,7 @@ func (h *Heartbeats) Blind() string {
 // that one of the two clocks is wrong, and proves nothing by itself.
 func (l *Lease) Fresh() bool {
 	age := l.ReadAt.Sub(l.RenewedAt)
-	return (age <= l.Duration && age >= -leaseAhead) || (!l.MovedFrom.IsZero() && l.ReadAt.Sub(l.MovedFrom) <= l.Duration)
+	return (age <= l.Duration && age >= -leaseAhead) || l.ReadAt.Sub(l.MovedFrom) <= l.Duration
 }
 
 // Stands reports whether the lease is not fresh, and the same renewal was read for longer than its

@@ -128,7 +128,7 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 	if c == nil {
 		return t
 	}
-	if age := now.Sub(c.LastHeartbeatTime.Time); s.StaleAfter > 0 && !now.IsZero() && !c.LastHeartbeatTime.IsZero() && age > s.StaleAfter {
+	if age := now.Sub(c.LastHeartbeatTime.Time); s.StaleAfter > 0 && !c.LastHeartbeatTime.IsZero() && age > s.StaleAfter {
 		return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s, but nothing has confirmed it for %s (staleAfter: %s)", t.Saw, text.Age(age), text.Age(s.StaleAfter))}
 	}
 	if why := s.Texts.against(*c); t.Answer == Ill && why != "" {
