@@ -5,7 +5,8 @@
 //
 // All changes are compiled in at once, each behind a switch that the tests read from the
 // environment. A first run without a change notes the tests that reach each change: only these
-// tests run for a change, the fast ones first, until one of them fails.
+// tests run for a change, the fast ones first, until one of them fails. As many changes are tried at
+// once as there are processors (GOMAXPROCS).
 //
 //	go run ./test/mutants                   all changes
 //	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
@@ -26,9 +27,13 @@ import (
 	"path"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // core is what is changed: whatever decides that a side effect may happen, that it happened once,
@@ -119,6 +124,11 @@ func run(ctx context.Context, sample int, seed uint64, match, resume string, lis
 	if err != nil {
 		return err
 	}
+	for name := range explained {
+		if !slices.ContainsFunc(all, func(m mutant) bool { return m.name() == name }) {
+			return fmt.Errorf("%s explains a mutant that is not there (any more): %s; remove the line", explainedFile, name)
+		}
+	}
 	dir, err := os.MkdirTemp("", "drydock-mutants-")
 	if err != nil {
 		return fmt.Errorf("creating a folder for the mutants: %w", err)
@@ -160,28 +170,40 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		fmt.Printf("%s: %d tests pass without a mutant\n", folder, len(s.tests))
 		suites = append(suites, s)
 	}
-	counts, unexplained := map[string]int{}, 0
-	for i, id := range chosen {
-		of := slices.Clone(suites)
-		if near {
-			of = slices.DeleteFunc(of, func(s *suite) bool { return !isNear(s.folder, all[id]) })
-		}
-		slices.SortStableFunc(of, func(a, b *suite) int { return cmp.Compare(distance(a, all[id]), distance(b, all[id])) })
-		v, by, err := try(ctx, of, id)
-		if err != nil {
-			return err
-		}
-		why := " by " + by
-		if v == survived {
-			why = ": " + explained[all[id].name()]
-			if explained[all[id].name()] == "" {
-				unexplained++
-				why = ": NOT EXPLAINED"
+	counts, unexplained, done := map[string]int{}, 0, 0
+	var printing sync.Mutex
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(runtime.GOMAXPROCS(0))
+	for _, id := range chosen {
+		work.Go(func() error {
+			of := slices.Clone(suites)
+			if near {
+				of = slices.DeleteFunc(of, func(s *suite) bool { return !isNear(s.folder, all[id]) })
 			}
-		}
-		folder, _, _ := strings.Cut(by, " ")
-		counts[string(v)+folder]++
-		fmt.Printf("[%d/%d] %s %s%s\n", i+1, len(chosen), v, all[id], why)
+			slices.SortStableFunc(of, func(a, b *suite) int { return cmp.Compare(distance(a, all[id]), distance(b, all[id])) })
+			v, by, err := try(ctx, of, id)
+			if err != nil {
+				return err
+			}
+			printing.Lock()
+			defer printing.Unlock()
+			why := " by " + by
+			if v == survived {
+				why = ": " + explained[all[id].name()]
+				if explained[all[id].name()] == "" {
+					unexplained++
+					why = ": NOT EXPLAINED"
+				}
+			}
+			folder, _, _ := strings.Cut(by, " ")
+			counts[string(v)+folder]++
+			done++
+			fmt.Printf("[%d/%d] %s %s%s\n", done, len(chosen), v, all[id], why)
+			return nil
+		})
+	}
+	if err := work.Wait(); err != nil {
+		return err
 	}
 	fmt.Printf("%d mutants: ", len(chosen))
 	for _, folder := range folders {

@@ -94,7 +94,7 @@ func (s *suite) run(ctx context.Context, names []string, limit time.Duration, en
 	}, fixed...)
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Dir = s.folder
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1"), env...) // its processor time is bounded
 	if limit > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", envLimit, int(limit.Seconds())))
 	}
@@ -146,7 +146,7 @@ func (s *suite) try(ctx context.Context, id int, least, most time.Duration) (v v
 	if len(names) == 0 {
 		return survived, "", nil
 	}
-	r, err := s.run(ctx, names, 10*cost+20*time.Second, envMutant+"="+strconv.Itoa(id))
+	r, err := s.run(ctx, names, 10*cost+5*time.Second, envMutant+"="+strconv.Itoa(id))
 	if err != nil {
 		return "", "", err
 	}
