@@ -278,7 +278,8 @@ func TestWhichKindATargetIs(t *testing.T) {
 	require.Len(t, subjects[0].Alerts, 1, "the alerts of nodes are of another kind")
 }
 
-// TestHowLongAStepIsWaitedFor: as its plan says or, if the plan has lost it, as the step itself.
+// TestHowLongAStepIsWaitedFor: the wait of the plan or, if the plan has lost the step,
+// the step's own.
 func TestHowLongAStepIsWaitedFor(t *testing.T) {
 	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
 	c := &Config{}

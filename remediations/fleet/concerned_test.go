@@ -128,7 +128,7 @@ func TestWhatOccupiesTheFleetByANodeAlone(t *testing.T) {
 }
 
 // TestANodeThatIsRegisteredAgainIsYoungAgain: its age counts from its new registration, even if the
-// old one would be old enough by now.
+// old one would be old enough.
 func TestANodeThatIsRegisteredAgainIsYoungAgain(t *testing.T) {
 	c := scene.LimitsAlone() // limits.startupGrace is 10m
 	created := func(minutes int) *corev1.Node {
@@ -185,8 +185,8 @@ func gpuNode(name, count string) *corev1.Node {
 	return n
 }
 
-// TestHowManyGPUsEachNodeShouldOffer: as many as its label, its record or the ledger says, whichever
-// is most. The numbers follow each of the three, and their version changes with them.
+// TestHowManyGPUsEachNodeShouldOffer: the largest number of its label, its record and the
+// ledger. The numbers follow each of the three, and their version changes with them.
 func TestHowManyGPUsEachNodeShouldOffer(t *testing.T) {
 	r, l := fleet.NewRoster(scene.LimitsAlone()), &ledger.Ledger{}
 	version := -1
@@ -322,7 +322,7 @@ func TestNodesWhoseBootIDChangedTogether(t *testing.T) {
 			}
 			same := r.Node("a").DeepCopy()
 			same.Labels["a"] = "b"
-			r.Change([]*corev1.Node{same}, nil) // another label makes it take nothing anew
+			r.Change([]*corev1.Node{same}, nil) // another label changes no boot
 			f := r.Fleet(&ledger.Ledger{}, false, scene.Noon)
 			require.Equal(t, c.ofA, f.SameBoot(r.Node("a")))
 			require.Equal(t, c.ofB, f.SameBoot(r.Node("b")))

@@ -90,8 +90,8 @@ func TestANodeHasTheSharesOfWhatItIsIn(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyWouldBeReplacesNothingThatIs: within a pass, a repair under way keeps its place, and a
-// would-be repair becomes one that is about to begin.
+// TestWhatOnlyWouldBeReplacesNothingThatIs: a repair under way keeps its place in a pass, and
+// a would-be repair becomes one that is about to begin.
 func TestWhatOnlyWouldBeReplacesNothingThatIs(t *testing.T) {
 	conf, n, other := scene.LimitsAlone(), scene.Bare("n1"), scene.Bare("n2")
 	conf.Limits.Concurrent = Quantity{Value: 1}

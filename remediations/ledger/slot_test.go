@@ -208,7 +208,7 @@ func TestALedgerThatIsExactlyFullForgetsNothing(t *testing.T) {
 	}
 }
 
-// TestEachEntryHasANameForEachField, so that unknown fields can be told from known ones.
+// TestEachEntryHasANameForEachField, so that an unknown field is found by its name.
 func TestEachEntryHasANameForEachField(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(of reflect.Type, leaf bool)

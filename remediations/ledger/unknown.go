@@ -167,8 +167,8 @@ func readsItself(t reflect.Type) bool {
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// fieldsOf returns the fields of the struct by their names in JSON. Each field of an entry has a
-// name there, and none is embedded.
+// fieldsOf returns the fields of the struct by their names in JSON. No field of an entry is
+// embedded or without a name.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {

@@ -5,8 +5,8 @@
 //
 // All changes are compiled in at once, each behind a switch that the tests read from the
 // environment. A first run without a change notes the tests that reach each change: only these
-// tests run for a change, the fast ones first, until one of them fails. As many changes are tried at
-// once as there are processors (GOMAXPROCS).
+// tests run for a change, the fast ones first, until one of them fails. Each processor (GOMAXPROCS)
+// tries one change at a time.
 //
 //	go run ./test/mutants                   all changes
 //	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
