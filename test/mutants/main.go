@@ -177,7 +177,7 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	for _, id := range chosen {
 		work.Go(func() error {
 			of := slices.Clone(suites)
-			if near {
+			if near || explained[all[id].name()] != "" { // all other tests would only take time
 				of = slices.DeleteFunc(of, func(s *suite) bool { return !isNear(s.folder, all[id]) })
 			}
 			slices.SortStableFunc(of, func(a, b *suite) int { return cmp.Compare(distance(a, all[id]), distance(b, all[id])) })
