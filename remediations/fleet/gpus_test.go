@@ -45,6 +45,13 @@ func TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines(t *testing.T) {
 	l.GPUs = r.SeenGPUs(l)
 	require.Equal(t, 8, l.GPUsOf(late), "another machine is gone")
 	require.Zero(t, l.GPUsOf(nodes[1]))
+
+	l.GPUs = map[string]int{}
+	for i := range ledger.GPUsMost - 1 {
+		l.GPUs[fmt.Sprint("without a Node ", i)] = 4
+	}
+	r = fleet.NewRosterOf(scene.LimitsAlone(), []*corev1.Node{late})
+	require.Len(t, r.SeenGPUs(l), ledger.GPUsMost, "the last room is taken, and machines without a Node stay")
 }
 
 // TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered: a kubelet that registers with another Node's

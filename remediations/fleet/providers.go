@@ -33,7 +33,7 @@ func (r *Roster) providerOfRecord(own *remediations.Record, n *corev1.Node) stri
 	switch {
 	case own == nil:
 		return ""
-	case own.Phase.InFlight() && own.Intent != nil && own.Intent.Provider != "":
+	case own.Phase.InFlight() && own.Intent.Provider != "":
 		return own.Intent.Provider
 	}
 	return r.config.ProviderAhead(r.config.PolicyOf(own.Policy, n), own.Step.Index, n)

@@ -22,6 +22,9 @@ func TestHowABreakerContinues(t *testing.T) {
 			r.ID, r.Phase, r.Hold = "r1", PhasePending, &Hold{Reason: ReasonPaused, Message: "why", Since: scene.Noon}
 		})
 	}
+	underWay := func(n *corev1.Node) {
+		recorded(n, func(r *Record) { r.ID, r.Hold = "r1", &Hold{Reason: ReasonPaused, Message: "why", Since: scene.Noon} })
+	}
 	cured := func(n *corev1.Node) {
 		n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r1", Outcome: OutcomeRecovered})
 	}
@@ -41,6 +44,7 @@ func TestHowABreakerContinues(t *testing.T) {
 		"open, with a trial that cured":                           {was: ledger.Breaker{State: ledger.BreakerOpen, Quiet: minute(-1), Seen: minute(0), Trial: "r1"}, node: cured, state: ledger.BreakerOpen, quiet: minute(-1), trial: "r1"},
 		"half open, with a trial that cured":                      {was: ledger.Breaker{State: ledger.BreakerHalfOpen, Quiet: minute(-1), Seen: minute(0), Trial: "r1"}, node: cured, state: closed},
 		"half open, its trial is held":                            {was: ledger.Breaker{State: ledger.BreakerHalfOpen, Quiet: minute(-1), Seen: minute(0), Trial: "r1"}, node: held, state: ledger.BreakerHalfOpen, quiet: minute(1)},
+		"half open, its trial is under way":                       {was: ledger.Breaker{State: ledger.BreakerHalfOpen, Quiet: minute(-1), Seen: minute(0), Trial: "r1"}, node: underWay, state: ledger.BreakerHalfOpen, quiet: minute(1), trial: "r1"},
 		"half open, calm for 2m":                                  {was: ledger.Breaker{State: ledger.BreakerHalfOpen, Quiet: minute(-1), Seen: minute(0)}, state: ledger.BreakerHalfOpen, quiet: minute(-1)},
 		"half open, a node is unhealthy":                          {was: ledger.Breaker{State: ledger.BreakerHalfOpen, Quiet: minute(-20), Seen: minute(0)}, bad: 1, state: ledger.BreakerHalfOpen, quiet: minute(1)},
 		"half open, calm for 10m":                                 {was: ledger.Breaker{State: ledger.BreakerHalfOpen, Quiet: minute(-9), Seen: minute(0)}, state: closed},

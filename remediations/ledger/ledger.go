@@ -203,8 +203,8 @@ func DecodeArrival(data map[string]string) (time.Time, error) {
 	if !ok {
 		return time.Time{}, nil
 	}
-	at, err := time.Parse(time.RFC3339, value)
-	if err != nil || at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
+	at, _ := time.Parse(time.RFC3339, value) // the zero time if it is none
+	if at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
 		return time.Time{}, fmt.Errorf("the ledger's %q is %q, which is not a time in RFC 3339; it counts as never", KeyArrival, text.Line(value, 40))
 	}
 	return at.UTC().Truncate(time.Second), nil

@@ -3,6 +3,7 @@ package ledger_test
 import (
 	"encoding"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -111,7 +112,11 @@ func TestARebuiltLedgerCountsStepsThatBegan(t *testing.T) {
 	n := scene.Bare("n1")
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r0", Reset: true, Began: scene.Noon, Ended: scene.Noon, Steps: Attempts{{Name: "reboot", Number: 1}}})
 	n.Annotations[NodeRepairKey] = (&Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour)}).Encode()
-	l := ledger.Rebuild(planConfig(), []*corev1.Node{n}, scene.Noon)
+	a := Alert{V: 1, Policy: "p", Status: StatusFiring, Fingerprint: scene.FP, StartsAt: scene.Noon, ReceivedAt: scene.Noon}
+	n.Annotations[a.Key()] = a.Encode()
+	c := planConfig()
+	c.Limits.RepairsWindow = 24 * time.Hour
+	l := ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon)
 	require.Empty(t, l.Repairs)
 	require.Empty(t, l.Ends)
 	require.Empty(t, l.Wide)
@@ -169,6 +174,8 @@ func TestARebuiltLedgerKnowsWhichStepsAreWide(t *testing.T) {
 	n := scene.InFlight(scene.Bare("n1"), "reboot")
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r0", Outcome: OutcomeRecovered, Steps: Attempts{{Name: "reboot", Number: 1}}, Began: scene.Noon, Ended: scene.Noon})
 	require.Empty(t, ledger.Rebuild(scene.LimitsAlone(), []*corev1.Node{n}, scene.Noon).Wide)
+	n.Annotations[NodeRepairKey] = (&Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1}, Done: Attempts{{Name: "apply-cni", Number: 1}}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour)}).Encode()
+	require.Empty(t, ledger.Rebuild(scene.LimitsAlone(), []*corev1.Node{n}, scene.Noon).Wide, "without an intent the time of its step is unknown")
 }
 
 // TestClampCorrectsAnOrphanWithoutAnIntent like any other.
@@ -205,6 +212,33 @@ func TestALedgerThatIsExactlyFullForgetsNothing(t *testing.T) {
 		require.Equal(t, ledger.MostBytes+more, bytesOf(l.Encode()))
 		_, forgotten := l.Fit()
 		require.Equal(t, forgets, forgotten > 0)
+	}
+}
+
+// TestOnlyAsMuchIsForgottenAsNeeded: the oldest cures and then the oldest ends, until the rest is
+// exactly as long as it may be.
+func TestOnlyAsMuchIsForgottenAsNeeded(t *testing.T) {
+	ends := &ledger.Ledger{Ends: map[string][]ledger.End{}}
+	for i := range 2000 {
+		ends.Ends[fmt.Sprintf("m%04d", i)] = []ledger.End{{Repair: "r1", Policy: "p", At: scene.Noon}}
+	}
+	cures := fleet(1000, 1000)
+	for name, c := range map[string]struct {
+		of    *ledger.Ledger
+		entry int
+		left  func() int
+	}{
+		"cures": {cures, len(EncodeJSON(cures.Cures["civo://6b6c7c0e-5d5c-4e0b-9f7e-000000000000"][0])), func() int { return len(cures.Cures) }},
+		"ends":  {ends, len(EncodeJSON(ends.Ends["m0000"][0])), func() int { return len(ends.Ends) }},
+	} {
+		had := c.left()
+		forget := (ledger.MostBytes-ledger.FitBytes)/c.entry + 1 // as many as make it too long
+		size := ledger.FitBytes + forget*c.entry
+		c.of.Status.Blind = strings.Repeat("x", size-bytesOf(c.of.Encode())-len(`"blind":""`))
+		require.Equal(t, size, bytesOf(c.of.Encode()), name)
+		_, forgotten := c.of.Fit()
+		require.Equal(t, forget, forgotten, name)
+		require.Equal(t, had-forget, c.left(), name)
 	}
 }
 

@@ -125,9 +125,8 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	for i := range o.Record.Undo {
 		o.Record.Undo[i].BootID = ""
 	}
-	if i := o.Record.Intent; i != nil {
-		i.Zone, i.Pool, i.ControlPlane, i.GPUs, i.Started = "", "", false, 0, time.Time{}
-	}
+	i := o.Record.Intent
+	i.Zone, i.Pool, i.ControlPlane, i.GPUs, i.Started = "", "", false, 0, time.Time{}
 	return o
 }
 
