@@ -47,6 +47,9 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	}
 	for _, pod := range list.Pods() {
 		switch {
+		case kit.Finished(&pod) && ofDaemonSet(&pod):
+			// It runs no longer. On a node under disk pressure the kubelet ends each pod of a DaemonSet
+			// again, and the DaemonSet makes the next: a drain that evicted them would not end.
 		case r.listed && !r.seen[pod.UID] && mayReturn(&pod):
 			left.returned = append(left.returned, pod)
 		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
@@ -89,10 +92,14 @@ func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 }
 
 // unmanaged pods have no controller, or a DaemonSet that is gone: kubectl lets no other DaemonSet's
-// pod through.
+// pod through that has not finished.
 func unmanaged(pod *corev1.Pod) bool {
+	return metav1.GetControllerOf(pod) == nil || ofDaemonSet(pod)
+}
+
+func ofDaemonSet(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
-	return c == nil || c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
+	return c != nil && c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
 }
 
 // mayReturn reports that the pod's controller may put its next pod on the cordoned node too. Every

@@ -1,12 +1,15 @@
 package drain
 
 import (
+	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations/kube"
 )
@@ -40,6 +43,50 @@ func TestAPodThatComesBackToTheCordonedNodeIsEvictedOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, kube.DrainReport{Total: 2, Evicted: 2}, report)
 	require.Empty(t, p.on())
+}
+
+// TestADaemonSetWhosePodsFailAgainAndAgainKeepsNoDrainBusy: under disk pressure the kubelet ends
+// each of its pods, and the DaemonSet makes the next. The control is another pod that has finished.
+func TestADaemonSetWhosePodsFailAgainAndAgainKeepsNoDrainBusy(t *testing.T) {
+	p := newPlace(t)
+	p.daemonSet("agent")
+	p.run("job")
+	p.finish("job")
+	failed := make(chan string, 100)
+	p.failAll("agent", failed)
+	<-failed
+	s := p.start(kube.DrainOptions{})
+	report, err := s.ends()
+	require.NoError(t, err)
+	require.Equal(t, kube.DrainReport{Total: 1, Evicted: 1}, report)
+	require.Empty(t, p.evictedOf("agent"))
+}
+
+// failAll does what a scheduler does, and a kubelet under disk pressure, with each pod of the app
+// until the test ends. It sends the name of each.
+func (p *place) failAll(app string, failed chan<- string) {
+	ctx, cancel := context.WithCancel(p.t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		pods := p.admin.CoreV1().Pods(p.ns)
+		for ctx.Err() == nil {
+			list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
+			if err != nil {
+				continue // tried again, or the test has ended
+			}
+			for _, pod := range list.Items {
+				switch {
+				case pod.Spec.NodeName == "":
+					_ = pods.Bind(ctx, &corev1.Binding{ObjectMeta: metav1.ObjectMeta{Name: pod.Name}, Target: corev1.ObjectReference{Kind: "Node", Name: p.node}}, metav1.CreateOptions{})
+				case pod.Status.Phase == corev1.PodRunning:
+					if _, err := pods.Patch(ctx, pod.Name, types.MergePatchType, []byte(`{"status":{"phase":"Failed","reason":"Evicted"}}`), metav1.PatchOptions{}, "status"); err == nil {
+						failed <- pod.Name
+					}
+				}
+			}
+		}
+	})
+	p.t.Cleanup(func() { cancel(); done.Wait() })
 }
 
 // evictedOf counts the evictions that were asked for, by the app of the pod.
