@@ -39,6 +39,8 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 		why := "it took too long"
 		if r.Note != "" {
 			why += ": " + r.Note
+		} else if call != nil && call.Note != "" {
+			why += ": " + call.Note
 		}
 		return s.worn(p, why, now)
 	}
