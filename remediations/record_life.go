@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/announce"
 )
 
 // All returns the attempts of the repair and of those that it continues, oldest first.
@@ -154,6 +156,26 @@ func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 		}
 	}
 	return keys
+}
+
+// Settled returns when those who read the repair's announcements have shown whether they chose the
+// node before they could read them. written is the time of the write that set the keys of fresh.
+// Zero: no reader needs time.
+func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at time.Time) {
+	for _, u := range r.Undo {
+		wait := announce.Settling(n, u.Key)
+		if u.Kind != UndoAnnotation || wait == 0 {
+			continue
+		}
+		since := u.At
+		if slices.Contains(fresh, u.Key) {
+			since = written // the API server may have been slow
+		}
+		if since.Add(wait).After(at) {
+			at = since.Add(wait)
+		}
+	}
+	return at
 }
 
 // announces reports whether the Undo is the announcement with the key.

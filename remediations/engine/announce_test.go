@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -38,12 +39,12 @@ func TestARepairIsAnnouncedOnItsNodeUntilItEnds(t *testing.T) {
 		during []string
 		after  map[string]string
 	}{
-		"nobody else": {nil, announcing, []string{noScaleDown, noDisrupt}, map[string]string{}},
+		"nobody else": {nil, announcing, announcements, map[string]string{}},
 		"a person before": {
 			func(w *world) {
 				w.machines["n0"].announcedBy[noScaleDown] = "a person"
 				w.edit("n0", edit(noScaleDown, "true"))
-			}, announcing, []string{noScaleDown, noDisrupt}, map[string]string{noScaleDown: "true"},
+			}, announcing, announcements, map[string]string{noScaleDown: "true"},
 		},
 		"a person since": {nil, overwritten, nil, map[string]string{noScaleDown: "until Friday"}},
 	} {
@@ -59,7 +60,7 @@ func TestARepairIsAnnouncedOnItsNodeUntilItEnds(t *testing.T) {
 				w.pass(20 * time.Minute)
 				require.Equal(t, []remediations.Outcome{remediations.OutcomeRecovered}, w.outcomes())
 				got := map[string]string{}
-				for _, key := range []string{noScaleDown, noDisrupt} {
+				for _, key := range announcements {
 					if v, ok := w.nodeOf("n0").Annotations[key]; ok {
 						got[key] = v
 					}
@@ -100,6 +101,55 @@ func TestAnnouncementsAreUndoneWhereItEndsOtherwise(t *testing.T) {
 				tale(t, w)
 				require.NotContains(t, w.nodeOf("n0").Annotations, noScaleDown)
 				require.NotContains(t, w.nodeOf("n0").Annotations, noDisrupt)
+			})
+		})
+	}
+}
+
+// TestAReaderThatChoseTheNodeBeforeItsAnnouncementIsFirst: Karpenter chooses a node, Drydock
+// announces its repair, and Karpenter marks the node a moment later. Drydock waits for that moment
+// after its announcement, once. On a node that Karpenter does not have it does not wait.
+func TestAReaderThatChoseTheNodeBeforeItsAnnouncementIsFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		labels map[string]string
+		marked bool
+		calls  int
+		waits  time.Duration
+	}{
+		"marked":                      {map[string]string{"karpenter.sh/nodepool": "a"}, true, 0, 0},
+		"not marked":                  {map[string]string{"karpenter.sh/nodepool": "a"}, false, 1, 5 * time.Second},
+		"not Karpenter's":             {nil, false, 1, 0},
+		"marked, and not Karpenter's": {nil, true, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := planned("reboot")
+			config.Announce = []string{noRepair}
+			inWorld(t, config, 6, func(t *testing.T, w *world) {
+				w.do(func() { w.edit("n0", func(n *corev1.Node) { maps.Copy(n.Labels, c.labels) }) })
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
+				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Intent != nil }))
+				intent := w.recordOf("n0").Intent
+				w.pass(intent.At.Add(3 * time.Second).Sub(time.Now()))
+				if c.marked {
+					w.do(func() {
+						w.edit("n0", func(n *corev1.Node) {
+							n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "karpenter.sh/rebooting", Effect: corev1.TaintEffectNoSchedule})
+						})
+					})
+				}
+				if c.calls == 0 {
+					require.True(t, w.until(10*time.Second, func() bool { return w.record("n0").Phase == remediations.PhasePending }))
+					require.Equal(t, remediations.ReasonNodeLeaving, w.recordOf("n0").Hold.Reason)
+					require.Contains(t, w.recordOf("n0").Hold.Message, "set by Karpenter: Karpenter reboots the node")
+				}
+				w.pass(time.Minute)
+				require.Equal(t, c.calls, w.callCount())
+				if c.calls == 0 {
+					return
+				}
+				require.InDelta(t, c.waits.Seconds(), w.calls[0].at.Sub(intent.At).Seconds(), 2)
 			})
 		})
 	}

@@ -73,6 +73,7 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	machine.Policy, machine.Alert, machine.Deadline = d.Policy.Name, alertOf(s, d.Record), intent.At.Add(of.Wait)
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, provider: provider, attempt: intent.ID, trail: trailOf(d.Record),
+		settled: d.Record.Settled(n, d.Announce, p.Clock.Now()),
 		lets: func(ctx context.Context, live *corev1.Node) error {
 			if err := p.stillServed(step.Name, provider, n, live); err != nil {
 				return err

@@ -12,12 +12,16 @@ import (
 const (
 	noScaleDown = "cluster-autoscaler.kubernetes.io/scale-down-disabled"
 	noDisrupt   = "karpenter.sh/do-not-disrupt"
+	noRepair    = "karpenter.sh/do-not-repair"
 )
 
-// announced adds both announcements to a configuration.
-func announced(c *remediations.Config) { c.Announce = []string{noScaleDown, noDisrupt} }
+// announcements are all announcements of the model.
+var announcements = []string{noScaleDown, noDisrupt, noRepair}
 
-// announces returns the whole configuration with both announcements.
+// announced adds all announcements to a configuration.
+func announced(c *remediations.Config) { c.Announce = announcements }
+
+// announces returns the whole configuration with all announcements.
 func announces() *remediations.Config {
 	c := wholeConfig()
 	announced(c)
@@ -47,7 +51,7 @@ func (w *world) checkAnnouncements(i *instance, cur *corev1.Node, c NodeChange) 
 	m := w.machines[cur.Name]
 	was := remediations.ReadJournal(cur).Record
 	for key, value := range c.Annotations {
-		if key != noScaleDown && key != noDisrupt {
+		if !slices.Contains(announcements, key) {
 			continue
 		}
 		_, there := cur.Annotations[key]

@@ -59,7 +59,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 			if p, err := remediations.ParsePause(cur.Annotations[k]); err != nil || p.Until.IsZero() || time.Now().Before(p.Until) {
 				w.fail("9: the pause %q of %s was removed before its time", cur.Annotations[k], cur.Name)
 			}
-		case k == noScaleDown || k == noDisrupt: // see checkAnnouncements
+		case slices.Contains(announcements, k): // see checkAnnouncements
 		default:
 			w.fail("1: wrote %s on %s, which is not Drydock's", k, cur.Name)
 		}

@@ -114,7 +114,7 @@ func anyConfig(t *rapid.T) *remediations.Config {
 	if rapid.Bool().Draw(t, "conditions must be confirmed") {
 		doubts(c)
 	}
-	c.Announce = rapid.SampledFrom([][]string{nil, {noScaleDown}, {noScaleDown, noDisrupt}}).Draw(t, "announce")
+	c.Announce = rapid.SampledFrom([][]string{nil, {noScaleDown}, announcements}).Draw(t, "announce")
 	c.Conditions = rapid.Bool().Draw(t, "announce conditions")
 	c.RequireAll = rapid.IntRange(0, 3).Draw(t, "require all") == 0
 	c.Limits.Concurrent = rapid.SampledFrom([]remediations.Quantity{{Value: 1}, {Value: 2}, {Value: 3}, {Value: 40, Percent: true}}).Draw(t, "concurrent")

@@ -144,6 +144,8 @@ type calling struct {
 	provider string
 	// trail identifies the repair in the log.
 	trail Trail
+	// settled is when the call may be made at the earliest: Record.Settled.
+	settled time.Time
 	// lets returns an error if the target, by its Node as it is now, no longer allows the call.
 	lets func(ctx context.Context, live *corev1.Node) error
 	// act makes the call and checks mayStill at the last moment. before and after run beside the
@@ -161,10 +163,11 @@ func (p *pass) send(c calling, m *repairMemory) {
 	}
 	m.call = &lifecycle.Call{IntentID: c.attempt}
 	p.underway++
-	c.trail.Log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
 	p.Beside(func() {
+		p.settle(c.settled)
+		c.trail.Log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
 		if c.before != nil {
@@ -186,6 +189,20 @@ func (p *pass) send(c calling, m *repairMemory) {
 		}
 		p.calls <- called{of: c.of, call: call, step: c.step, provider: c.provider, trail: c.trail}
 	})
+}
+
+// settle waits until then, or until this process no longer leads.
+func (p *pass) settle(until time.Time) {
+	wait := until.Sub(p.Clock.Now())
+	if wait <= 0 {
+		return
+	}
+	settled := p.Clock.NewTimer(wait)
+	defer settled.Stop()
+	select {
+	case <-settled.C():
+	case <-p.ctx.Done():
+	}
 }
 
 // askedToWait returns how long the provider of the error asks clients to wait. Zero: it does not
