@@ -261,3 +261,28 @@ func TestABudgetOfNoneHoldsForAsLongAsItForbids(t *testing.T) {
 	require.Equal(t, remediations.CallAccepted, outcome)
 	require.Equal(t, []string{string(w.get("NodeClaim", "one").GetUID())}, w.asked())
 }
+
+// TestAnOwnerThatBeganAfterTheLastLookIsFirst: Karpenter begins its own reboot of the machine after
+// Drydock has read the NodeClaim and before the deletion.
+func TestAnOwnerThatBeganAfterTheLastLookIsFirst(t *testing.T) {
+	for _, begins := range []string{"one", "ten"} {
+		t.Run(begins, func(t *testing.T) {
+			w := newWorld(t)
+			r, one := w.replacer(nil), w.machine("one")
+			one.Before = r.Survey(t.Context(), one).Before
+			outcome, err := r.Act(t.Context(), one, func() error {
+				w.conditions("NodeClaim", begins, condition(registered, "True", "Registered", ""), condition("Rebooting", "True", "RebootRequested", ""))
+				return nil
+			})
+			if begins == "ten" { // the control
+				require.NoError(t, err)
+				require.Equal(t, remediations.CallAccepted, outcome)
+				return
+			}
+			require.Equal(t, remediations.CallRefused, outcome)
+			require.ErrorIs(t, err, engine.ErrLater)
+			require.ErrorContains(t, err, "has changed since it was read, so nothing was done")
+			require.Empty(t, w.asked())
+		})
+	}
+}

@@ -79,7 +79,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case string(s.claim.UID) != was.UID:
 		return remediations.CallRefused, kit.Refuse(kit.Machine, "NodeClaim %s has the UID %s, and the record has NodeClaim %s of UID %s", s.claim.Name, s.claim.UID, was.Claim, was.UID)
 	}
-	return c.Change(ctx, kubeapi.Deletion("nodeclaims/"+s.claim.Name, s.claim.UID), mayStill, func(body []byte) bool {
+	return c.Change(ctx, kubeapi.DeletionAsRead("nodeclaims/"+s.claim.Name, s.claim), mayStill, func(body []byte) bool {
 		return kubeapi.Deleted(body, nodeClaimKind, s.claim.UID, &nodeClaim{})
 	})
 }

@@ -11,9 +11,19 @@ import (
 // Deletion returns the request that deletes the object with that UID, and not a later object of the
 // same name.
 func Deletion(path string, uid types.UID) Request {
+	return deletion(path, metav1.Preconditions{UID: &uid})
+}
+
+// DeletionAsRead returns the request that deletes the object if it has not changed since it was
+// read. If the object's owner has begun something with it in the meantime, the API server refuses.
+func DeletionAsRead(path string, read metav1.Object) Request {
+	uid, version := read.GetUID(), read.GetResourceVersion()
+	return deletion(path, metav1.Preconditions{UID: &uid, ResourceVersion: &version})
+}
+
+func deletion(path string, only metav1.Preconditions) Request {
 	return Request{Method: http.MethodDelete, Path: path, ContentType: "application/json", Body: metav1.DeleteOptions{
-		TypeMeta:      metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"},
-		Preconditions: metav1.NewUIDPreconditions(string(uid)),
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}, Preconditions: &only,
 	}}
 }
 

@@ -21,5 +21,5 @@ func TestADeletionIsShownByThatVeryObjectAlone(t *testing.T) {
 	} {
 		require.Equal(t, want, Deleted([]byte(body), "Machine", "u1", &metav1.PartialObjectMetadata{}), body)
 	}
-	require.Equal(t, "u1", string(*Deletion("machines/x", "u1").Body.(metav1.DeleteOptions).Preconditions.UID))
+	require.Equal(t, metav1.NewUIDPreconditions("u1"), Deletion("machines/x", "u1").Body.(metav1.DeleteOptions).Preconditions)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +22,10 @@ import (
 func (c *Client) Told(err error, format string) *kit.Refusal {
 	return kit.Told(err, kit.Passing, c.Secrets, format)
 }
+
+// changed is what the API server says of an object that is no longer in the version of a write, or in
+// that of a deletion's precondition.
+var changed = regexp.MustCompile(`[Tt]he object (has been|might have been) modified`)
 
 // Explain returns the meaning of an answer that is not a success.
 func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
@@ -46,8 +51,8 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 			e.Why, e.Text = kit.Machine, fmt.Sprintf("a webhook of the cluster denies %s: %s", r, said)
 		case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
 			e.Why, e.Text = kit.Account, fmt.Sprintf("%s refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", c.o.Server, a.Status, r, said, c.o.Docs)
-		case a.Own.Reason == metav1.StatusReasonConflict && strings.Contains(a.Own.Message, "the object has been modified"):
-			e.Why, e.Text = kit.While, fmt.Sprintf("the object of %s has changed since it was read, so nothing was written", r)
+		case a.Own.Reason == metav1.StatusReasonConflict && changed.MatchString(a.Own.Message):
+			e.Why, e.Text = kit.While, fmt.Sprintf("the object of %s has changed since it was read, so nothing was done", r)
 		case a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError:
 			e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s): %s", c.o.Server, a.Status, r, said)
 		default:
