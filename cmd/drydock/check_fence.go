@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/config/section"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/fence"
 	fencesettings "drydock.dev/drydock/remediations/providers/fence/settings"
@@ -17,8 +20,9 @@ import (
 // askAtOnce is how many fence agents run at once.
 const askAtOnce = 10
 
-// fenceStates asks the fence agents for the power of the machines that providers.fence reboots. It
-// changes nothing. said has one sentence for each machine, and against those that gave no answer.
+// fenceStates asks the fence agents for the power of the machines that providers.fence switches. It
+// changes nothing. said has one sentence for each machine. against has one for each machine that
+// gave no answer, and for each line of a table that belongs to no Node.
 func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) (said, against []string) {
 	c, ok := config.Of[*fencesettings.Fence](cfg)
 	if !ok {
@@ -32,7 +36,7 @@ func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) 
 	var asking errgroup.Group
 	asking.SetLimit(askAtOnce)
 	for i, n := range nodes {
-		if name, _ := cfg.Core.ProviderOf("reboot", n); name != "fence" {
+		if !fences(cfg, n) {
 			continue
 		}
 		asking.Go(func() error {
@@ -51,5 +55,43 @@ func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) 
 			}
 		}
 	}
+	for _, a := range c.Agents {
+		against = append(against, withoutNode(a, nodes)...)
+	}
 	return said, against
+}
+
+// fences reports whether providers.fence serves a step on the Node.
+func fences(cfg *config.Config, n *corev1.Node) bool {
+	for step := range fencesettings.Section.Steps {
+		if name, _ := cfg.Core.ProviderOf(step, n); name == fencesettings.Section.Key {
+			return true
+		}
+	}
+	return false
+}
+
+// withoutNode names the lines of the agent's table that belong to no Node: a name may be misspelt.
+func withoutNode(a fencesettings.Agent, nodes []*corev1.Node) (against []string) {
+	if a.MachinesFile == "" {
+		return nil
+	}
+	table, err := os.ReadFile(a.MachinesFile) // fence.New has checked its size
+	if err != nil {
+		return []string{fmt.Sprintf("the lines of machinesFile were not compared with the Nodes: %v", err)}
+	}
+	rows, err := fencesettings.ReadTable(table, a.Options)
+	if err != nil {
+		return []string{fmt.Sprintf("the lines of machinesFile %s were not compared with the Nodes: %v", a.MachinesFile, err)}
+	}
+	for i, one := range rows {
+		named := func(n *corev1.Node) bool {
+			uuid, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID)
+			return n.Name == one.Node || err == nil && one.UUID != (section.UUID{}) && uuid.Canonical() == one.UUID.Canonical()
+		}
+		if !slices.ContainsFunc(nodes, named) {
+			against = append(against, fmt.Sprintf("machinesFile %s, machine %d (%s): the cluster has no such Node, so nothing was asked; correct the line, or remove it", a.MachinesFile, i+1, one))
+		}
+	}
+	return against
 }

@@ -19,6 +19,18 @@ type Machine struct {
 	Options map[string]string
 }
 
+// String names the machine as its line does.
+func (m Machine) String() string {
+	var ids []string
+	if m.Node != "" {
+		ids = append(ids, "node "+m.Node)
+	}
+	if m.UUID != (section.UUID{}) {
+		ids = append(ids, "uuid "+m.UUID.String())
+	}
+	return strings.Join(ids, ", ")
+}
+
 // ReadTable reads a table. No two lines may name one Node, or one machine.
 func ReadTable(table []byte, common map[string]string) (rows []Machine, err error) {
 	r := csv.NewReader(bytes.NewReader(table))
