@@ -24,6 +24,14 @@ import (
 // KarpenterUser is the ServiceAccount of Karpenter.
 const KarpenterUser = "system:serviceaccount:karpenter:karpenter"
 
+// karpenterRights are more than its chart gives: its provider for tests creates and deletes Nodes.
+const karpenterRights = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: karpenter}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{kind: ServiceAccount, name: karpenter, namespace: karpenter}]
+`
+
 const karpenterGroup = "karpenter.sh"
 
 // NodePoolLabel is the label with the NodePool's name on NodeClaims and Nodes.
@@ -48,6 +56,8 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 type Karpenter struct {
 	// Dynamic reaches all objects as an administrator.
 	Dynamic dynamic.Interface
+	// Proxy is between Karpenter and the API server.
+	Proxy *Proxy
 
 	lab *Lab
 }
@@ -68,12 +78,14 @@ func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 	if err := l.Apply(ctx, []byte("apiVersion: karpenter.kwok.sh/v1alpha1\nkind: KWOKNodeClass\nmetadata: {name: default}\n")); err != nil {
 		return nil, err
 	}
-	config, err := l.userConfig(KarpenterUser, "system:masters", "system:serviceaccounts", "system:serviceaccounts:karpenter")
+	if k.Proxy, err = l.NewProxy(); err != nil {
+		return nil, err
+	}
+	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, "karpenter", "karpenter", k.Proxy.URL())
 	if err != nil {
 		return nil, err
 	}
-	kubeconfig, err := l.writeKubeconfig("karpenter", config)
-	if err != nil {
+	if err := l.Apply(ctx, []byte(karpenterRights)); err != nil {
 		return nil, err
 	}
 	k.boot()

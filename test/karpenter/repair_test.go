@@ -1,10 +1,12 @@
 package karpenter
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"path"
@@ -383,6 +385,103 @@ func TestOnlyTheAnnouncementKeepsKarpentersNodeRepairAway(t *testing.T) {
 				require.Equal(t, []string{"Drydock reboots " + n.Status.NodeInfo.BootID}, r.repairsOf(claim))
 				require.Equal(t, n.UID, r.Node(n.Name).UID)
 			}
+		})
+	}
+}
+
+// gate holds some requests of Karpenter.
+type gate struct {
+	sent, open   chan struct{}
+	once, opened sync.Once
+}
+
+func newGate() *gate { return &gate{sent: make(chan struct{}), open: make(chan struct{})} }
+
+func (g *gate) hold() { g.once.Do(func() { close(g.sent) }); <-g.open }
+func (g *gate) pass() { g.opened.Do(func() { close(g.open) }) }
+
+func (g *gate) reached() bool {
+	select {
+	case <-g.sent:
+		return true
+	default:
+		return false
+	}
+}
+
+// late holds what Karpenter does with the Node after it has chosen it. marks holds its first write,
+// the condition of a reboot or the taint of a replacement. acts holds the reboot and the deletion.
+func (r *rivals) late(claim, node string) (marks, acts *gate) {
+	marks, acts = newGate(), newGate()
+	at := "/apis/karpenter.sh/v1/nodeclaims/" + claim
+	karpenter.Proxy.Before(func(req *http.Request) lab.Verdict {
+		if req.Method == http.MethodDelete && req.URL.Path == at {
+			acts.hold()
+		}
+		if req.Method != http.MethodPatch {
+			return lab.Pass
+		}
+		body, err := io.ReadAll(req.Body)
+		if err != nil {
+			return lab.Reset
+		}
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		switch text := string(body); {
+		case req.URL.Path == at+"/status" && strings.Contains(text, `"Rebooting"`), req.URL.Path == "/api/v1/nodes/"+node && strings.Contains(text, "karpenter.sh/disrupted"):
+			marks.hold()
+		case req.URL.Path == at && strings.Contains(text, "karpenter.sh/reboot-pre-boot-id"):
+			acts.hold()
+		}
+		return lab.Pass
+	})
+	r.T.Cleanup(func() { karpenter.Proxy.Before(nil); marks.pass(); acts.pass() })
+	return marks, acts
+}
+
+// Karpenter has chosen the node before Drydock announces its repair, and marks it a moment later.
+// Drydock waits for that moment, and then Karpenter's mark holds it. Only if Karpenter takes longer
+// do both repair the node.
+func TestKarpentersChoiceBeforeTheAnnouncementHoldsDrydock(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind corev1.NodeConditionType
+		// slow: Karpenter marks the node after Drydock has acted.
+		slow bool
+		by   []string
+	}{
+		"reboot":      {needsReboot, false, []string{"Karpenter reboots"}},
+		"replacement": {needsReplacement, false, []string{"Karpenter replaces"}},
+		"slow-reboot": {needsReboot, true, []string{"Drydock reboots", "Karpenter reboots"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRivals(t, name, 1, "karpenter")
+			n := r.settled()[r.pools[0]][0]
+			pause := func(value string) {
+				_, err := r.Lab.Client().CoreV1().Nodes().Patch(t.Context(), n.Name, types.MergePatchType,
+					fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, remediations.PauseKey, value), metav1.PatchOptions{})
+				require.NoError(t, err)
+			}
+			pause(`"true"`)
+			marks, acts := r.late(claimOf(n), n.Name)
+			claim := r.strike(n, c.kind, 0)
+			r.Eventually(marks.reached, "Karpenter chooses the node")
+			pause("null")
+			r.Eventually(func() bool { return r.Node(n.Name).Annotations["karpenter.sh/do-not-repair"] != "" }, "Drydock announces its repair")
+			if c.slow {
+				r.Eventually(func() bool { return len(r.repairsOf(claim)) == 1 }, "Drydock reboots the node")
+			}
+			require.False(t, acts.reached())
+			marks.pass()
+			if !c.slow {
+				r.Held(n.Name, func(message string) bool { return strings.Contains(message, "Karpenter") })
+			}
+			acts.pass()
+			r.Eventually(func() bool { return len(r.repairsOf(claim)) == len(c.by) }, "%v", c.by)
+			r.settled()
+			var by []string
+			for _, what := range r.repairsOf(claim) {
+				by = append(by, strings.Join(strings.Fields(what)[:2], " "))
+			}
+			require.Equal(t, c.by, by)
 		})
 	}
 }
