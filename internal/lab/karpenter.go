@@ -21,9 +21,6 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// KarpenterUser is the ServiceAccount of Karpenter.
-const KarpenterUser = "system:serviceaccount:karpenter:karpenter"
-
 // karpenterRights are more than its chart gives: its provider for tests creates and deletes Nodes.
 const karpenterRights = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding

@@ -20,14 +20,15 @@ var Annotations = map[string][]string{
 
 const doNotRepair = "karpenter.sh/do-not-repair"
 
-// settling is half of the time that a call may be made after its intent. Karpenter takes milliseconds
-// to seconds from its choice of a node to its mark: it reads what it has in memory, and simulates
-// where the pods would go (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go).
+// settling is half of the time that a call may be made after its intent. Karpenter takes
+// milliseconds to seconds from its choice of a node to its mark: it reads what it has in memory, and
+// simulates where the pods would go (kubernetes-sigs/karpenter
+// pkg/controllers/disruption/controller.go).
 const settling = 5 * time.Second
 
-// Settling is how long a repair waits between the annotation and its first call. Karpenter reads the
-// annotation when it chooses a node, and not again when it acts. A node that it chose just before
-// the annotation came has Karpenter's own mark after this time, and the mark holds the call.
+// Settling is how long a repair waits between the annotation and its first call. Karpenter reads
+// the annotation when it chooses a node, and not again when it acts. A node that it chose just
+// before the annotation came has Karpenter's own mark after this time, and the mark holds the call.
 func Settling(n *corev1.Node, key string) time.Duration {
 	if key == doNotRepair && n.Labels["karpenter.sh/nodepool"] != "" {
 		return settling

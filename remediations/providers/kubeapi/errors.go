@@ -23,8 +23,8 @@ func (c *Client) Told(err error, format string) *kit.Refusal {
 	return kit.Told(err, kit.Passing, c.Secrets, format)
 }
 
-// changed is what the API server says of an object that is no longer in the version of a write, or in
-// that of a deletion's precondition.
+// changed is the API server's sentence about an object that has another version than a write, or
+// than the precondition of a deletion.
 var changed = regexp.MustCompile(`[Tt]he object (has been|might have been) modified`)
 
 // Explain returns the meaning of an answer that is not a success.
