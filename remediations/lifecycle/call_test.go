@@ -129,8 +129,8 @@ func TestCallsThatFailInARowAreHeldTogether(t *testing.T) {
 	require.False(t, UnreachableAlone(nil))
 }
 
-// TestTheNextCallWaitsAsLongAsTheProviderAsks: rounded up to a second, at most againLongest, and never
-// for less than without it.
+// TestTheNextCallWaitsAsLongAsTheProviderAsks: rounded up to a second, at most againLongest, and
+// never for less than without it.
 func TestTheNextCallWaitsAsLongAsTheProviderAsks(t *testing.T) {
 	record := func() *Record {
 		return &Record{ID: "r1", Phase: PhaseActing, Step: StepRef{Name: "reboot", Attempt: 1}, Intent: &Intent{}}
