@@ -17,7 +17,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -176,12 +175,8 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for _, id := range chosen {
 		work.Go(func() error {
-			of := slices.Clone(suites)
-			if near || explained[all[id].name()] != "" { // all other tests would only take time
-				of = slices.DeleteFunc(of, func(s *suite) bool { return !isNear(s.folder, all[id]) })
-			}
-			slices.SortStableFunc(of, func(a, b *suite) int { return cmp.Compare(distance(a, all[id]), distance(b, all[id])) })
-			v, by, err := try(ctx, of, id)
+			// All tests would only take time for a mutant that no test can notice.
+			v, by, err := try(ctx, inOrder(suites, all[id], near || explained[all[id].name()] != ""), id)
 			if err != nil {
 				return err
 			}
@@ -222,12 +217,20 @@ func isNear(folder string, m mutant) bool {
 	return folder == own || slices.Contains(nearBy[own], folder)
 }
 
-// distance sorts the tests of the changed package before those of others.
-func distance(s *suite, m mutant) int {
-	if isNear(s.folder, m) {
-		return 0
+// inOrder returns the suites whose tests are run for the mutant: that of the changed package first.
+// nearAlone leaves out packages that are not near, and slow tests of others than the changed one.
+func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
+	for _, s := range suites {
+		switch {
+		case s.folder == path.Dir(m.file):
+			out = slices.Insert(out, 0, s)
+		case !nearAlone:
+			out = append(out, s)
+		case isNear(s.folder, m):
+			out = append(out, s.within(time.Second))
+		}
 	}
-	return 1
+	return out
 }
 
 // killedIn reads the mutants that an earlier run killed from what that run printed.

@@ -79,6 +79,17 @@ func (s *suite) measure(ctx context.Context) error {
 	return nil
 }
 
+// within returns the suite with the tests that cost at most so much.
+func (s *suite) within(most time.Duration) *suite {
+	out := &suite{folder: s.folder, program: s.program}
+	for _, t := range s.tests {
+		if t.cost <= most {
+			out.tests = append(out.tests, t)
+		}
+	}
+	return out
+}
+
 // result is what came of one run of tests.
 type result struct {
 	failed, late bool
