@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations/signs"
@@ -91,10 +92,13 @@ func TestWhichSignHasBeenIllSince(t *testing.T) {
 	}
 	later := withCondition("DiskPressure", corev1.ConditionTrue, 0, 0)
 	require.Empty(t, signs.IllSince([]signs.Sign{disk(0)}, later, noon.Add(-time.Second)), "it changed after the moment")
-	lease := bare("n1")
-	lease.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
-	lease.Status.Conditions[0].Type = ""
-	require.Empty(t, signs.IllSince([]signs.Sign{{Kind: signs.StaleLease}}, lease, noon), "a lease is no condition")
+	gpus := bare("n1")
+	gpus.Status.Conditions[0].LastTransitionTime = metav1.NewTime(noon)
+	gpus.Labels = map[string]string{signs.GPUCountLabel: "8"}
+	gpus.Status.Allocatable = corev1.ResourceList{signs.GpuResource: resource.MustParse("7")}
+	missing := signs.Sign{Kind: signs.MissingGPUs, Name: string(corev1.NodeReady)}
+	require.Equal(t, signs.Ill, missing.Ask(gpus).Answer)
+	require.Empty(t, signs.IllSince([]signs.Sign{missing}, gpus, noon), "no condition says since when GPUs are missing")
 }
 
 // TestACureNeedsReady, even if the witness does not ask for it, and asks for it once.
