@@ -116,9 +116,9 @@ func kindOfKey(key string) (Kind, bool) {
 	if key == NodeRepairKey {
 		return KindNode, true
 	}
-	name, many, hash := strings.Cut(strings.TrimPrefix(key, RepairPrefix), "-")
+	name, _, hash := strings.Cut(strings.TrimPrefix(key, RepairPrefix), "-")
 	kind := Kind(name)
-	return kind, kind != KindNode && kind.one() == (!hash && many == "")
+	return kind, kind != KindNode && kind.one() == !hash
 }
 
 // name returns the name of the record's target; the node itself has none.

@@ -275,6 +275,7 @@ func TestWhichKindATargetIs(t *testing.T) {
 	j := Journal{Alerts: []Alert{{Policy: "node", Labels: labels}, {Policy: "location", Labels: labels}, {Policy: "gone", Labels: labels}}}
 	subjects := c.Subjects(KindLocation, j)
 	require.Len(t, subjects, 1)
+	require.Equal(t, "eu", subjects[0].Name)
 	require.Len(t, subjects[0].Alerts, 1, "the alerts of nodes are of another kind")
 }
 
