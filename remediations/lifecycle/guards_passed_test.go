@@ -99,8 +99,8 @@ func TestWhatAPassedGuardCompared(t *testing.T) {
 	require.NotContains(t, fleetHealth(aCandidate()), "zone")
 }
 
-// TestATimeIsSaidWithItsAge, unless it is in the future.
-func TestATimeIsSaidWithItsAge(t *testing.T) {
+// TestAMomentHasItsAge, unless it is in the future.
+func TestAMomentHasItsAge(t *testing.T) {
 	require.Equal(t, "2026-03-04T12:00:00Z (0s ago)", moment(callTime, callTime))
 	require.Equal(t, "2026-03-04T12:00:00Z (1m ago)", moment(callTime, callTime.Add(time.Minute)))
 	require.Equal(t, "2026-03-04T12:00:00Z", moment(callTime, callTime.Add(-1)))
@@ -164,8 +164,8 @@ func TestSinceWhenAnAlertFires(t *testing.T) {
 	}
 }
 
-// TestAShutdownAfterDrydocksOwnRestartIsSaid: the restart may have left the machine off.
-func TestAShutdownAfterDrydocksOwnRestartIsSaid(t *testing.T) {
+// TestAShutdownTaintNamesDrydocksOwnRestart: the restart may have left the machine off.
+func TestAShutdownTaintNamesDrydocksOwnRestart(t *testing.T) {
 	const shutDown = "the node has the taint " + marks.ShutdownTaint
 	issued := func(change func(r *Record)) *Record {
 		r := &Record{ID: "r1", Step: StepRef{Name: "reboot", Attempt: 1}, Done: Attempts{{Name: "reboot", Number: 1}}, Intent: &Intent{ID: "r1-0-1"}}
