@@ -116,8 +116,15 @@ func (l *life) people() map[string]func(*rapid.T) {
 			}
 		}),
 		"a person spoils the record": l.do(func(t *rapid.T, w *world) {
-			if n := pick(t); w.record(n) != nil {
-				w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
+			n := pick(t)
+			r := w.record(n)
+			if r == nil {
+				return
+			}
+			was := w.nodes[n].Annotations[remediations.NodeRepairKey]
+			w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
+			if r.Phase == remediations.PhaseExhausted { // it has no slot: nothing but the record knew of its cordon
+				w.stripped(n, was)
 			}
 		}),
 		"somebody writes the Nodes into files": l.do(func(_ *rapid.T, w *world) { l.files = w.snapshot() }),
