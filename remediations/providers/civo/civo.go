@@ -41,6 +41,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"drydock.dev/drydock/internal/bounded"
 	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/remediations"
@@ -91,7 +93,7 @@ type Options struct {
 type Client struct {
 	o    Options
 	api  *url.URL
-	turn chan struct{} // holds one token: its holder may call
+	turn *semaphore.Weighted // its holder may call
 	keys redact.Keyring
 	// members are the instances of the cluster's list when it was last read. Only the holder of the
 	// turn may use them.
@@ -135,9 +137,7 @@ func New(o Options) (*Client, error) {
 	if _, err := readKey(o.APIKeyFile); err != nil {
 		return nil, fmt.Errorf("configuring Civo: %w", err)
 	}
-	c := &Client{o: o, api: api, turn: make(chan struct{}, 1), keys: redact.Keyring{Mark: "[API key]"}, memberWithin: memberWithin}
-	c.turn <- struct{}{}
-	return c, nil
+	return &Client{o: o, api: api, turn: semaphore.NewWeighted(1), keys: redact.Keyring{Mark: "[API key]"}, memberWithin: memberWithin}, nil
 }
 
 // Name is the provider's name in the configuration, Events and metrics.
@@ -145,19 +145,13 @@ func (c *Client) Name() string { return "civo" }
 
 // takeTurn waits until no other call is under way.
 func (c *Client) takeTurn(ctx context.Context, t task) error {
-	err := ctx.Err() // select would choose at random
-	if err == nil {
-		select {
-		case <-c.turn:
-			return nil
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+	if err := c.turn.Acquire(ctx, 1); err != nil {
+		return c.refuse(t, reasonBusy, err, "waiting for an earlier call to Civo to end")
 	}
-	return c.refuse(t, reasonBusy, err, "waiting for an earlier call to Civo to end")
+	return nil
 }
 
-func (c *Client) giveTurn() { c.turn <- struct{}{} }
+func (c *Client) giveTurn() { c.turn.Release(1) }
 
 // plainID reports whether an ID can stand in a path as it is. Civo's are UUIDs.
 func plainID(id string) bool {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"drydock.dev/drydock/internal/secretfile"
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
@@ -61,15 +63,9 @@ func (c *Client) run(ctx context.Context, m *machine, action string, may func() 
 
 // turn waits until no other agent is at the machine's device: many accept one session.
 func (c *Client) turn(ctx context.Context, m *machine) (done func(), err error) {
-	first := make(chan struct{}, 1)
-	device, _ := c.devices.LoadOrStore(m.Program+" "+m.options[m.address()], first)
-	turns := device.(chan struct{}) //nolint:forcetypeassert // nothing else is stored
-	select {
-	case turns <- struct{}{}:
-		return func() { <-turns }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	device, _ := c.devices.LoadOrStore(m.Program+" "+m.options[m.address()], semaphore.NewWeighted(1))
+	turn := device.(*semaphore.Weighted) //nolint:forcetypeassert // nothing else is stored
+	return func() { turn.Release(1) }, turn.Acquire(ctx, 1)
 }
 
 // input is what the agent reads. shown is the same in one line, without the secrets.

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -155,9 +156,7 @@ func TestALineThatIsWaitedForIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	c := newSite(t).client(t)
 	lineOf := func(users int) *line {
-		l := &line{client: c, name: "cp-1", users: users, turn: make(chan struct{}, 1)}
-		l.turn <- struct{}{}
-		return l
+		return &line{client: c, name: "cp-1", users: users, turn: semaphore.NewWeighted(1)}
 	}
 	waited := lineOf(1)
 	c.lines["cp-1"] = waited

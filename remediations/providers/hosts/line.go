@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // maxPing bounds how long a kept connection may take to show that it lives: a machine without power
@@ -16,8 +18,8 @@ type line struct {
 	name   string
 	// users counts those that have the turn, or wait for it; the client's lock guards it.
 	users int
-	// turn holds one token. Only its holder may touch the fields below.
-	turn chan struct{}
+	// Only the holder of the turn may touch the fields below.
+	turn *semaphore.Weighted
 	conn *connection
 	idle *time.Timer
 }
@@ -27,26 +29,19 @@ func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	c.mu.Lock()
 	l := c.lines[h.Name]
 	if l == nil {
-		l = &line{client: c, name: h.Name, turn: make(chan struct{}, 1)}
-		l.turn <- struct{}{}
+		l = &line{client: c, name: h.Name, turn: semaphore.NewWeighted(1)}
 		c.lines[h.Name] = l
 	}
 	l.users++
 	c.mu.Unlock()
-	err := ctx.Err() // select would choose at random
-	if err == nil {
-		select {
-		case <-l.turn:
-			if l.idle != nil {
-				l.idle.Stop()
-			}
-			return l, nil
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
+	if err := l.turn.Acquire(ctx, 1); err != nil {
+		l.leave()
+		return nil, kinded(ErrUnreachable, err, "an earlier command on it did not end in time")
 	}
-	l.leave()
-	return nil, kinded(ErrUnreachable, err, "an earlier command on it did not end in time")
+	if l.idle != nil {
+		l.idle.Stop()
+	}
+	return l, nil
 }
 
 // give ends the turn. An open connection is kept for a while.
@@ -54,7 +49,7 @@ func (l *line) give() {
 	if l.conn != nil {
 		l.idle = time.AfterFunc(l.client.o.Keep, l.hangUpIfIdle)
 	}
-	l.turn <- struct{}{}
+	l.turn.Release(1)
 	l.leave()
 }
 
@@ -63,32 +58,24 @@ func (l *line) leave() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
 	l.users--
-	if l.users > 0 {
+	if l.users > 0 || !l.turn.TryAcquire(1) {
 		return
 	}
-	select {
-	case <-l.turn:
-		if l.conn == nil {
-			delete(l.client.lines, l.name)
-		}
-		l.turn <- struct{}{}
-	default:
+	if l.conn == nil {
+		delete(l.client.lines, l.name)
 	}
+	l.turn.Release(1)
 }
 
 func (l *line) hangUpIfIdle() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
-	if l.users > 0 || l.client.lines[l.name] != l {
+	if l.users > 0 || l.client.lines[l.name] != l || !l.turn.TryAcquire(1) {
 		return
 	}
-	select {
-	case <-l.turn:
-		l.hangUp()
-		delete(l.client.lines, l.name)
-		l.turn <- struct{}{}
-	default:
-	}
+	l.hangUp()
+	delete(l.client.lines, l.name)
+	l.turn.Release(1)
 }
 
 func (l *line) hangUp() {

@@ -81,7 +81,7 @@ func (k *call) connect(ctx context.Context) error {
 // close ends the session, if there is one, and the connection. It waits for at most the client's
 // logout time.
 func (k *call) close(ctx context.Context) {
-	defer k.bmc.giveTurn()
+	defer k.bmc.turn.Release(1)
 	defer k.wire.CloseIdleConnections()
 	if k.api == nil || k.bmc.Auth != Session {
 		return

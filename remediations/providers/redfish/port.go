@@ -116,7 +116,7 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bo
 	if err != nil {
 		return k.clean(err)
 	}
-	if err := k.bmc.takeTurn(ctx); err != nil {
+	if err := k.bmc.turn.Acquire(ctx, 1); err != nil {
 		return &kit.Refusal{Why: kit.Unreached, Text: "an earlier call to the BMC is not over: " + err.Error(), Cause: err}
 	}
 	defer k.close(ctx)

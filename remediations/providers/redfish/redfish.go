@@ -33,6 +33,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/internal/config/section"
@@ -88,8 +89,8 @@ type bmc struct {
 	BMC
 	url *url.URL
 	trust
-	uuid  section.UUID // zero: the Node's UUID counts
-	serve chan struct{}
+	uuid section.UUID        // zero: the Node's UUID counts
+	turn *semaphore.Weighted // its holder may call
 
 	learning sync.Mutex
 	learned  way
@@ -136,8 +137,7 @@ func newBMC(in BMC) (*bmc, error) {
 	case in.Auth != "" && in.Auth != Basic && in.Auth != Session:
 		return nil, fmt.Errorf("auth is %q, and must be %q or %q", in.Auth, Basic, Session)
 	}
-	b := &bmc{BMC: in, url: &url.URL{Scheme: at.Scheme, Host: at.Host}, serve: make(chan struct{}, 1)}
-	b.serve <- struct{}{}
+	b := &bmc{BMC: in, url: &url.URL{Scheme: at.Scheme, Host: at.Host}, turn: semaphore.NewWeighted(1)}
 	if in.Auth == "" {
 		b.Auth = Basic
 	}
@@ -157,17 +157,3 @@ func newBMC(in BMC) (*bmc, error) {
 	}
 	return b, nil
 }
-
-// takeTurn waits until no other call to the BMC is under way.
-func (b *bmc) takeTurn(ctx context.Context) error {
-	if ctx.Err() == nil { // select would choose at random
-		select {
-		case <-b.serve:
-			return nil
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
-}
-
-func (b *bmc) giveTurn() { b.serve <- struct{}{} }
