@@ -40,7 +40,7 @@ func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) 
 			continue
 		}
 		asking.Go(func() error {
-			answers[i] = fence.Rebooter{Client: client}.Testify(ctx, engine.MachineOf(n), signs.Sign{Kind: signs.NotRunning})
+			answers[i] = fence.NewRebooter(client).Testify(ctx, engine.MachineOf(n), signs.Sign{Kind: signs.NotRunning})
 			return nil
 		})
 	}
@@ -80,9 +80,9 @@ func withoutNode(a fencesettings.Agent, nodes []*corev1.Node) (against []string)
 	if err != nil {
 		return []string{fmt.Sprintf("the lines of machinesFile were not compared with the Nodes: %v", err)}
 	}
-	rows, err := fencesettings.ReadTable(table, a.Options)
+	rows, err := fencesettings.ReadTable(table, &a)
 	if err != nil {
-		return []string{fmt.Sprintf("the lines of machinesFile %s were not compared with the Nodes: %v", a.MachinesFile, err)}
+		return []string{fmt.Sprintf("the lines were not compared with the Nodes: %v", err)} // names the file
 	}
 	for i, one := range rows {
 		named := func(n *corev1.Node) bool {

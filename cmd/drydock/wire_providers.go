@@ -230,7 +230,7 @@ func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Dura
 		return nil, 0, err
 	}
 	// A machine is switched off, or on, after one question.
-	return map[string]engine.Actuator{"reboot": fence.Rebooter{Client: client}, "powerOff": fence.PowerOff{Client: client}}, 2 * c.Timeout, nil
+	return map[string]engine.Actuator{"reboot": fence.NewRebooter(client), "powerOff": fence.NewPowerOff(client)}, 2 * c.Timeout, nil
 }
 
 // hostCalls bounds one restart on a host, including the question before it.

@@ -44,7 +44,7 @@ func TestTheExamplesOfTheFencePageLoad(t *testing.T) {
 	c, _ = mustLoad(t, asTheChart(t, values.Config))
 	require.NotNil(t, c.Providers["fence"].(*fence.Fence).Agents[0].Selector)
 
-	machines, err := fence.ReadTable([]byte(block("csv")), f.Agents[0].Options)
+	machines, err := fence.ReadTable([]byte(block("csv")), &f.Agents[0])
 	require.NoError(t, err)
 	require.Len(t, machines, 2)
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -55,6 +56,14 @@ func (k *Keyring) AddPassword(user, password string) {
 
 // Text makes text from outside fit for people: without the secrets, on one line, of bounded length.
 func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), cmp.Or(k.Most, 300)) }
+
+// Quoted returns text from outside behind a colon, as the end of a sentence; empty: there is none.
+func (k *Keyring) Quoted(s string) string {
+	if s = k.Text(s); s == "" {
+		return ""
+	}
+	return fmt.Sprintf(": %q", s)
+}
 
 // Hide removes the secrets, and every part of one with 8 or more characters. It returns a text with
 // an escaped secret without these escapes. It cuts off a text after 16 KiB.

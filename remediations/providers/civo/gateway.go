@@ -126,25 +126,9 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	req.Header.Del("Connection")
 	req.Header.Del("Accept-Encoding") // the transport sets it, so that the limit applies to the plain answer
 	req.Header.Set("Authorization", "bearer "+g.key)
-	transport, req := g.gated(req)
-	if g.gate != nil {
-		kit.PreviewRequest(g.ctx, req)
-	}
-	got := kit.Exchange(transport, req, answers) // not a Client, because a Client follows redirects
+	transport := kit.Transport(dialTimeout)
+	transport.Proxy = http.ProxyFromEnvironment
+	transport.DisableKeepAlives = true                   // no reused connection, so no silent second try
+	got := kit.Exchange(transport, req, answers, g.gate) // not a Client, because a Client follows redirects
 	return answer{status: got.Status, page: bytes.HasPrefix(bytes.TrimSpace(got.Body), []byte("<")), retryAfter: got.Again}, got.Body, got.Err
-}
-
-// gated returns a transport for one request, and the request for it, with the gate's last check.
-func (g *gateway) gated(req *http.Request) (*http.Transport, *http.Request) {
-	http1 := new(http.Protocols)
-	http1.SetHTTP1(true)
-	transport := &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		TLSHandshakeTimeout:    dialTimeout,
-		MaxResponseHeaderBytes: 64 << 10,
-		DisableKeepAlives:      true, // no reused connection, so no silent second try
-		Protocols:              http1,
-	}
-	return transport, req.WithContext(g.gate.Trace(req.Context()))
 }

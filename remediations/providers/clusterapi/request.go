@@ -91,7 +91,7 @@ func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) err
 		return nil
 	}
 	marks := map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{noDrainKey: attempt}}
-	if err := c.change(ctx, m, marks, "keeping Cluster API from draining the Node of %s again: %%s"); err != nil {
+	if err := c.change(ctx, m, marks, "keeping Cluster API from draining the Node of %s again"); err != nil {
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, noDrainKey, attempt)

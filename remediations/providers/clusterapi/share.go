@@ -46,12 +46,12 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	if err != nil || one == nil || one.has(skipKey) {
 		return err
 	}
-	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "keeping the MachineHealthCheck off %s: %%s")
+	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "keeping the MachineHealthCheck off %s")
 }
 
 // label sets the label that GiveBack searches for on the node's Machine.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
-	about := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	about := func(err error) error { return c.Told(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
 		return about(err)
@@ -66,7 +66,7 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	if c.wayTo(s) != mark || s.machine.Labels[keptLabel] == "true" {
 		return nil
 	}
-	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested: %%s")
+	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested")
 }
 
 // shared returns the node's Machine, if Cluster API could have it replaced by itself; nil: there is
@@ -75,7 +75,7 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	if by == itself {
 		return nil, nil
 	}
-	about := func(err error) error { return c.Told(err, fmt.Sprintf("the Machine of node %q: %%s", m.Node)) }
+	about := func(err error) error { return c.Told(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
 		return nil, about(err)
@@ -123,7 +123,7 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
-		return c.Told(err, "listing the Machines with the label "+keptLabel+": %s")
+		return c.Told(err, "listing the Machines with the label %s", keptLabel)
 	}
 	var out []error
 	for i := range all {
@@ -150,7 +150,7 @@ func (c Share) giveBack(ctx context.Context, one *machine) error {
 			Method: http.MethodPatch, Path: "machines/" + one.Name + "/status", Query: url.Values{"fieldManager": {fieldManager}},
 			ContentType: "application/json-patch+json", Body: unmarking(one),
 		}
-		if err := c.write(ctx, one, r, "taking the request of a replacement back from %s: %%s"); err != nil {
+		if err := c.write(ctx, one, r, "taking the request of a replacement back from %s"); err != nil {
 			return err
 		}
 	}
@@ -162,7 +162,7 @@ func (c Share) giveBack(ctx context.Context, one *machine) error {
 		}
 	}
 	change["annotations"] = marks
-	return c.change(ctx, one, change, "taking Drydock's annotations off %s: %%s")
+	return c.change(ctx, one, change, "taking Drydock's annotations off %s")
 }
 
 // over reports that no repair of the Machine's node is under way, not even between two steps.
@@ -174,7 +174,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if err := c.nodes.Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
 		return !one.asked(), nil
 	} else if err != nil {
-		return false, c.Told(err, fmt.Sprintf("reading the Node of %s: %%s", one.name()))
+		return false, c.Told(err, "reading the Node of %s", one.name())
 	}
 	j := c.Registry.ReadJournal(&n)
 	// An unreadable record may belong to a repair under way.
@@ -203,5 +203,5 @@ func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doi
 		one.ResourceVersion = shown.ResourceVersion
 		return nil
 	}
-	return c.Told(c.Explain(r, a), fmt.Sprintf(doing, one.name()))
+	return c.Told(c.Explain(r, a), doing, one.name())
 }

@@ -3,7 +3,6 @@ package external
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -38,7 +37,7 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	api, kind := e.of(t), kindOf(t)
 	objects, err := kubeapi.List[object](ctx, api, plural(kind), kind, url.Values{"labelSelector": {madeLabel + "=" + madeBy}})
 	if err != nil {
-		return e.core.Told(err, "listing the remediations that Drydock made: %s")
+		return e.core.Told(err, "listing the remediations that Drydock made")
 	}
 	var all []error
 	for i := range objects {
@@ -48,7 +47,7 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 			continue // not Drydock's, or already being deleted
 		}
 		if err := e.end(ctx, api, one); err != nil {
-			all = append(all, e.core.Told(err, fmt.Sprintf("ending %s: %%s", one.name())))
+			all = append(all, e.core.Told(err, "ending %s", one.name()))
 		}
 	}
 	return errors.Join(all...)

@@ -57,10 +57,10 @@ func TestConformance(t *testing.T) {
 func startWorld(t testing.TB, timeout time.Duration, perMachine, forgets, powersOff bool) providertest.World {
 	d := newDevice(t)
 	again := func() engine.Actuator {
-		r := Rebooter{d.client(timeout, perMachine)}
+		r := NewRebooter(d.client(timeout, perMachine))
 		switch {
 		case powersOff:
-			return PowerOff(r)
+			return NewPowerOff(r.Client)
 		case forgets:
 			return forgetful{r}
 		}

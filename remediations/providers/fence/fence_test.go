@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/semaphore"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
@@ -24,7 +25,7 @@ func started(t *testing.T) (*device, Rebooter) {
 	t.Helper()
 	d := newDevice(t)
 	t.Cleanup(d.Close)
-	return d, Rebooter{d.client(time.Minute, false)}
+	return d, NewRebooter(d.client(time.Minute, false))
 }
 
 // TestAMachineIsSwitchedOffAndOnAgain: off once, and on as often as it is off. Each is seen in its
@@ -158,7 +159,7 @@ func TestAnAgentThatCannotBeStartedDidNothing(t *testing.T) {
 	require.NoError(t, os.Remove(r.agents[0].Program))
 	outcome, err := r.Act(t.Context(), m, yes)
 	require.Equal(t, remediations.CallRefused, outcome)
-	require.ErrorContains(t, err, "nothing was done: the agent cannot be started")
+	require.ErrorContains(t, err, r.agents[0].Program+" cannot be started")
 	require.Empty(t, d.off())
 	_, err = New(r.Fence, d.Nodes)
 	require.ErrorContains(t, err, "no such file", "nor does Drydock start so")
@@ -188,7 +189,7 @@ func TestAMachineOfAnotherConfigurationIsNotTouched(t *testing.T) {
 	m := machine1
 	m.Before = r.Survey(t.Context(), m).Before
 	d.set(func() { d.on["1"], d.on["2"] = false, false })
-	other := Rebooter{d.client(time.Minute, false)}
+	other := NewRebooter(d.client(time.Minute, false))
 	other.agents[0].Program = r.agents[0].Program
 	other.agents[0].rows[0].Options["plug"] = "2"
 	_, err := other.Complete(t.Context(), m, yes)
@@ -225,7 +226,7 @@ func TestMachinesBySelector(t *testing.T) {
 	a := settings.Agent{Program: fake(t), Options: map[string]string{"ip": d.listen.Addr().String(), "plug": "vm-{node}"}, Selector: selector}
 	c, err := New(settings.Fence{Agents: []settings.Agent{a}, Timeout: time.Minute}, d.Nodes)
 	require.NoError(t, err)
-	r := Rebooter{c}
+	r := NewRebooter(c)
 	require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
 	require.Contains(t, r.Survey(t.Context(), machine2).Trouble, "plug is not available")
 	d.set(func() { d.nodes[0].Labels["rack"] = "b" })
@@ -233,7 +234,7 @@ func TestMachinesBySelector(t *testing.T) {
 
 	two, err := New(settings.Fence{Agents: []settings.Agent{a, a}, Timeout: time.Minute}, d.Nodes)
 	require.NoError(t, err)
-	require.Contains(t, Rebooter{two}.Survey(t.Context(), machine2).Trouble, "2 machines of providers.fence are named")
+	require.Contains(t, NewRebooter(two).Survey(t.Context(), machine2).Trouble, "2 machines of providers.fence are named")
 }
 
 // TestADeviceServesOneAgentAtATime: many devices accept one session.
@@ -242,12 +243,13 @@ func TestADeviceServesOneAgentAtATime(t *testing.T) {
 	d, r := started(t)
 	one, err := r.find(t.Context(), machine1)
 	require.NoError(t, err)
-	done, err := r.turn(t.Context(), one)
-	require.NoError(t, err)
+	turn := semaphore.NewWeighted(1)
+	r.devices.Store(one.device(), turn)
+	require.NoError(t, turn.Acquire(t.Context(), 1))
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.NotEmpty(t, r.Survey(ctx, machine2).Trouble)
 	require.Empty(t, d.got())
-	done()
+	turn.Release(1)
 	require.Empty(t, r.Survey(t.Context(), machine2).Trouble)
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // FuzzPower: only a code and a line that agree say anything, and never both.
@@ -15,8 +17,7 @@ func FuzzPower(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, code int, out string) {
-		a := answer{code: code, out: out}
-		on, known := a.power()
+		is := power(kit.Ran{Code: code, Out: out})
 		has := func(state string) bool {
 			for line := range strings.Lines(out) {
 				if strings.TrimSpace(line) == "Status: "+state {
@@ -26,10 +27,9 @@ func FuzzPower(f *testing.F) {
 			return false
 		}
 		switch {
-		case !known:
-			require.False(t, on)
+		case is == "":
 			require.False(t, code == 0 && out == "Status: ON\n" || code == 2 && out == "Status: OFF\n")
-		case on:
+		case is == on:
 			require.Zero(t, code)
 			require.True(t, has("ON") && !has("OFF"))
 		default:

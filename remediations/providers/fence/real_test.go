@@ -40,7 +40,7 @@ func real(t *testing.T, agent string, options map[string]string, password string
 	d.nodes = append(d.nodes, node("node-1", uuid1))
 	c, err := New(settings.Fence{Agents: []settings.Agent{a}, Timeout: time.Minute}, d.Nodes)
 	require.NoError(t, err)
-	return Rebooter{c}
+	return NewRebooter(c)
 }
 
 // requireRebooted reboots the machine, as the engine does, and follows its power.

@@ -42,15 +42,15 @@ var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
 // Client calls the receiver. It is safe for concurrent use.
 type Client struct {
 	settings.HTTP
-	urls    map[string]string // by action
-	way     http.RoundTripper
-	secrets *redact.Keyring
+	kit.Reporter
+	urls map[string]string // by action
+	way  http.RoundTripper
 }
 
 // New checks that all files can be read. It makes no request. Redirects are never followed,
 // whatever the configuration says.
 func New(o settings.HTTP) (*Client, error) {
-	c := &Client{HTTP: o, urls: o.URLs(), secrets: &redact.Keyring{Mark: "[secret]"}}
+	c := &Client{HTTP: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{Mark: "[secret]"}, Otherwise: kit.Unreached}, urls: o.URLs()}
 	_, err := webhooks.ReadKey(c.SigningKeyFile)
 	if err == nil {
 		dial := (&net.Dialer{Timeout: c.Timeout}).DialContext
@@ -79,26 +79,21 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	if err != nil {
 		return kit.Answer{Err: &kit.Refusal{Why: kit.Setup, Text: err.Error()}}
 	}
-	c.secrets.Add(string(key))
-	traced, id := c.secrets.Trace(ctx), "observe-"+rand.Text()
-	if gate != nil {
-		traced, id = gate.Trace(traced), d.Attempt
-	}
-	req, err := http.NewRequestWithContext(traced, http.MethodPost, c.urls[d.Action], io.NopCloser(bytes.NewReader(body)))
+	c.Secrets.Add(string(key))
+	req, err := http.NewRequestWithContext(c.Secrets.Trace(ctx), http.MethodPost, c.urls[d.Action], io.NopCloser(bytes.NewReader(body)))
 	if err != nil {
 		return kit.Answer{Err: err}
 	}
 	req.ContentLength = int64(len(body))
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("Content-Type", "application/json")
+	id := "observe-" + rand.Text()
 	if gate != nil {
+		id = d.Attempt
 		req.Header.Set("Idempotency-Key", id)
 	}
 	webhooks.Sign(req.Header, id, time.Now(), body, key)
-	if gate != nil {
-		kit.PreviewRequest(ctx, req)
-	}
-	return kit.Exchange(c.way, req, answers)
+	return kit.Exchange(c.way, req, answers, gate)
 }
 
 // own reports that the answer may be the receiver's: it is empty, one JSON object, or plain text.

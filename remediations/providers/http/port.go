@@ -27,35 +27,38 @@ var verbs = map[string]string{"reboot": "rebooting", "powerOff": "switching off"
 
 // Act implements engine.Actuator.
 func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	told := func(err error, what string) error {
-		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("%s node %q over HTTP: %s: %%s", verbs[c.Name], m.Node, what))
-	}
-	if err := c.ask(ctx, m, c.Name); err != nil {
-		return remediations.CallRefused, told(err, "nothing was done")
-	}
-	gate := kit.NewGate(ctx, mayStill)
-	a := c.post(ctx, documentOf(c.Name, m), gate)
-	switch {
-	case gate.Withdraw():
-		if no := gate.Forbidden(); no != nil {
-			return remediations.CallRefused, fmt.Errorf("node %q over HTTP: nothing was done: %w", m.Node, no)
-		}
-		return remediations.CallRefused, told(c.explain(a), "nothing was done")
-	case own(a) && a.Status/100 == 2:
-		return remediations.CallAccepted, nil
-	case own(a) && refusals[a.Status].Why != "":
-		return remediations.CallRefused, told(c.explain(a), "nothing was done")
-	}
-	e := c.explain(a)
-	return remediations.CallUnknown, told(&kit.Refusal{Text: e.Text, Cause: e.Cause}, "the request left, and it may have been done")
+	outcome, err := c.act(ctx, m, mayStill)
+	return c.Ended(outcome, err, fmt.Sprintf("%s node %q over HTTP", verbs[c.Name], m.Node), "the request left, and it may have been done")
 }
 
-// Survey implements engine.Surveyor.
+func (c Action) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
+	if err := m.Before.Read(&machine{}); err != nil && c.Name != "reboot" {
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s", err) // nothing could be proved afterwards
+	}
+	if err := c.ask(ctx, m, c.Name); err != nil {
+		return remediations.CallRefused, err
+	}
+	a := c.post(ctx, documentOf(c.Name, m), kit.NewGate(ctx, mayStill))
+	e := c.explain(a)
+	switch {
+	case !a.Left, own(a) && refusals[a.Status].Why != "":
+		return remediations.CallRefused, e
+	case own(a) && a.Status/100 == 2:
+		return remediations.CallAccepted, nil
+	}
+	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
+}
+
+// Survey implements engine.Surveyor. It keeps the data about the machine that a later proof needs:
+// a reboot is proved by the Node alone.
 func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err := c.ask(ctx, m, c.Name); err != nil {
-		return kit.Told(err, kit.Unreached, c.secrets, fmt.Sprintf("the receiver about node %q: %%s", m.Node)).Survey()
+		return c.Told(err, "the receiver about node %q", m.Node).Survey()
 	}
-	return remediations.Survey{}
+	if c.Name == "reboot" {
+		return remediations.Survey{}
+	}
+	return remediations.Keeping(machineOf(m))
 }
 
 // refusals are the statuses of a receiver that did nothing, and what each means.
@@ -73,7 +76,7 @@ var refusals = map[int]kit.Refusal{
 func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	var ours *kit.Refusal
 	var untrusted *tls.CertificateVerificationError
-	e := kit.Refusal{Why: kit.Passing, Cause: c.secrets.Error(a.Err)} // one receiver serves all machines
+	e := kit.Refusal{Why: kit.Passing, Cause: c.Secrets.Error(a.Err)} // one receiver serves all machines
 	switch known, refuses := refusals[a.Status]; {
 	case errors.As(a.Err, &ours):
 		return ours
@@ -106,15 +109,7 @@ func (c *Client) sentence(a kit.Answer) string {
 	if json.Unmarshal(a.Body, &said) != nil && !json.Valid(a.Body) {
 		said.Message = string(a.Body)
 	}
-	return c.quoted(said.Message)
-}
-
-// quoted returns foreign text behind a colon; empty: there is no text.
-func (c *Client) quoted(s string) string {
-	if s = c.secrets.Text(s); s != "" {
-		return fmt.Sprintf(": %q", s)
-	}
-	return ""
+	return c.Secrets.Quoted(said.Message)
 }
 
 // look requests the machine's state.
@@ -128,7 +123,7 @@ func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	}
 	o, err := parse(a.Body, m.UID)
 	if err != nil {
-		return o, &kit.Refusal{Why: kit.Machine, Text: "the receiver's answer is not an observation", Cause: c.secrets.Error(err)}
+		return o, &kit.Refusal{Why: kit.Machine, Text: "the receiver's answer is not an observation", Cause: c.Secrets.Error(err)}
 	}
 	return o, nil
 }
@@ -143,92 +138,72 @@ func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error
 	case err != nil:
 		return err
 	case o.Job != nil && o.Job.State == working:
-		return &kit.Refusal{Why: kit.While, Text: "the receiver is still at work on this machine" + c.quoted(o.Job.Attempt+" "+o.Job.Message)}
+		return &kit.Refusal{Why: kit.While, Text: "the receiver is still at work on this machine" + c.Secrets.Quoted(o.Job.Attempt+" "+o.Job.Message)}
 	case action == "replace" && m.ProviderID == "":
 		return kit.Refuse(kit.Machine, "the Node has no spec.providerID, so nothing could prove that another machine has come")
 	case !slices.Contains(o.Can, action):
-		return &kit.Refusal{Why: kit.Machine, Text: "the receiver cannot " + action + " this machine now" + c.quoted(o.Message)}
+		return &kit.Refusal{Why: kit.Machine, Text: "the receiver cannot " + action + " this machine now" + c.Secrets.Quoted(o.Message)}
 	}
 	return nil
+}
+
+// later looks again at the machine that a survey kept. what is what the receiver is to say.
+func (c *Client) later(ctx context.Context, b remediations.Before, what string) (was machine, o observation, err error) {
+	if err = b.Read(&was); err != nil {
+		return was, o, err
+	}
+	if o, err = c.look(ctx, was); err != nil {
+		err = c.Told(err, "the receiver did not say %s", what)
+	}
+	return was, o, err
 }
 
 // Testify says whether the machine runs.
 func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	o, err := c.look(ctx, machineOf(m))
-	if err != nil {
-		return signs.Testimony{Answer: signs.Unknown, Saw: kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say whether the machine runs: %s").Text}
-	}
-	return signs.Testimony{Answer: runs[o.Machine], Saw: "the receiver says that the machine is " + o.Machine}
-}
-
-// proved is an action whose proof is the receiver's answer.
-type proved struct{ Action }
-
-// Act implements engine.Actuator. It needs what the survey kept: without that, nothing could be
-// proved afterwards.
-func (c proved) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
-	if err := m.Before.Read(&machine{}); err != nil {
-		return remediations.CallRefused, fmt.Errorf("%s node %q over HTTP: nothing was done: %w", verbs[c.Name], m.Node, err)
-	}
-	return c.Action.Act(ctx, m, mayStill)
-}
-
-// Survey keeps the data that later requests about the machine need.
-func (c proved) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
-	if s := c.Action.Survey(ctx, m); s.Trouble != "" {
-		return s
-	}
-	return remediations.Keeping(machineOf(m))
+	return c.Testimony("the receiver", o.Machine, runs[o.Machine], err)
 }
 
 // PowerOff is the remediation powerOff.
-type PowerOff struct{ proved }
+type PowerOff struct{ Action }
 
 // NewPowerOff makes the remediation powerOff.
-func NewPowerOff(c *Client) PowerOff { return PowerOff{proved{Action{c, "powerOff"}}} }
+func NewPowerOff(c *Client) PowerOff { return PowerOff{Action{c, "powerOff"}} }
 
 // PoweredOff implements engine.PowerProver. A job that is at work may switch the machine on again.
 func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error) {
-	var was machine
-	if err := b.Read(&was); err != nil {
-		return "", err
-	}
-	o, err := c.look(ctx, was)
+	_, o, err := c.later(ctx, b, "whether the machine is off")
 	switch {
 	case err != nil:
-		return "", kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say whether the machine is off: %s")
+		return "", err
 	case o.Machine != off && o.Machine != gone:
 		return "the receiver says that the machine is " + o.Machine, nil
 	case o.Job != nil && o.Job.State == working:
-		return "the receiver is still at work on this machine" + c.quoted(o.Job.Message), nil
+		return "the receiver is still at work on this machine" + c.Secrets.Quoted(o.Job.Message), nil
 	}
 	return "", nil
 }
 
 // Replacer is the remediation replace.
-type Replacer struct{ proved }
+type Replacer struct{ Action }
 
 // NewReplacer makes the remediation replace.
-func NewReplacer(c *Client) Replacer { return Replacer{proved{Action{c, "replace"}}} }
+func NewReplacer(c *Client) Replacer { return Replacer{Action{c, "replace"}} }
 
 // Replaced reports how far the replacement is. The old machine is gone for good only if the
 // receiver reports that it is gone: one that is off may come back, and its volumes would have two
 // writers.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
-	var was machine
-	if err := b.Read(&was); err != nil {
-		return r, err
-	}
-	o, err := c.look(ctx, was)
+	was, o, err := c.later(ctx, b, "how far the replacement is")
 	if err != nil {
-		return r, kit.Told(err, kit.Unreached, c.secrets, "the receiver did not say how far the replacement is: %s")
+		return r, err
 	}
 	var lacks []string
 	if r.MachineGone = o.Machine == gone; !r.MachineGone {
 		lacks = append(lacks, "the receiver says of the old machine that it is "+o.Machine)
 	}
 	if o.Job != nil && o.Job.State != done {
-		lacks = append(lacks, "the receiver says of its job: "+o.Job.State+c.quoted(o.Job.Message))
+		lacks = append(lacks, "the receiver says of its job: "+o.Job.State+c.Secrets.Quoted(o.Job.Message))
 	}
 	if o.Job != nil && o.Job.State == failed {
 		r.Blocked = lacks[len(lacks)-1]

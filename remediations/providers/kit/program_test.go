@@ -3,6 +3,7 @@ package kit
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"drydock.dev/drydock/internal/redact"
 )
 
 // program is a script for /bin/sh that is run within a minute.
@@ -24,7 +27,7 @@ func program(t *testing.T, script string) Program {
 func TestAProgramIsGivenItsInputAlone(t *testing.T) {
 	t.Setenv("SECRET_OF_ANOTHER", "horse")
 	p := program(t, "cat; echo \"$# [$SECRET_OF_ANOTHER]\"; echo no >&2; exit 3\n")
-	p.Input = "action=status\n"
+	p.Input = map[string]string{"action": "status"}
 	require.Equal(t, Ran{Code: 3, Out: "action=status\n0 []\n", Errors: "no\n", Began: true}, p.Run(t.Context(), nil))
 }
 
@@ -38,14 +41,21 @@ func TestAProgramThatMayNotRunDidNothing(t *testing.T) {
 	no := errors.New("the node is well")
 	var shown []string
 	ctx := Previewing(t.Context(), func(what string) { shown = append(shown, what) })
-	p.Shown = "action=off password=[secret]"
-	require.Equal(t, Ran{Err: no}, p.Run(ctx, func() error { return no }))
-	require.Equal(t, []string{p.Shown}, shown)
-	require.Equal(t, Ran{Err: context.Canceled}, p.Run(over, nil))
+	secret := filepath.Join(t.TempDir(), "secret")
+	require.NoError(t, os.WriteFile(secret, []byte("horse\n"), 0o600))
+	p.Input, p.SecretFiles, p.Secrets = map[string]string{"action": "off"}, map[string]string{"password": secret}, &redact.Keyring{}
+	got := p.Run(ctx, func() error { return no })
+	require.ErrorIs(t, got.Err, no)
+	require.False(t, got.Began)
+	require.Equal(t, []string{p.Path + " action=off password=[secret]"}, shown)
+	got = p.Run(over, nil)
+	require.ErrorIs(t, got.Err, context.Canceled)
+	require.False(t, got.Began)
 	absent := p
 	absent.Path += "-absent"
-	got := absent.Run(t.Context(), nil)
-	require.ErrorIs(t, got.Err, ErrNotStarted)
+	got = absent.Run(t.Context(), nil)
+	require.EqualError(t, got.Err, absent.Path+" cannot be started")
+	require.ErrorIs(t, got.Err, fs.ErrNotExist)
 	require.False(t, got.Began)
 	require.NoFileExists(t, done)
 	require.Equal(t, Ran{Began: true}, p.Run(t.Context(), func() error { return nil }))

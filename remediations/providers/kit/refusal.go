@@ -1,6 +1,7 @@
-// Package kit has what providers share. Refusal is the error of a call that did nothing, and Gate
-// the gate for the one request that changes something. Program runs a program. Final and Brief
-// interpret an API server's answers, and List lists objects of other systems.
+// Package kit has what providers share. Refusal is the error of a call that did nothing, Holds
+// collects what forbids a step, and Reporter turns errors into sentences. Gate is the gate for the
+// one request that changes something, which Exchange sends, and Program runs a program. Final and
+// Brief interpret an API server's answers, and List lists objects of other systems.
 package kit
 
 import (
@@ -50,6 +51,8 @@ type Refusal struct {
 	Mended bool
 	// Cause is without secrets; it may be nil.
 	Cause error
+
+	whole bool // Text has the cause already
 }
 
 // Refuse returns a refusal with that sentence.

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"drydock.dev/drydock/remediations"
@@ -14,11 +15,11 @@ import (
 func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, done func(body []byte) bool) (remediations.CallOutcome, error) {
 	r.Gate = kit.NewGate(ctx, mayStill)
 	a := c.Send(ctx, r)
+	var ours *kit.Refusal
 	switch {
-	case r.Gate.Withdraw():
-		if no := r.Gate.Forbidden(); no != nil {
-			return remediations.CallRefused, &kit.Refusal{Why: kit.Passing, Text: "the request was not sent", Cause: c.Secrets.Error(no)}
-		}
+	case !a.Left && errors.As(a.Err, &ours):
+		return remediations.CallRefused, ours
+	case !a.Left:
 		return remediations.CallRefused, &kit.Refusal{Why: kit.Passing, Text: "the request did not reach " + c.o.Server, Cause: c.Secrets.Error(a.Err)}
 	case a.Err != nil:
 		return remediations.CallUnknown, &kit.Refusal{Why: kit.Passing, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
@@ -28,18 +29,6 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 		return remediations.CallRefused, c.Explain(r, a)
 	}
 	return remediations.CallUnknown, kit.Refuse(kit.Passing, "%s was answered with HTTP %d", r, a.Status)
-}
-
-// Ended returns the outcome of a call, with its error as a sentence: doing says what was tried,
-// with the node. If the outcome is unknown, perhaps says what may have been done.
-func (c *Client) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
-	switch {
-	case err == nil:
-		return outcome, nil
-	case outcome == remediations.CallUnknown:
-		return outcome, c.Told(err, doing+": "+perhaps+": %s")
-	}
-	return outcome, c.Told(err, doing+": nothing was done: %s")
 }
 
 // TakeBack sends a request that takes back what an ended attempt has left. It is also done if the

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/internal/redact"
+	"drydock.dev/drydock/remediations/providers/kit"
 )
 
 // defaultTimeout is far below the 10 s time limit for sending a call.
@@ -35,8 +36,8 @@ type Options struct {
 
 // Client sends requests for the objects of one group. It is safe for concurrent use.
 type Client struct {
-	// Secrets are Drydock's credentials. No text shows them.
-	Secrets *redact.Keyring
+	// Reporter shows none of Drydock's credentials.
+	kit.Reporter
 	// Page is how many objects one page of a list has.
 	Page int
 
@@ -58,7 +59,7 @@ func New(o Options) (*Client, error) {
 	if o.Server == "" {
 		o.Server = "the API server"
 	}
-	c := &Client{o: o, Secrets: &redact.Keyring{Mark: "[secret]"}, Page: perPage, link: &link{}}
+	c := &Client{o: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{Mark: "[secret]"}, Otherwise: kit.Passing}, Page: perPage, link: &link{}}
 	if o.Kubeconfig != "" {
 		return c, nil
 	}

@@ -18,18 +18,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Told returns the error as a sentence about its node.
-func (c *Client) Told(err error, format string) *kit.Refusal {
-	return kit.Told(err, kit.Passing, c.Secrets, format)
-}
-
 // changed is the API server's sentence about an object that has another version than a write, or
 // than the precondition of a deletion.
 var changed = regexp.MustCompile(`[Tt]he object (has been|might have been) modified`)
 
 // Explain returns the meaning of an answer that is not a success.
 func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
-	e := &kit.Refusal{Why: kit.Setup, Again: a.RetryAfter}
+	e := &kit.Refusal{Why: kit.Setup, Again: a.Again}
 	if a.Err != nil && errors.As(a.Err, &e) {
 		return e
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -42,12 +41,8 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	if err != nil {
 		return nil, nil, err
 	}
-	http1 := new(http.Protocols)
-	http1.SetHTTP1(true)
-	base := &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: c.o.Timeout}).DialContext, TLSClientConfig: tls, TLSHandshakeTimeout: c.o.Timeout,
-		MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute, Protocols: http1,
-	}
+	base := kit.Transport(c.o.Timeout)
+	base.Proxy, base.TLSClientConfig, base.MaxIdleConnsPerHost, base.IdleConnTimeout = http.ProxyFromEnvironment, tls, 4, time.Minute
 	if to.Proxy != nil {
 		base.Proxy = to.Proxy
 	}
@@ -81,53 +76,42 @@ func (r Request) String() string { return r.Method + " " + r.Path }
 
 // Answer is the result of a request.
 type Answer struct {
-	Status     int // 0: there is no whole answer
-	Body       []byte
-	Own        *metav1.Status // the API server's own error; nil: the answer may not be the API server's
-	RetryAfter time.Duration
-	Err        error // why there is no whole answer
+	kit.Answer
+	Own *metav1.Status // the API server's own error; nil: the answer may not be the API server's
 }
+
+func failed(err error) Answer { return Answer{Answer: kit.Answer{Err: err}} }
 
 // Send sends the request once.
 func (c *Client) Send(ctx context.Context, r Request) Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
 	if err := ctx.Err(); err != nil {
-		return Answer{Err: err}
+		return failed(err)
 	}
 	var body []byte
 	if r.Body != nil {
 		var err error
 		if body, err = json.Marshal(r.Body); err != nil {
-			return Answer{Err: err}
+			return failed(err)
 		}
 	}
 	at, way, err := c.link.way(c)
 	if err != nil {
-		return Answer{Err: err}
+		return failed(err)
 	}
 	to := at.JoinPath(c.place(), r.Path)
 	to.RawQuery = r.Query.Encode()
-	if r.Gate != nil {
-		ctx = r.Gate.Trace(ctx)
-	}
 	out, err := http.NewRequestWithContext(ctx, r.Method, to.String(), bytes.NewReader(body))
 	if err != nil {
-		return Answer{Err: err}
+		return failed(err)
 	}
 	out.Header.Set("Accept", "application/json")
 	out.Header.Set("User-Agent", "drydock")
 	if r.ContentType != "" {
 		out.Header.Set("Content-Type", r.ContentType)
 	}
-	if r.Gate != nil {
-		kit.PreviewRequest(ctx, out)
-	}
-	got := kit.Exchange(way, out, bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth})
-	if got.Err != nil {
-		return Answer{Err: got.Err}
-	}
-	a := Answer{Status: got.Status, Body: got.Body, RetryAfter: got.Again}
+	a := Answer{Answer: kit.Exchange(way, out, bounded.Limits{Bytes: maxAnswer, Values: maxValues, Depth: maxDepth}, r.Gate)}
 	var own metav1.Status
 	if json.Unmarshal(a.Body, &own) == nil && own.Kind == "Status" && own.Status == metav1.StatusFailure && int(own.Code) == a.Status {
 		a.Own = &own
@@ -156,7 +140,7 @@ func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) e
 	}
 	err := json.Unmarshal(a.Body, into)
 	if errors.Is(err, bounded.ErrTooLarge) {
-		return c.Explain(r, Answer{Err: err})
+		return c.Explain(r, failed(err))
 	}
 	if err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
 		return kit.Refuse(kit.Setup, "the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)

@@ -17,11 +17,7 @@ import (
 )
 
 // survey returns a refusal as the result of a survey.
-func (c *Client) survey(err error) remediations.Survey {
-	var e *kit.Refusal
-	if !errors.As(err, &e) {
-		e = &kit.Refusal{Why: kit.Unreached, Text: err.Error()}
-	}
+func (c *Client) survey(e *kit.Refusal) remediations.Survey {
 	s := e.Survey()
 	s.Fleetwide = s.Fleetwide && (e.Why == kit.Passing || c.oneAccount())
 	return s

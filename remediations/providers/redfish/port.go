@@ -2,7 +2,6 @@ package redfish
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,7 +10,7 @@ import (
 	"github.com/stmcginnis/gofish/schemas"
 
 	"drydock.dev/drydock/internal/config/section"
-	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
@@ -41,13 +40,7 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 		outcome, err = k.send(ctx, s, kind, mayStill)
 		return err
 	})
-	switch {
-	case err == nil:
-		return outcome, nil
-	case outcome == remediations.CallUnknown:
-		return outcome, aboutNode(err, fmt.Sprintf("rebooting node %q through its BMC: it may have been done: %%s; take it as done and look whether the machine boots", m.Node))
-	}
-	return outcome, aboutNode(err, fmt.Sprintf("rebooting node %q through its BMC: nothing was done: %%s", m.Node))
+	return bmcs.Ended(outcome, err, fmt.Sprintf("rebooting node %q through its BMC", m.Node), "it may have been done; take it as done and look whether the machine boots")
 }
 
 // Survey reads the machine's state, so that no attempt is spent on a reset that would be refused.
@@ -58,7 +51,7 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		return err
 	})
 	if err != nil {
-		return c.survey(aboutNode(err, fmt.Sprintf("the BMC of node %q: %%s", m.Node)))
+		return c.survey(bmcs.Told(err, "the BMC of node %q", m.Node))
 	}
 	if s := remediations.Keeping(found); s.Trouble == "" {
 		return s
@@ -93,7 +86,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 		return nil
 	})
 	if err != nil {
-		t.Saw = aboutNode(err, "the BMC did not say whether the machine is on: %s").Error()
+		t.Saw = bmcs.Told(err, "the BMC did not say whether the machine is on").Text
 	}
 	return t
 }
@@ -153,28 +146,8 @@ func (k *call) clean(err error) error {
 	if err == nil {
 		return nil
 	}
-	var e *kit.Refusal
-	if !errors.As(err, &e) {
-		e = &kit.Refusal{Why: kit.Unreached, Text: "the call failed", Cause: k.secrets.Error(err)}
-	}
-	out := *e
-	if out.Cause != nil {
-		out.Text += " (" + out.Cause.Error() + ")"
-	}
-	out.Text = k.secrets.Hide(out.Text)
-	return &out
+	return kit.Reporter{Secrets: k.secrets, Otherwise: kit.Unreached}.Explained(err)
 }
 
-// longest bounds the text about one call.
-const longest = 900
-
-// aboutNode returns the error as a sentence about its node, on one line and of bounded length.
-func aboutNode(err error, format string) error {
-	var e *kit.Refusal
-	if !errors.As(err, &e) {
-		e = &kit.Refusal{Why: kit.Unreached, Text: err.Error()}
-	}
-	out := *e
-	out.Text = text.Line(fmt.Sprintf(format, out.Text), longest)
-	return &out
-}
+// bmcs reports errors that clean has returned.
+var bmcs = kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}

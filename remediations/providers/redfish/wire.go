@@ -2,12 +2,12 @@ package redfish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -76,12 +76,9 @@ type wire struct {
 }
 
 func newWire(b *bmc, timeout time.Duration) *wire {
-	http1 := new(http.Protocols)
-	http1.SetHTTP1(true)
-	return &wire{host: b.url.Host, timeout: timeout, base: &http.Transport{
-		DialContext: (&net.Dialer{Timeout: min(dialTimeout, timeout)}).DialContext, TLSHandshakeTimeout: timeout, TLSClientConfig: b.tls(),
-		MaxResponseHeaderBytes: 64 << 10, MaxIdleConnsPerHost: 1, Protocols: http1,
-	}}
+	base := kit.Transport(min(dialTimeout, timeout))
+	base.TLSHandshakeTimeout, base.TLSClientConfig, base.MaxIdleConnsPerHost = timeout, b.tls(), 1
+	return &wire{host: b.url.Host, timeout: timeout, base: base}
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -95,32 +92,28 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithTimeout(req.Context(), w.timeout)
 	defer cancel()
-	if isReset {
-		ctx = w.gate.Trace(ctx)
-	}
 	out := req.Clone(ctx)
 	out.Header.Del("If-Match") // some BMCs refuse it
 	if isReset && w.match != "" {
 		out.Header.Set("If-Match", w.match)
 	}
 	out.Header.Set("User-Agent", "drydock")
+	var gate *kit.Gate
 	if isReset {
-		kit.PreviewRequest(ctx, out)
+		gate = w.gate
 	}
-	got := answer{sent: req.Method + " " + req.URL.Path}
-	resp, body, err := w.exchange(out)
-	if err != nil {
-		got.err = err
-	} else {
-		got.status, got.retryAfter, got.location = resp.StatusCode, kit.RetryAfter(resp.Header), resp.Header.Get("Location")
-		got.judge(body)
-		w.learn(req, resp, body)
+	whole := kit.Exchange(w.base, out, answers, gate)
+	got := answer{sent: req.Method + " " + req.URL.Path, err: cmp.Or(whole.Err, w.tooMuch(whole.Body))}
+	resp := &http.Response{StatusCode: whole.Status, Header: whole.Header, Body: io.NopCloser(bytes.NewReader(whole.Body)), Request: req}
+	if got.err == nil {
+		got.status, got.retryAfter, got.location = whole.Status, whole.Again, whole.Header.Get("Location")
+		got.judge(whole.Body)
+		w.learn(req, resp, whole.Body)
 	}
 	w.note(got, isReset)
-	if err != nil {
-		return nil, err
+	if got.err != nil {
+		return nil, got.err
 	}
-	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 
@@ -154,27 +147,18 @@ func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	return isReset, nil
 }
 
-// exchange sends a request and reads its whole answer.
-func (w *wire) exchange(req *http.Request) (*http.Response, []byte, error) {
-	resp, err := w.base.RoundTrip(req)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, err := answers.ReadAll(req.Context(), resp.Body)
-	if err != nil {
-		return nil, nil, fmt.Errorf("reading the answer: %w", err)
-	}
+// tooMuch returns why an answer is not used; nil: it is.
+func (w *wire) tooMuch(body []byte) error {
 	if w.together.Add(int64(len(body))) > maxTogether {
-		return nil, nil, errTogether
+		return errTogether
 	}
 	// gofish starts to read all members of a collection at once, whether the requests are allowed
 	// or not.
 	var list struct{ Members []json.RawMessage }
 	if json.Unmarshal(body, &list) == nil && len(list.Members) > maxRequests {
-		return nil, nil, errTooMany
+		return errTooMany
 	}
-	return resp, body, nil
+	return nil
 }
 
 var errTogether = errOurs(fmt.Sprintf("the answers of one call are longer than %d bytes together", maxTogether))

@@ -31,8 +31,16 @@ func (m Machine) String() string {
 	return strings.Join(ids, ", ")
 }
 
-// ReadTable reads a table. No two lines may name one Node, or one machine.
-func ReadTable(table []byte, common map[string]string) (rows []Machine, err error) {
+// ReadTable reads the agent's table. No two lines may name one Node, or one machine.
+func ReadTable(table []byte, of *Agent) ([]Machine, error) {
+	rows, err := readTable(table, of)
+	if err != nil {
+		return nil, fmt.Errorf("reading machinesFile %s: %w", of.MachinesFile, err)
+	}
+	return rows, nil
+}
+
+func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 	r := csv.NewReader(bytes.NewReader(table))
 	r.Comment, r.TrimLeadingSpace = '#', true
 	all, err := r.ReadAll()
@@ -44,9 +52,12 @@ func ReadTable(table []byte, common map[string]string) (rows []Machine, err erro
 	}
 	header := all[0]
 	for i, name := range header {
-		switch why := Forbids(name); {
+		why := Forbids(name)
+		switch _, secret := of.SecretFiles[name]; {
 		case why != "":
 			return nil, fmt.Errorf("the column %.60q %s", name, why)
+		case secret:
+			return nil, fmt.Errorf("the column %q is one of secretFiles, too; remove it there or here", name)
 		case slices.Index(header, name) != i:
 			return nil, fmt.Errorf("the column %q is there twice", name)
 		}
@@ -54,7 +65,7 @@ func ReadTable(table []byte, common map[string]string) (rows []Machine, err erro
 	seen := map[string]int{}
 	for i, line := range all[1:] {
 		one := Machine{Options: map[string]string{}}
-		maps.Copy(one.Options, common)
+		maps.Copy(one.Options, of.Options)
 		var ids []string
 		for at, value := range line {
 			switch value = strings.TrimSpace(value); {

@@ -25,6 +25,7 @@ func TestATableThatCanBeMisreadIsRefused(t *testing.T) {
 		"node,action\na,off\n":           `the column "action" is an option that only Drydock may set`,
 		"node,debug-file\na,/x\n":        "is an option that only Drydock may set",
 		"node,\na,b\n":                   "is not the name of an option",
+		"node,password\na,b\n":           `the column "password" is one of secretFiles, too`,
 		"node,ip\n,1\n":                  "machine 1 has neither node nor uuid",
 		"node,ip\na,1\na,2\n":            "machines 1 and 2 have the same node a",
 		"node,ip\na,1\nb,1\n":            "machines 1 and 2 have the same options",
@@ -35,7 +36,7 @@ func TestATableThatCanBeMisreadIsRefused(t *testing.T) {
 		"uuid,ip\n" + uuid1 + ",1\n44454c4c-4200-1035-8054-b7c04f4d3332,2\n": "machines 1 and 2 have the same uuid", // the other order of bytes
 		"node,plug\na,\"1\naction=off\"\n":                                   "its plug has a control character",
 	} {
-		_, err := ReadTable([]byte(table), map[string]string{"ip": "x"})
+		_, err := readTable([]byte(table), &Agent{Options: map[string]string{"ip": "x"}, SecretFiles: map[string]string{"password": "/x"}})
 		require.ErrorContains(t, err, says, table)
 	}
 }
@@ -50,7 +51,7 @@ func TestATableOfFiveHundredMachines(t *testing.T) {
 		fmt.Fprintf(&b, "node-%d,4c4c4544-0042-3510-8054-%012x,192.0.2.%d,%d\n", i, i, i%2, i)
 	}
 	b.WriteString("last,,,\"3,4\"\n")
-	rows, err := ReadTable(b.Bytes(), map[string]string{"ip": "own", "username": "u"})
+	rows, err := readTable(b.Bytes(), &Agent{Options: map[string]string{"ip": "own", "username": "u"}})
 	require.NoError(t, err)
 	require.Len(t, rows, 501)
 	require.Equal(t, map[string]string{"ip": "192.0.2.1", "username": "u", "plug": "499"}, rows[499].Options)
@@ -64,7 +65,7 @@ func FuzzTable(f *testing.F) {
 	f.Add([]byte("node,plug\na,\"1\naction=off\"\n"))
 	f.Add([]byte("uuid\n" + uuid1 + "\n#\n\"" + uuid2 + "\"\n"))
 	f.Fuzz(func(t *testing.T, table []byte) {
-		rows, err := ReadTable(table, nil)
+		rows, err := readTable(table, &Agent{})
 		if err != nil {
 			return
 		}

@@ -84,15 +84,11 @@ func (c *HTTP) Check(r section.Reader, at section.Pointer) {
 // Serves implements section.Provider.
 func (c *HTTP) Serves() remediations.Provider {
 	out := remediations.Provider{NodeSelector: c.NodeSelector}
-	if c.Reboot != nil {
-		out.Steps = append(out.Steps, "reboot")
-	}
-	if c.PowerOff != nil {
-		out.Steps = append(out.Steps, "powerOff")
-	}
-	if c.Replace != nil {
-		out.Steps = append(out.Steps, "replace")
-	}
+	c.each(func(key string, _ *Place) {
+		if key != "observe" {
+			out.Steps = append(out.Steps, key)
+		}
+	})
 	return out
 }
 

@@ -1,0 +1,35 @@
+package kit
+
+import (
+	"slices"
+	"strings"
+)
+
+// stays are the concerns of holds: the later ones stay longer, or concern more machines.
+var stays = []Concern{While, Passing, Machine, Setup}
+
+// Holds collects everything that forbids a step, so that people see all of it at once.
+type Holds []*Refusal
+
+// If adds a hold, if it holds.
+func (h *Holds) If(holds bool, why Concern, format string, args ...any) {
+	if holds {
+		*h = append(*h, Refuse(why, format, args...))
+	}
+}
+
+// Err names all holds; nil: there are none. It concerns what the hold that stays longest does.
+func (h Holds) Err() error {
+	if len(h) == 0 {
+		return nil
+	}
+	e, texts := &Refusal{Why: While}, []string{}
+	for _, one := range h {
+		texts = append(texts, one.Text)
+		if slices.Index(stays, one.Why) > slices.Index(stays, e.Why) {
+			e.Why = one.Why
+		}
+	}
+	e.Text = strings.Join(texts, "; ")
+	return e
+}
