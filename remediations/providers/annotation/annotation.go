@@ -20,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/owners"
 	"drydock.dev/drydock/remediations/providers/annotation/settings"
@@ -29,8 +28,7 @@ import (
 )
 
 const (
-	attemptKey = remediations.AttemptKey
-	nodeKey    = "drydock.dev/node"
+	nodeKey = "drydock.dev/node"
 	// askedLabel finds the objects that Drydock has written to. Nodes are found in the cache.
 	askedLabel = "drydock.dev/asked"
 )
@@ -74,13 +72,6 @@ type object struct {
 
 func (c *Client) plural() string { return strings.ToLower(c.kind) + "s" }
 
-func (c *Client) name(o *object) string {
-	if o.Namespace == "" {
-		return c.kind + " " + o.Name
-	}
-	return c.kind + " " + o.Namespace + "/" + o.Name
-}
-
 // ours reports that Drydock alone has set the annotation.
 func ours(o *object, key string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: o.ObjectMeta}, key)
@@ -110,7 +101,7 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &object{ObjectMeta: n.ObjectMeta}, nil
+	return &object{TypeMeta: n.TypeMeta, ObjectMeta: n.ObjectMeta}, nil
 }
 
 // owner returns the only object with the Node's spec.providerID. If it names a Node, it must be
@@ -128,48 +119,24 @@ func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	case len(all) == 0:
 		return nil, kit.Refuse(kit.Machine, "no %s in namespace %s has the spec.providerID of the Node, %s", c.kind, c.o.Namespace, c.Quote(m.ProviderID))
 	case len(all) > 1:
-		return nil, kit.Refuse(kit.Machine, "%s and %s both have the spec.providerID of the Node", c.name(&all[0]), c.name(&all[1]))
+		return nil, kit.Refuse(kit.Machine, "%s and %s both have the spec.providerID of the Node", kubeapi.Name(&all[0]), kubeapi.Name(&all[1]))
 	case all[0].Status.NodeRef.Name != "" && all[0].Status.NodeRef.Name != m.Node:
-		return nil, kit.Refuse(kit.Machine, "%s names Node %s in status.nodeRef", c.name(&all[0]), c.Quote(all[0].Status.NodeRef.Name))
+		return nil, kit.Refuse(kit.Machine, "%s names Node %s in status.nodeRef", kubeapi.Name(&all[0]), c.Quote(all[0].Status.NodeRef.Name))
 	}
 	return &all[0], nil
 }
 
-// reason is something that forbids a reboot, if it holds.
-type reason struct {
-	holds bool
-	of    kit.Concern
-	says  string
-}
-
 // held names everything that forbids a reboot, at once; nil: nothing does.
 func (c *Client) held(o *object) error {
-	reasons := []reason{{o.DeletionTimestamp != nil, kit.Machine, "is being deleted"}}
+	var all kit.Holds
+	all.If(o.DeletionTimestamp != nil, kit.Machine, "%s is being deleted", kubeapi.Name(o))
 	for _, key := range slices.Sorted(maps.Keys(o.Annotations)) {
 		// Metal3's key with a suffix keeps the host off for as long as it is there.
-		asked := key == c.o.Key && !has(o, c.o.Done) || strings.HasPrefix(key, c.o.Key+"/")
-		reasons = append(reasons, reason{asked, kit.While, "is being rebooted or kept off already (annotation " + c.Quote(key) + ")"})
+		asked := key == c.o.Key && !metav1.HasAnnotation(o.ObjectMeta, c.o.Done) || strings.HasPrefix(key, c.o.Key+"/")
+		all.If(asked, kit.While, "%s is being rebooted or kept off already (annotation %s)", kubeapi.Name(o), c.Quote(key))
 	}
 	if c.o.Preset == settings.Metal3 {
-		reasons = append(reasons, c.hostHeld(o)...)
+		c.hostHeld(o, &all)
 	}
-	var out []string
-	why := kit.While
-	for _, one := range reasons {
-		if one.holds {
-			out = append(out, c.name(o)+" "+one.says)
-		}
-		if one.holds && one.of == kit.Machine {
-			why = one.of
-		}
-	}
-	if out == nil {
-		return nil
-	}
-	return kit.Refuse(why, "%s", strings.Join(out, "; "))
-}
-
-func has(o *object, key string) bool {
-	_, there := o.Annotations[key]
-	return there
+	return all.Err()
 }

@@ -88,7 +88,7 @@ func (w *nodes) asked() (names []string) {
 			continue
 		}
 		require.NoError(w.T, err)
-		if a := n.Annotations; a[onNode.Key] == onNode.Value && a[attemptKey] != "" {
+		if a := n.Annotations; a[onNode.Key] == onNode.Value && a[remediations.AttemptKey] != "" {
 			names = append(names, name)
 		}
 	}
@@ -113,7 +113,7 @@ func TestANodeIsAskedToRebootOnce(t *testing.T) {
 		soft.Soft = true
 		w.act(r, soft)
 		require.Equal(t, []string{w.a.Node}, w.asked())
-		require.Equal(t, w.a.Attempt, w.node(w.a.Node).Annotations[attemptKey])
+		require.Equal(t, w.a.Attempt, w.node(w.a.Node).Annotations[remediations.AttemptKey])
 
 		require.Contains(t, r.Survey(t.Context(), w.a).Trouble, `already (annotation "example.com/reboot")`)
 		outcome, err := r.Act(t.Context(), w.a, yes)
@@ -124,7 +124,7 @@ func TestANodeIsAskedToRebootOnce(t *testing.T) {
 		next := w.a
 		next.Attempt = "abcdef-0-2"
 		w.act(r, next)
-		require.Equal(t, next.Attempt, w.node(w.a.Node).Annotations[attemptKey], name)
+		require.Equal(t, next.Attempt, w.node(w.a.Node).Annotations[remediations.AttemptKey], name)
 		require.NotContains(t, w.node(w.a.Node).Annotations, onNode.Done, "the answer was about the first request")
 	}
 }
@@ -141,7 +141,7 @@ func TestANodeThatChangedSinceTheLookIsNotWrittenOver(t *testing.T) {
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.ErrorIs(t, err, engine.ErrLater)
 	require.Equal(t, "by hand", w.node(w.a.Node).Annotations[onNode.Key])
-	require.NotContains(t, w.node(w.a.Node).Annotations, attemptKey)
+	require.NotContains(t, w.node(w.a.Node).Annotations, remediations.AttemptKey)
 }
 
 // TestARequestOnANodeIsRemoved when its attempt has ended, together with the answer. What a person
@@ -167,9 +167,9 @@ func TestARequestOnANodeIsRemoved(t *testing.T) {
 	w.annotated(m{onNode.Key: "by hand"})
 	require.NoError(t, e.End(t.Context()))
 	require.Equal(t, map[string]string{onNode.Key: "by hand"}, w.node(w.a.Node).Annotations)
-	w.annotated(m{attemptKey: "mine"})
+	w.annotated(m{remediations.AttemptKey: "mine"})
 	require.NoError(t, e.End(t.Context()))
-	require.Equal(t, map[string]string{onNode.Key: "by hand", attemptKey: "mine"}, w.node(w.a.Node).Annotations, "what a person calls Drydock's is not")
+	require.Equal(t, map[string]string{onNode.Key: "by hand", remediations.AttemptKey: "mine"}, w.node(w.a.Node).Annotations, "what a person calls Drydock's is not")
 }
 
 // TestTheObjectThatOwnsAMachineIsAsked, if it alone has the Node's provider ID and names no other
@@ -181,7 +181,7 @@ func TestTheObjectThatOwnsAMachineIsAsked(t *testing.T) {
 	w.Patch("Machine", "machine-a", m{"metadata": m{"labels": m{"app.kubernetes.io/managed-by": "Helm"}}})
 	w.act(r, w.a)
 	machine := w.Get("Machine", "machine-a")
-	require.Equal(t, map[string]string{onNode.Key: "now", attemptKey: w.a.Attempt, nodeKey: w.a.Node}, machine.GetAnnotations())
+	require.Equal(t, map[string]string{onNode.Key: "now", remediations.AttemptKey: w.a.Attempt, nodeKey: w.a.Node}, machine.GetAnnotations())
 	require.Equal(t, "Helm", machine.GetLabels()["app.kubernetes.io/managed-by"])
 	require.Empty(t, w.node(w.a.Node).Annotations)
 	require.NoError(t, Ender{Client: r.Client}.End(t.Context()))

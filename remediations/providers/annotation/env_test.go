@@ -75,7 +75,7 @@ func (w *world) annotate(key string, value any) {
 // asked returns the hosts whose reboot Drydock requested.
 func (w *world) asked() (names []string) {
 	for _, one := range w.List("BareMetalHost", "") {
-		if a := one.GetAnnotations(); a[rebootKey] != "" && a[attemptKey] != "" {
+		if a := one.GetAnnotations(); a[rebootKey] != "" && a[remediations.AttemptKey] != "" {
 			names = append(names, one.GetName())
 		}
 	}

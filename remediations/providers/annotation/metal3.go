@@ -2,9 +2,10 @@ package annotation
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations/engine"
 	"drydock.dev/drydock/remediations/providers/kit"
@@ -49,10 +50,8 @@ func (c *Client) host(ctx context.Context, m engine.Machine) (*object, error) {
 	if !is || len(parts) != 3 || parts[0] != c.o.Namespace {
 		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is %s, not metal3://%s/HOST/METAL3MACHINE, so its BareMetalHost cannot be identified", c.Quote(m.ProviderID), c.o.Namespace)
 	}
-	machine, err := c.MachineOf(ctx, c.o.Namespace, m.Node, m.ProviderID)
+	machine, err := c.IdleMachineOf(ctx, c.o.Namespace, m.Node, m.ProviderID)
 	switch {
-	case errors.Is(err, kubeapi.ErrNotFound):
-		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef", c.o.Namespace)
 	case err != nil:
 		return nil, err
 	case machine.Spec.InfrastructureRef.Kind != consumerKind || machine.Spec.InfrastructureRef.Name != parts[2]:
@@ -63,14 +62,7 @@ func (c *Client) host(ctx context.Context, m engine.Machine) (*object, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := c.pick(all, parts[1], parts[2])
-	if err != nil {
-		return nil, err
-	}
-	if update := c.InPlaceUpdate(machine.Annotations, machine.Status.Conditions); update != "" {
-		return nil, kit.Refuse(kit.While, "Machine %s %s", machine.Name, update)
-	}
-	return h, nil
+	return c.pick(all, parts[1], parts[2])
 }
 
 // pick returns the only host of that name and consumer.
@@ -80,9 +72,9 @@ func (c *Client) pick(all []object, name, consumer string) (*object, error) {
 	case len(all) == 0:
 		return nil, kit.Refuse(kit.Machine, "there is no BareMetalHost %s in namespace %s", c.Quote(name), c.o.Namespace)
 	case len(all) > 1:
-		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", c.name(&all[0]), c.name(&all[1]), consumerKind, c.Quote(consumer))
+		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: one has the name in its spec.providerID, or each has the %s %s as its consumer", kubeapi.Name(&all[0]), kubeapi.Name(&all[1]), consumerKind, c.Quote(consumer))
 	case all[0].Name != name || !all[0].consumes(consumer):
-		return nil, kit.Refuse(kit.Machine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", c.name(&all[0]),
+		return nil, kit.Refuse(kit.Machine, "%s has the consumer %s, and the Node's spec.providerID names the host %s and the %s %s", kubeapi.Name(&all[0]),
 			c.Quote(all[0].Spec.ConsumerRef.Kind+" "+all[0].Spec.ConsumerRef.Name), c.Quote(name), consumerKind, c.Quote(consumer))
 	}
 	return &all[0], nil
@@ -94,15 +86,14 @@ func (o *object) consumes(consumer string) bool {
 }
 
 // hostHeld are the reasons of a BareMetalHost against a reboot.
-func (c *Client) hostHeld(h *object) []reason {
-	state, of := h.Status.Provisioning.State, h.Status
-	return []reason{
-		{has(h, pausedKey), kit.Machine, "has the annotation " + pausedKey + ", so the baremetal-operator leaves it alone"},
-		{has(h, detachedKey), kit.Machine, "has the annotation " + detachedKey + ", so the baremetal-operator leaves it alone"},
-		{state != "provisioned" && state != "externally provisioned", kit.Machine, "is in the state " + c.Quote(state) + ", and the baremetal-operator reboots nothing then"},
-		{!h.Spec.Online, kit.Machine, "is switched off on purpose (spec.online is false)"},
-		{of.ErrorType != "", kit.Machine, "has the error " + c.Quote(of.ErrorType) + ": " + c.Quote(of.ErrorMessage)},
-		{of.OperationalStatus == servicing, kit.While, "is being serviced (status.operationalStatus is " + c.Quote(servicing) + "): the baremetal-operator changes its firmware or firmware settings"},
-		{!of.PoweredOn, kit.While, "is off, the baremetal-operator says, and what is off is not rebooted"},
+func (c *Client) hostHeld(h *object, all *kit.Holds) {
+	name, state, of := kubeapi.Name(h), h.Status.Provisioning.State, h.Status
+	for _, key := range []string{pausedKey, detachedKey} {
+		all.If(metav1.HasAnnotation(h.ObjectMeta, key), kit.Machine, "%s has the annotation %s, so the baremetal-operator leaves it alone", name, key)
 	}
+	all.If(state != "provisioned" && state != "externally provisioned", kit.Machine, "%s is in the state %s, and the baremetal-operator reboots nothing then", name, c.Quote(state))
+	all.If(!h.Spec.Online, kit.Machine, "%s is switched off on purpose (spec.online is false)", name)
+	all.If(of.ErrorType != "", kit.Machine, "%s has the error %s: %s", name, c.Quote(of.ErrorType), c.Quote(of.ErrorMessage))
+	all.If(of.OperationalStatus == servicing, kit.While, "%s is being serviced (status.operationalStatus is %q): the baremetal-operator changes its firmware or firmware settings", name, servicing)
+	all.If(!of.PoweredOn, kit.While, "%s is off, the baremetal-operator says, and what is off is not rebooted", name)
 }

@@ -24,7 +24,7 @@ func TestAHostIsAskedToRebootOnce(t *testing.T) {
 		require.Equal(t, remediations.CallAccepted, outcome)
 		require.Equal(t, []string{"host-a"}, w.asked())
 		a := w.Get("BareMetalHost", "host-a").GetAnnotations()
-		require.Equal(t, []string{want, machine.Attempt, machine.Node}, []string{a[rebootKey], a[attemptKey], a[nodeKey]})
+		require.Equal(t, []string{want, machine.Attempt, machine.Node}, []string{a[rebootKey], a[remediations.AttemptKey], a[nodeKey]})
 		outcome, err = r.Act(t.Context(), machine, yes)
 		require.Equal(t, remediations.CallRefused, outcome)
 		require.ErrorContains(t, err, `is being rebooted or kept off already (annotation "reboot.metal3.io")`)
@@ -65,7 +65,7 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 		outcome, err := r.Act(t.Context(), w.a, yes)
 		require.Equal(t, remediations.CallRefused, outcome)
 		require.ErrorContains(t, err, want)
-		require.Empty(t, w.Get("BareMetalHost", "host-a").GetAnnotations()[attemptKey])
+		require.Empty(t, w.Get("BareMetalHost", "host-a").GetAnnotations()[remediations.AttemptKey])
 	}
 	w := newWorld(t)
 	for _, id := range []string{"", "metal3://2b0d6ac2-5e8f-4a3e-b8a7-0c3a5d1f0e11", "metal3://elsewhere/host-a/m3m-a", "civo://1"} {
@@ -89,7 +89,7 @@ func TestAChangeSinceTheLookIsNotWrittenOver(t *testing.T) {
 	})
 	require.Equal(t, remediations.CallRefused, outcome, "%v", err)
 	require.Empty(t, w.asked())
-	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetAnnotations(), attemptKey)
+	require.NotContains(t, w.Get("BareMetalHost", "host-a").GetAnnotations(), remediations.AttemptKey)
 }
 
 // TestAnEndedRepairRemovesItsAnnotations, also if the operator never began; what other clients
@@ -101,7 +101,7 @@ func TestAnEndedRepairRemovesItsAnnotations(t *testing.T) {
 	e := Ender{Client: r.Client}
 	keys := func() string {
 		var out []string
-		for _, key := range []string{rebootKey, attemptKey, nodeKey} {
+		for _, key := range []string{rebootKey, remediations.AttemptKey, nodeKey} {
 			if _, there := w.Get("BareMetalHost", "host-a").GetAnnotations()[key]; there {
 				out = append(out, key)
 			}
@@ -113,7 +113,7 @@ func TestAnEndedRepairRemovesItsAnnotations(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, remediations.CallAccepted, outcome)
 	}
-	all := rebootKey + " " + attemptKey + " " + nodeKey
+	all := rebootKey + " " + remediations.AttemptKey + " " + nodeKey
 	ask()
 	for _, under := range []remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying} {
 		record(w.Space, w.a, under)
@@ -131,7 +131,7 @@ func TestAnEndedRepairRemovesItsAnnotations(t *testing.T) {
 	record(w.Space, w.a, "")
 	require.NoError(t, e.End(t.Context()))
 	require.Equal(t, rebootKey, keys())
-	w.Patch("BareMetalHost", "host-a", m{"metadata": m{"labels": m{askedLabel: "true"}, "annotations": m{attemptKey: "mine"}}})
+	w.Patch("BareMetalHost", "host-a", m{"metadata": m{"labels": m{askedLabel: "true"}, "annotations": m{remediations.AttemptKey: "mine"}}})
 	require.NoError(t, e.End(t.Context()))
-	require.Equal(t, rebootKey+" "+attemptKey, keys(), "what a person calls Drydock's is not")
+	require.Equal(t, rebootKey+" "+remediations.AttemptKey, keys(), "what a person calls Drydock's is not")
 }

@@ -41,9 +41,9 @@ func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() err
 	if err != nil {
 		return remediations.CallRefused, err
 	}
-	return c.Change(ctx, c.changing(o, map[string]any{c.o.Key: c.o.ValueOf(m.Soft), attemptKey: m.Attempt}, m.Node, "true"), mayStill, func(body []byte) bool {
+	return c.Change(ctx, c.changing(o, map[string]any{c.o.Key: c.o.ValueOf(m.Soft), remediations.AttemptKey: m.Attempt}, m.Node, "true"), mayStill, func(body []byte) bool {
 		var shown object
-		return json.Unmarshal(body, &shown) == nil && shown.Kind == c.kind && shown.UID == o.UID && shown.Annotations[attemptKey] == m.Attempt
+		return json.Unmarshal(body, &shown) == nil && shown.Kind == c.kind && shown.UID == o.UID && shown.Annotations[remediations.AttemptKey] == m.Attempt
 	})
 }
 
@@ -85,7 +85,7 @@ func (e Ender) End(ctx context.Context) error {
 	var out []error
 	for i := range all {
 		if err := e.end(ctx, &all[i]); err != nil {
-			out = append(out, e.Told(err, "removing ended attempts from %s", e.name(&all[i])))
+			out = append(out, e.Told(err, "removing ended attempts from %s", kubeapi.Name(&all[i])))
 		}
 	}
 	return errors.Join(out...)
@@ -97,7 +97,7 @@ func (e Ender) written(ctx context.Context) (all []object, err error) {
 	}
 	nodes, err := e.Nodes(ctx)
 	for _, n := range nodes {
-		if n.Annotations[attemptKey] == "" {
+		if n.Annotations[remediations.AttemptKey] == "" {
 			continue
 		}
 		var one object // the cache lacks who set what
@@ -112,18 +112,18 @@ func (e Ender) written(ctx context.Context) (all []object, err error) {
 }
 
 func (e Ender) end(ctx context.Context, o *object) error {
-	if !ours(o, attemptKey) {
+	if !ours(o, remediations.AttemptKey) {
 		return nil // another client's
 	}
 	node := o.Name
 	if e.o.Object != nil {
 		node = o.Annotations[nodeKey]
 	}
-	over, _, err := e.Over(ctx, e.Registry, node, o.Annotations[attemptKey])
+	over, _, err := e.Over(ctx, e.Registry, node, o.Annotations[remediations.AttemptKey])
 	if err != nil || !over {
 		return err
 	}
-	left := map[string]any{attemptKey: nil}
+	left := map[string]any{remediations.AttemptKey: nil}
 	if ours(o, e.o.Key) {
 		left[e.o.Key] = nil
 	}

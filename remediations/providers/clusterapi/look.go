@@ -27,7 +27,7 @@ type sight struct {
 	cluster    cluster
 	machine    *machine
 	owned      []machine // the MachineSet's Machines, this one among them
-	set        machineSet
+	set        kubeapi.MachineSet
 	deployment *machineDeployment // nil: the MachineSet has none
 	checks     []healthCheck      // those that select the Machine
 	way        way
@@ -91,14 +91,14 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	case len(found) == 0:
 		return nil, kit.Refuse(kit.Machine, "no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))
 	case len(found) > 1:
-		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", found[0].name(), found[1].name())
+		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", kubeapi.Name(found[0]), kubeapi.Name(found[1]))
 	}
 	one := found[0]
 	switch {
 	case one.Spec.ProviderID != m.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", one.name(), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", kubeapi.Name(one), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))
 	case one.Status.NodeRef.Name != m.Node:
-		return nil, kit.Refuse(kit.Machine, "%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", one.name(), c.Quote(one.Status.NodeRef.Name))
+		return nil, kit.Refuse(kit.Machine, "%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", kubeapi.Name(one), c.Quote(one.Status.NodeRef.Name))
 	}
 	return one, nil
 }
@@ -109,19 +109,19 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	_, control := s.machine.Labels[controlLabel]
 	switch {
 	case control:
-		return &kit.Refusal{Why: kit.Machine, Text: s.machine.name() + " is of the control plane, which is never replaced"}
+		return &kit.Refusal{Why: kit.Machine, Text: kubeapi.Name(s.machine) + " is of the control plane, which is never replaced"}
 	case owner == nil:
-		return &kit.Refusal{Why: kit.Machine, Text: s.machine.name() + " has no owner that would make another one in its place"}
+		return &kit.Refusal{Why: kit.Machine, Text: kubeapi.Name(s.machine) + " has no owner that would make another one in its place"}
 	case owner.Kind != "MachineSet" || !ofGroup(owner):
-		return kit.Refuse(kit.Machine, "%s belongs to %s %s; only a MachineSet's Machine is replaced", s.machine.name(), owner.Kind, owner.Name)
+		return kit.Refuse(kit.Machine, "%s belongs to %s %s; only a MachineSet's Machine is replaced", kubeapi.Name(s.machine), owner.Kind, owner.Name)
 	}
-	if err := c.readOwner(ctx, "machinesets/", s.machine.name(), owner, &s.set); err != nil {
+	if err := c.readOwner(ctx, "machinesets/", kubeapi.Name(s.machine), owner, &s.set); err != nil {
 		return err
 	}
 	s.owned = kubeapi.OwnedBy(all, owner.UID)
 	if above := metav1.GetControllerOf(&s.set); above != nil && above.Kind == "MachineDeployment" && ofGroup(above) {
 		s.deployment = &machineDeployment{}
-		return c.readOwner(ctx, "machinedeployments/", s.set.name(), above, s.deployment)
+		return c.readOwner(ctx, "machinedeployments/", kubeapi.Name(&s.set), above, s.deployment)
 	}
 	return nil
 }
@@ -154,7 +154,7 @@ func (c *Client) readChecks(ctx context.Context, s *sight) error {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 		if err != nil {
-			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so the Machines that it selects are unknown", check.name()), Cause: c.Secrets.Error(err)}
+			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so the Machines that it selects are unknown", kubeapi.Name(&check)), Cause: c.Secrets.Error(err)}
 		}
 		if selector.Matches(k8slabels.Set(s.machine.Labels)) {
 			s.checks = append(s.checks, check)

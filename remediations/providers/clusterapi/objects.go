@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -43,26 +42,14 @@ type object struct {
 	metav1.ObjectMeta `json:"metadata"`
 }
 
-func (o *object) name() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
-
 func (o *object) has(annotation string) bool { _, there := o.Annotations[annotation]; return there }
-
-type conditions struct {
-	Conditions []metav1.Condition `json:"conditions"`
-}
-
-func (c conditions) get(kind string) *metav1.Condition {
-	return meta.FindStatusCondition(c.Conditions, kind)
-}
-
-func (c conditions) isFalse(kind string) bool { return meta.IsStatusConditionFalse(c.Conditions, kind) }
 
 type cluster struct {
 	object
 	Spec struct {
 		Paused bool `json:"paused"`
 	} `json:"spec"`
-	Status conditions `json:"status"`
+	Status kubeapi.StatusConditions `json:"status"`
 }
 
 type machine struct {
@@ -72,7 +59,7 @@ type machine struct {
 		ProviderID  string `json:"providerID"`
 	} `json:"spec"`
 	Status struct {
-		conditions
+		kubeapi.StatusConditions
 		Initialization struct {
 			InfrastructureProvisioned bool `json:"infrastructureProvisioned"`
 		} `json:"initialization"`
@@ -94,7 +81,7 @@ func (m *machine) kept() bool { return m.ours(skipKey) }
 // marked reports that Drydock has requested the replacement by conditions. The MachineSet may have
 // changed the second one since.
 func (m *machine) marked() bool {
-	said := m.Status.get(healthy)
+	said := m.Status.Get(healthy)
 	return said != nil && said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
 }
 
@@ -105,10 +92,6 @@ func (m *machine) asked() bool { return m.marked() || m.ours(remediateKey) }
 func (m *machine) up() bool {
 	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
 }
-
-type machineSet struct{ kubeapi.MachineSet }
-
-func (s *machineSet) name() string { return s.Kind + " " + s.Namespace + "/" + s.Name }
 
 type machineDeployment struct {
 	object
@@ -134,7 +117,7 @@ type healthCheck struct {
 		} `json:"remediation"`
 	} `json:"spec"`
 	Status struct {
-		conditions
+		kubeapi.StatusConditions
 		RemediationsAllowed *int `json:"remediationsAllowed"`
 	} `json:"status"`
 }

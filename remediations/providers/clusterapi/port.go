@@ -38,7 +38,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	if err != nil {
 		return c.Told(err, "the Machine of node %q", m.Node).Survey()
 	}
-	return remediations.Keeping(before{kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set.MachineSet, s.owned), string(s.cluster.UID)})
+	return remediations.Keeping(before{kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned), string(s.cluster.UID)})
 }
 
 // Act implements engine.Actuator.
@@ -57,7 +57,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s has the UID %s, and the record has Machine %s of UID %s", s.machine.name(), s.machine.UID, was.Machine, was.UID)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s has the UID %s, and the record has Machine %s of UID %s", kubeapi.Name(s.machine), s.machine.UID, was.Machine, was.UID)
 	}
 	if m.GivesUpPods {
 		if err := c.giveUpPods(ctx, s.machine, m.Attempt); err != nil {

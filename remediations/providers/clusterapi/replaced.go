@@ -39,10 +39,10 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	case err != nil:
 		return r, err
 	case of.Spec.Paused || of.has(pausedKey):
-		r.Missing = of.name() + " is paused, perhaps because it moves to another management cluster"
+		r.Missing = kubeapi.Name(&of) + " is paused, perhaps because it moves to another management cluster"
 		return r, nil
 	}
-	var set machineSet
+	var set kubeapi.MachineSet
 	switch err := c.Get(ctx, "machinesets/"+was.Set, "MachineSet", &set); {
 	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(set.UID) != was.SetUID:
 		r.Missing = fmt.Sprintf("MachineSet %s/%s is gone, or another one has its name, so it makes no new Machine", c.o.Cluster.Namespace, was.Set)
@@ -58,11 +58,11 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 }
 
 // compare returns what the present Machines prove.
-func (c Replacer) compare(was before, set *machineSet, all []machine) remediations.Replacement {
+func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) remediations.Replacement {
 	var old, blocked string
 	for i := range all {
 		if one := &all[i]; string(one.UID) == was.UID {
-			old = fmt.Sprintf("the old %s is still there: %s", one.name(), c.progress(one))
+			old = fmt.Sprintf("the old %s is still there: %s", kubeapi.Name(one), c.progress(one))
 			blocked = c.blocked(one)
 		}
 	}
@@ -70,7 +70,7 @@ func (c Replacer) compare(was before, set *machineSet, all []machine) remediatio
 	for _, one := range kubeapi.OwnedBy(all, set.UID) {
 		members = append(members, kubeapi.Member{ProviderID: one.Spec.ProviderID, Made: one.CreationTimestamp.Time, Up: one.up()})
 	}
-	r := was.Succession(&set.MachineSet, set.name(), old).Replacement(members)
+	r := was.Succession(set, kubeapi.Name(set), old).Replacement(members)
 	r.Blocked = blocked
 	return r
 }
@@ -78,11 +78,11 @@ func (c Replacer) compare(was before, set *machineSet, all []machine) remediatio
 // progress describes how far Cluster API is with the Machine, and what holds it up.
 func (c *Client) progress(m *machine) string {
 	if m.DeletionTimestamp != nil {
-		return c.condition(m.Status.get(deleting))
+		return c.condition(m.Status.Get(deleting))
 	}
 	for _, kind := range []string{ownerRemedied, healthy} {
-		if m.Status.isFalse(kind) {
-			return c.condition(m.Status.get(kind))
+		if m.Status.False(kind) {
+			return c.condition(m.Status.Get(kind))
 		}
 	}
 	return "Cluster API has not begun"
@@ -94,9 +94,9 @@ var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolume
 
 // blocked describes what holds up the deletion of the Machine; empty: Cluster API names nothing.
 func (c *Client) blocked(m *machine) string {
-	said := m.Status.get(deleting)
+	said := m.Status.Get(deleting)
 	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {
 		return ""
 	}
-	return fmt.Sprintf("%s: %s: %s", m.name(), said.Reason, text.Line(c.Secrets.Hide(said.Message), 400))
+	return fmt.Sprintf("%s: %s: %s", kubeapi.Name(m), said.Reason, text.Line(c.Secrets.Hide(said.Message), 400))
 }

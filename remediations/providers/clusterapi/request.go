@@ -114,7 +114,7 @@ func granted(s *sight, attempt string, body []byte) bool {
 		return false
 	}
 	if s.way == mark {
-		return shown.Status.isFalse(ownerRemedied)
+		return shown.Status.False(ownerRemedied)
 	}
 	return shown.Annotations[remediateKey] == attempt
 }

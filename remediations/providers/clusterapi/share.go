@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/kit"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
@@ -87,12 +87,9 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	if s.machine, err = c.pick(m, all); err != nil {
 		return nil, about(err)
 	}
-	var holds []string
-	for _, h := range c.repairHolds(s.machine) {
-		holds = append(holds, h.text)
-	}
-	if len(holds) > 0 {
-		return nil, fmt.Errorf("%w: %s", engine.ErrTaken, strings.Join(holds, "; "))
+	var holds kit.Holds
+	if c.repairHolds(s.machine, &holds); len(holds) > 0 {
+		return nil, fmt.Errorf("%w: %s", engine.ErrTaken, holds.Err().Error())
 	}
 	if err := c.readChecks(ctx, s); err != nil {
 		return nil, about(err)
@@ -128,7 +125,6 @@ func (c Share) GiveBack(ctx context.Context) error {
 	var out []error
 	for i := range all {
 		one := &all[i]
-		one.Kind = "Machine" // lists leave the kind of their items empty
 		if one.DeletionTimestamp != nil {
 			continue
 		}
@@ -174,7 +170,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if err := c.nodes.Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
 		return !one.asked(), nil
 	} else if err != nil {
-		return false, c.Told(err, "reading the Node of %s", one.name())
+		return false, c.Told(err, "reading the Node of %s", kubeapi.Name(one))
 	}
 	j := c.Registry.ReadJournal(&n)
 	// An unreadable record may belong to a repair under way.
@@ -203,5 +199,5 @@ func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doi
 		one.ResourceVersion = shown.ResourceVersion
 		return nil
 	}
-	return c.Told(c.Explain(r, a), doing, one.name())
+	return c.Told(c.Explain(r, a), doing, kubeapi.Name(one))
 }

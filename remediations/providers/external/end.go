@@ -42,12 +42,11 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	var all []error
 	for i := range objects {
 		one := &objects[i]
-		one.Kind = kind
 		if one.Annotations[attemptKey] == "" || one.DeletionTimestamp != nil {
 			continue // not Drydock's, or already being deleted
 		}
 		if err := e.end(ctx, api, one); err != nil {
-			all = append(all, e.core.Told(err, "ending %s", one.name()))
+			all = append(all, e.core.Told(err, "ending %s", kubeapi.Name(one)))
 		}
 	}
 	return errors.Join(all...)

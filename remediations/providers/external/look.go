@@ -99,13 +99,12 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 	}
 	for i := range all {
 		one := &all[i]
-		one.Kind = kind // lists leave the kind of their items empty
 		switch {
 		case one.Name != name && one.about() != n.Name:
 		case one.Annotations[attemptKey] != "":
-			return kit.Refuse(kit.While, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", one.name(), c.core.Quote(one.Annotations[attemptKey]))
+			return kit.Refuse(kit.While, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", kubeapi.Name(one), c.core.Quote(one.Annotations[attemptKey]))
 		default:
-			return kit.Refuse(kit.While, "%s is there already, and Drydock did not make it; who made it has the machine repaired", one.name())
+			return kit.Refuse(kit.While, "%s is there already, and Drydock did not make it; who made it has the machine repaired", kubeapi.Name(one))
 		}
 	}
 	return nil
@@ -119,19 +118,13 @@ func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
 }
 
 // own gives the object the name of the Node's Machine, and makes the Machine its owner: Metal3
-// finds its host only in this way.
+// finds its host only in this way. The Machine must be in the template's namespace.
 func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
-	one, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
-	switch {
-	case errors.Is(err, kubeapi.ErrNotFound):
-		return kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef; Metal3 finds its host by the Machine, and the template must be in its namespace", t.Namespace)
-	case err != nil:
+	one, err := c.core.IdleMachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
+	if err != nil {
 		return err
 	}
 	made.Name = one.Name
-	if update := c.core.InPlaceUpdate(one.Annotations, one.Status.Conditions); update != "" {
-		return kit.Refuse(kit.While, "Machine %s %s", one.Name, update)
-	}
 	made.OwnerReferences = []metav1.OwnerReference{{APIVersion: kubeapi.MachineVersion, Kind: "Machine", Name: one.Name, UID: one.UID}}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
 const (
@@ -48,8 +49,6 @@ type status struct {
 	Phase      string             `json:"phase,omitempty"`
 }
 
-func (o *object) name() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
-
 // about returns the Node that the object is about, by its remediator's rule.
 func (o *object) about() string {
 	if node := o.Annotations[nodeKey]; node != "" {
@@ -66,7 +65,7 @@ func specOf(template *object) (json.RawMessage, error) {
 		} `json:"template"`
 	}
 	if err := json.Unmarshal(template.Spec, &spec); err != nil || len(spec.Template.Spec) == 0 || spec.Template.Spec[0] != '{' {
-		return nil, fmt.Errorf("%s has no spec.template.spec", template.name())
+		return nil, fmt.Errorf("%s has no spec.template.spec", kubeapi.Name(template))
 	}
 	return spec.Template.Spec, nil
 }

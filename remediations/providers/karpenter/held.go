@@ -1,7 +1,6 @@
 package karpenter
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,100 +17,64 @@ import (
 // maxPodHolds bounds how many pods are named at once.
 const maxPodHolds = 3
 
-// hold is why the NodeClaim is not deleted now.
-type hold struct {
-	why  kit.Concern
-	text string
-}
-
 // held names all holds at once; nil: there are none.
 func (c *Client) held(s *sight) error {
-	holds := slices.Concat(c.nodeHolds(s), c.poolHolds(s), c.podHolds(s))
-	if len(holds) == 0 {
-		return nil
-	}
-	e := &kit.Refusal{Why: kit.While}
-	var all []string
-	for _, h := range holds {
-		all = append(all, h.text)
-		if h.why == kit.Machine {
-			e.Why = h.why
-		}
-	}
-	e.Text = strings.Join(all, "; ")
-	return e
+	var all kit.Holds
+	c.nodeHolds(s, &all)
+	c.poolHolds(s, &all)
+	return append(all, podHolds(s)...).Err()
 }
 
-func (c *Client) nodeHolds(s *sight) (out []hold) {
-	if s.claim.DeletionTimestamp != nil {
-		out = append(out, hold{kit.While, fmt.Sprintf("NodeClaim %s is being deleted already", s.claim.Name)})
+func (c *Client) nodeHolds(s *sight, all *kit.Holds) {
+	claim, node := s.claim.Name, s.node.Name
+	tainted := func(key string) bool {
+		return slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 	}
-	if at, there := s.claim.Annotations[terminateAt]; there && s.claim.DeletionTimestamp == nil {
-		out = append(out, hold{kit.While, fmt.Sprintf("NodeClaim %s has an end of its drain before anybody deletes it, %s, as Karpenter's own node repair sets one (annotation %s): "+
-			"a deletion now would not drain to the end", s.claim.Name, c.Quote(at), terminateAt)})
-	}
-	if s.node.DeletionTimestamp != nil {
-		out = append(out, hold{kit.While, fmt.Sprintf("Node %s is being deleted already", s.node.Name)})
-	}
-	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == disruptedKey }) {
-		out = append(out, hold{kit.While, fmt.Sprintf("Karpenter disrupts Node %s already (taint %s)", s.node.Name, disruptedKey)})
-	}
-	if slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == rebootingKey }) {
-		out = append(out, hold{kit.While, fmt.Sprintf("Karpenter reboots Node %s (taint %s)", s.node.Name, rebootingKey)})
-	}
-	if s.claim.Status.is(rebooting) {
-		// Karpenter removes the taint when the machine has booted, and waits for the Node for longer.
-		out = append(out, hold{kit.While, fmt.Sprintf("Karpenter reboots the instance of NodeClaim %s: %s", s.claim.Name, c.condition(s.claim.Status.get(rebooting)))})
-	}
-	if !slices.Contains(s.node.Finalizers, finalizer) {
-		out = append(out, hold{kit.Machine, fmt.Sprintf("Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", s.node.Name, finalizer)})
-	}
-	return append(out, c.forbidden(s)...)
+	all.If(s.claim.DeletionTimestamp != nil, kit.While, "NodeClaim %s is being deleted already", claim)
+	at, there := s.claim.Annotations[terminateAt]
+	all.If(there && s.claim.DeletionTimestamp == nil, kit.While, "NodeClaim %s has an end of its drain before anybody deletes it, %s, as Karpenter's own node repair sets one (annotation %s): "+
+		"a deletion now would not drain to the end", claim, c.Quote(at), terminateAt)
+	all.If(s.node.DeletionTimestamp != nil, kit.While, "Node %s is being deleted already", node)
+	all.If(tainted(disruptedKey), kit.While, "Karpenter disrupts Node %s already (taint %s)", node, disruptedKey)
+	all.If(tainted(rebootingKey), kit.While, "Karpenter reboots Node %s (taint %s)", node, rebootingKey)
+	// Karpenter removes the taint when the machine has booted, and waits for the Node for longer.
+	all.If(s.claim.Status.True(rebooting), kit.While, "Karpenter reboots the instance of NodeClaim %s: %s", claim, c.condition(s.claim.Status.Get(rebooting)))
+	all.If(!slices.Contains(s.node.Finalizers, finalizer), kit.Machine, "Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", node, finalizer)
+	c.forbidden(s, all)
 }
 
 // forbidden: an annotation says that Karpenter must not replace the machine. Annotations that
 // Drydock sets on the Node do not count.
-func (c *Client) forbidden(s *sight) (out []hold) {
+func (c *Client) forbidden(s *sight, all *kit.Holds) {
 	own := c.registry.ReadJournal(&s.node)
 	for _, key := range []string{doNotDisrupt, doNotRepair} {
 		if !own.Announced(&s.node, key) {
-			out = append(out, forbids("Node", &s.node, key)...)
+			forbids("Node", &s.node, key, all)
 		}
-		out = append(out, forbids(nodeClaimKind, s.claim, key)...)
+		forbids(nodeClaimKind, s.claim, key, all)
 	}
-	return out
 }
 
-func forbids(kind string, of metav1.Object, key string) []hold {
-	if value, there := of.GetAnnotations()[key]; !there || value == "false" {
-		return nil
-	}
-	return []hold{{kit.Machine, fmt.Sprintf("%s %s has the annotation %s, which forbids a replacement; to allow it: kubectl annotate %s %s %s-",
-		kind, of.GetName(), key, strings.ToLower(kind), of.GetName(), key)}}
+func forbids(kind string, of metav1.Object, key string, all *kit.Holds) {
+	value, there := of.GetAnnotations()[key]
+	all.If(there && value != "false", kit.Machine, "%s %s has the annotation %s, which forbids a replacement; to allow it: kubectl annotate %s %s %s-",
+		kind, of.GetName(), key, strings.ToLower(kind), of.GetName(), key)
 }
 
-func (c *Client) poolHolds(s *sight) (out []hold) {
+func (c *Client) poolHolds(s *sight, all *kit.Holds) {
 	p := &s.pool
-	if p.DeletionTimestamp != nil {
-		out = append(out, hold{kit.Machine, fmt.Sprintf("NodePool %s is being deleted, and would make no new Node", p.Name)})
-	}
-	if !p.Status.is(readyPool) {
-		out = append(out, hold{kit.Machine, fmt.Sprintf("NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(p.Status.get(readyPool)))})
-	}
+	all.If(p.DeletionTimestamp != nil, kit.Machine, "NodePool %s is being deleted, and would make no new Node", p.Name)
+	all.If(!p.Status.True(readyPool), kit.Machine, "NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(p.Status.Get(readyPool)))
 	for _, b := range p.Spec.Disruption.Budgets {
-		switch active, err := b.forbids(c.now()); {
-		case err != nil:
-			out = append(out, hold{kit.Machine, fmt.Sprintf("NodePool %s has a disruption budget of %s with the schedule %s, which cannot be read", p.Name, b.Nodes, c.Quote(b.Schedule))})
-		case active:
-			out = append(out, hold{kit.While, fmt.Sprintf("NodePool %s allows no disruption now (a budget of %s)", p.Name, b)})
-		}
+		active, err := b.forbids(c.now())
+		all.If(err != nil, kit.Machine, "NodePool %s has a disruption budget of %s with the schedule %s, which cannot be read", p.Name, b.Nodes, c.Quote(b.Schedule))
+		all.If(active, kit.While, "NodePool %s allows no disruption now (a budget of %s)", p.Name, b)
 	}
-	return out
 }
 
 // podHolds names the pods that would hold the drain of a NodeClaim that has no
 // terminationGracePeriod.
-func (c *Client) podHolds(s *sight) (out []hold) {
+func podHolds(s *sight) (out kit.Holds) {
 	for i := range s.pods {
 		pod := &s.pods[i]
 		if !drained(pod) {
@@ -119,20 +82,17 @@ func (c *Client) podHolds(s *sight) (out []hold) {
 		}
 		const forever = "and NodeClaim %s has no terminationGracePeriod, so Karpenter's drain might never end"
 		if value, there := pod.Annotations[doNotDisrupt]; there && value != "false" {
-			out = append(out, hold{kit.Machine, fmt.Sprintf("Pod %s/%s must not be disrupted (annotation %s), "+forever, pod.Namespace, pod.Name, doNotDisrupt, s.claim.Name)})
+			out.If(true, kit.Machine, "Pod %s/%s must not be disrupted (annotation %s), "+forever, pod.Namespace, pod.Name, doNotDisrupt, s.claim.Name)
 			continue
 		}
-		for j := range s.budgets {
-			if b := &s.budgets[j]; blocks(b, pod) {
-				out = append(out, hold{kit.While, fmt.Sprintf("PodDisruptionBudget %s/%s allows no eviction of Pod %s, "+forever, b.Namespace, b.Name, pod.Name, s.claim.Name)})
-				break
-			}
+		if j := slices.IndexFunc(s.budgets, func(b policyv1.PodDisruptionBudget) bool { return blocks(&b, pod) }); j >= 0 {
+			out.If(true, kit.While, "PodDisruptionBudget %s/%s allows no eviction of Pod %s, "+forever, s.budgets[j].Namespace, s.budgets[j].Name, pod.Name, s.claim.Name)
 		}
 	}
 	if more := len(out) - maxPodHolds; more > 0 {
-		out[maxPodHolds-1].text += ", and " + text.Count(more, "more pod")
-		if slices.ContainsFunc(out, func(h hold) bool { return h.why == kit.Machine }) {
-			out[0].why = kit.Machine
+		out[maxPodHolds-1].Text += ", and " + text.Count(more, "more pod")
+		if slices.ContainsFunc(out, func(h *kit.Refusal) bool { return h.Why == kit.Machine }) {
+			out[0].Why = kit.Machine
 		}
 		out = out[:maxPodHolds]
 	}
@@ -145,7 +105,7 @@ func drained(p *corev1.Pod) bool {
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
 		return t.ToleratesTaint(logr.Discard(), &corev1.Taint{Key: disruptedKey, Effect: corev1.TaintEffectNoSchedule}, false)
 	})
-	return !over(p) && p.DeletionTimestamp == nil && !mirror && !stays
+	return !kit.Finished(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }
 
 // blocks reports that the API server would refuse the pod's eviction because of the budget. A pod
@@ -170,13 +130,4 @@ func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 }
 
 // condition describes a condition.
-func (c *Client) condition(of *metav1.Condition) string {
-	if of == nil {
-		return "Karpenter says nothing of it yet"
-	}
-	said := fmt.Sprintf("%s is %s, %s", of.Type, of.Status, of.Reason)
-	if of.Message != "" {
-		said += ", " + c.Quote(of.Message)
-	}
-	return said
-}
+func (c *Client) condition(of *metav1.Condition) string { return c.Says("Karpenter", of) }

@@ -31,16 +31,11 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")
 	}
-	s := &sight{}
-	err := c.core.Get(ctx, "nodes/"+m.Node, "Node", &s.node)
-	switch {
-	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && string(s.node.UID) != m.UID:
-		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another one has its name")
-	case err != nil:
+	n, err := c.NodeOf(ctx, m.Node, m.UID, m.ProviderID)
+	if err != nil {
 		return nil, err
-	case s.node.Spec.ProviderID != m.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "the Node's spec.providerID is now %s, not %s", c.Quote(s.node.Spec.ProviderID), c.Quote(m.ProviderID))
 	}
+	s := &sight{node: *n}
 	all, err := kubeapi.List[nodeClaim](ctx, c.Client, "nodeclaims", nodeClaimKind, nil)
 	if err != nil {
 		return nil, err
@@ -80,8 +75,8 @@ func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the provider ID %s, not the Node's %s", found.Name, c.Quote(found.Status.ProviderID), c.Quote(n.Spec.ProviderID))
 	case found.Status.NodeName != n.Name:
 		return nil, kit.Refuse(kit.Machine, "NodeClaim %s names the Node %s in status.nodeName", found.Name, c.Quote(found.Status.NodeName))
-	case !found.Status.is(registered):
-		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has no Node of its own, Karpenter says: %s", found.Name, c.condition(found.Status.get(registered)))
+	case !found.Status.True(registered):
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has no Node of its own, Karpenter says: %s", found.Name, c.condition(found.Status.Get(registered)))
 	}
 	return found, nil
 }

@@ -3,8 +3,9 @@ package karpenter
 import (
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
 // The fields of Karpenter's objects that are read, karpenter.sh/v1.
@@ -30,16 +31,6 @@ const (
 	nodeClaimKind = "NodeClaim"
 )
 
-type conditions struct {
-	Conditions []metav1.Condition `json:"conditions"`
-}
-
-func (c conditions) get(kind string) *metav1.Condition {
-	return meta.FindStatusCondition(c.Conditions, kind)
-}
-
-func (c conditions) is(kind string) bool { return meta.IsStatusConditionTrue(c.Conditions, kind) }
-
 type nodeClaim struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -47,7 +38,7 @@ type nodeClaim struct {
 		TerminationGracePeriod string `json:"terminationGracePeriod"`
 	} `json:"spec"`
 	Status struct {
-		conditions
+		kubeapi.StatusConditions
 		NodeName   string `json:"nodeName"`
 		ProviderID string `json:"providerID"`
 	} `json:"status"`
@@ -55,7 +46,7 @@ type nodeClaim struct {
 
 // up reports that the NodeClaim has a Node of its own that pods can run on.
 func (n *nodeClaim) up() bool {
-	return n.DeletionTimestamp == nil && n.Status.is(registered) && n.Status.is(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
+	return n.DeletionTimestamp == nil && n.Status.True(registered) && n.Status.True(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
 }
 
 type nodePool struct {
@@ -69,7 +60,7 @@ type nodePool struct {
 			Budgets []budget `json:"budgets"`
 		} `json:"disruption"`
 	} `json:"spec"`
-	Status conditions `json:"status"`
+	Status kubeapi.StatusConditions `json:"status"`
 }
 
 // owners returns the references to Karpenter's objects of that kind.

@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/internal/text"
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/kit"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
@@ -50,7 +51,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 			return nil, err
 		}
 		for i := range left {
-			if pod := &left[i]; !over(pod) && !ofOneNode(pod) {
+			if pod := &left[i]; !kit.Finished(pod) && !ofOneNode(pod) {
 				texts = append(texts, fmt.Sprintf("Pod %s/%s of the old Node is still there", pod.Namespace, pod.Name))
 			}
 		}
@@ -64,7 +65,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 	})
 	for i := range pods {
 		pod := &pods[i]
-		if over(pod) || pod.DeletionTimestamp != nil || ofOneNode(pod) || len(pod.Spec.SchedulingGates) > 0 || pod.CreationTimestamp.Time.Before(was.Since) {
+		if kit.Finished(pod) || pod.DeletionTimestamp != nil || ofOneNode(pod) || len(pod.Spec.SchedulingGates) > 0 || pod.CreationTimestamp.Time.Before(was.Since) {
 			continue
 		}
 		texts = append(texts, c.waits(pod))
@@ -84,11 +85,6 @@ func (c *Client) waits(pod *corev1.Pod) string {
 		}
 	}
 	return said + ", and no scheduler has looked at it"
-}
-
-// over reports that the pod has ended, and needs no node.
-func over(p *corev1.Pod) bool {
-	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
 // ofOneNode reports that the pod is for one node, and would run on no other: a DaemonSet's pod, or

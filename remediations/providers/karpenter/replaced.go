@@ -102,11 +102,11 @@ func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacemen
 // onItsWay describes how far Karpenter is with a new NodeClaim.
 func (c *Client) onItsWay(n *nodeClaim) string {
 	for _, kind := range []string{"Launched", registered} {
-		if !n.Status.is(kind) {
-			return c.condition(n.Status.get(kind))
+		if !n.Status.True(kind) {
+			return c.condition(n.Status.Get(kind))
 		}
 	}
-	return c.condition(n.Status.get(initialized))
+	return c.condition(n.Status.Get(initialized))
 }
 
 // progress describes how far Karpenter is with the deletion, and what holds it up.
@@ -115,8 +115,8 @@ func (c *Client) progress(n *nodeClaim) string {
 		return "it is not being deleted"
 	}
 	for _, kind := range []string{"Drained", "VolumesDetached", "InstanceTerminating"} {
-		if !n.Status.is(kind) {
-			return c.condition(n.Status.get(kind))
+		if !n.Status.True(kind) {
+			return c.condition(n.Status.Get(kind))
 		}
 	}
 	return "the instance is being ended"

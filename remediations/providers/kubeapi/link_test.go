@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 )
 
@@ -27,7 +28,7 @@ clusters: [{name: k, cluster: {server: %q}}]}`
 		require.NoError(t, os.WriteFile(path, fmt.Appendf(nil, kubeconfig, server), 0o600))
 		c, err := New(Options{Kubeconfig: path, Server: "the management cluster", APIVersion: "v1"})
 		require.NoError(t, err)
-		_, err = List[struct{}](t.Context(), c, "nodes", "Node", nil)
+		_, err = List[corev1.Node](t.Context(), c, "nodes", "Node", nil)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "the-password")
 		_, err = New(Options{REST: &rest.Config{Host: server}, APIVersion: "v1"})
@@ -47,6 +48,6 @@ func TestAPasswordThatTheServerRepeatsIsNotShown(t *testing.T) {
 	t.Cleanup(server.Close)
 	c, err := New(Options{REST: &rest.Config{Host: server.URL, Username: "drydock", Password: "the-password"}, APIVersion: "v1"})
 	require.NoError(t, err)
-	_, err = List[struct{}](t.Context(), c, "nodes", "Node", nil)
+	_, err = List[corev1.Node](t.Context(), c, "nodes", "Node", nil)
 	require.ErrorContains(t, err, "Basic [secret] [secret] is wrong")
 }

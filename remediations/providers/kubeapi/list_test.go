@@ -59,3 +59,21 @@ func TestAListTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 		})
 	}
 }
+
+// TestAListedObjectSaysWhatItIs: the API server leaves out the kind of a list's built-in objects.
+func TestAListedObjectSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		kind := map[string]string{"/api/v1/nodes": "NodeList", "/api/v1/pods": "PodList"}[r.URL.Path]
+		_, _ = w.Write([]byte(`{"kind":"` + kind + `","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b","namespace":"web"}}]}`))
+	}))
+	t.Cleanup(server.Close)
+	client, err := New(Options{REST: &rest.Config{Host: server.URL}, APIVersion: "v1", Timeout: time.Minute})
+	require.NoError(t, err)
+	nodes, err := List[corev1.Node](t.Context(), client, "nodes", "Node", nil)
+	require.NoError(t, err)
+	require.Equal(t, "Node a", Name(&nodes[0]))
+	pods, err := List[corev1.Pod](t.Context(), client, "pods", "Pod", nil)
+	require.NoError(t, err)
+	require.Equal(t, "Pod web/b", Name(&pods[1]))
+}

@@ -2,6 +2,7 @@ package kubeapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,6 +71,22 @@ func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID stri
 		return nil, err
 	}
 	return c.PickMachine(all, node, providerID)
+}
+
+// IdleMachineOf returns the Machine of MachineOf. It must exist, and Cluster API must not be
+// updating it in place.
+func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
+	one, err := c.MachineOf(ctx, namespace, node, providerID)
+	if errors.Is(err, ErrNotFound) {
+		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef; the configuration must name the namespace of its Machine", namespace)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if update := c.InPlaceUpdate(one.Annotations, one.Status.Conditions); update != "" {
+		return nil, kit.Refuse(kit.While, "Machine %s %s", one.Name, update)
+	}
+	return one, nil
 }
 
 // PickMachine chooses the Machine for MachineOf.

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -184,9 +185,20 @@ func (i *items[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// Name is the kind, the namespace and the name of an object, for people.
+func Name(o interface {
+	Typed
+	metav1.Object
+}) string {
+	return o.GetObjectKind().GroupVersionKind().Kind + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
+}
+
 // List reads all objects of a kind that the selectors select, in the client's namespace if it has
 // one.
-func List[T any](ctx context.Context, c *Client, path, kind string, selectors url.Values) ([]T, error) {
+func List[T any, P interface {
+	*T
+	Typed
+}](ctx context.Context, c *Client, path, kind string, selectors url.Values) ([]T, error) {
 	var all []T
 	query := url.Values{"limit": {strconv.Itoa(c.Page)}}
 	maps.Copy(query, selectors)
@@ -194,6 +206,9 @@ func List[T any](ctx context.Context, c *Client, path, kind string, selectors ur
 		p := page[T]{Items: items[T]{most: c.Page}}
 		if err := c.read(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, kind+"List", &p); err != nil {
 			return nil, err
+		}
+		for i := range p.Items.all { // lists leave the kind of some items empty
+			P(&p.Items.all[i]).GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(c.o.APIVersion, kind))
 		}
 		all = append(all, p.Items.all...)
 		if p.Metadata.Continue == "" {
