@@ -21,8 +21,8 @@ var Annotations = map[string][]string{
 const doNotRepair = "karpenter.sh/do-not-repair"
 
 // settling is half of the time that a call may be made after its intent. Karpenter takes
-// milliseconds to seconds from its choice of a node to its mark: it reads what it has in memory, and
-// simulates where the pods would go (kubernetes-sigs/karpenter
+// milliseconds to seconds from its choice of a node to its mark: it reads what it has in memory,
+// and simulates where the pods would go (kubernetes-sigs/karpenter
 // pkg/controllers/disruption/controller.go).
 const settling = 5 * time.Second
 
