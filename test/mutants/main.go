@@ -68,6 +68,9 @@ var nearBy = map[string][]string{
 	"remediations/lifecycle": {"remediations/targets/node", "remediations/targets/location", "remediations/targets/sidecar"},
 }
 
+// nearFor is how much processor time a test of another package may cost to be near.
+const nearFor = time.Second
+
 // waiting is how long tests may wait, beside the time that they take; -timeout sets it.
 var waiting = 5 * time.Minute
 
@@ -163,7 +166,11 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 		if err != nil {
 			return err
 		}
-		if err := s.measure(ctx); err != nil {
+		most := time.Duration(0)
+		if near && !slices.ContainsFunc(chosen, func(id int) bool { return path.Dir(all[id].file) == folder }) {
+			most = nearFor
+		}
+		if err := s.measure(ctx, most); err != nil {
 			return err
 		}
 		fmt.Printf("%s: %d tests pass without a mutant\n", folder, len(s.tests))
@@ -227,7 +234,7 @@ func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
 		case !nearAlone:
 			out = append(out, s)
 		case isNear(s.folder, m):
-			out = append(out, s.within(time.Second))
+			out = append(out, s.within(nearFor))
 		}
 	}
 	return out

@@ -43,8 +43,8 @@ func compile(ctx context.Context, folder, overlay, dir string) (*suite, error) {
 }
 
 // measure runs each test by itself without a mutant. A test that fails says nothing of mutants,
-// and ends the run.
-func (s *suite) measure(ctx context.Context) error {
+// and ends the run. A test that costs more than most is left out; zero: none is.
+func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	out, err := exec.CommandContext(ctx, s.program, "-test.list", "^(Test|Fuzz|Example)").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("listing the tests of %s: %w\n%s", s.folder, err, out)
@@ -55,9 +55,12 @@ func (s *suite) measure(ctx context.Context) error {
 		if err := os.RemoveAll(notes); err != nil {
 			return fmt.Errorf("removing the notes of a test: %w", err)
 		}
-		r, err := s.run(ctx, []string{t.name}, 0, envNotes+"="+notes)
+		r, err := s.run(ctx, []string{t.name}, most, envNotes+"="+notes)
 		if err != nil {
 			return err
+		}
+		if r.late && most > 0 {
+			continue
 		}
 		if r.failed {
 			return fmt.Errorf("%s in %s fails without any mutant:\n%s", t.name, s.folder, r.out)
