@@ -43,7 +43,7 @@ func compile(ctx context.Context, folder, overlay, dir string) (*suite, error) {
 }
 
 // measure runs each test by itself without a mutant. A test that fails says nothing of mutants,
-// and ends the run. A test that costs more than most is left out; zero: none is.
+// and ends the run. A test that costs more than most is left out; zero: no limit.
 func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	out, err := exec.CommandContext(ctx, s.program, "-test.list", "^(Test|Fuzz|Example)").CombinedOutput()
 	if err != nil {
