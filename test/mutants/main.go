@@ -107,7 +107,7 @@ func run(ctx context.Context, sample int, seed uint64, match, resume string, lis
 	}
 	var chosen []int
 	for i, m := range all {
-		if only.MatchString(m.name()) && !strings.Contains(done, " "+m.String()+" by ") && !(near && slices.Contains(loops, path.Dir(m.file))) {
+		if only.MatchString(m.name()) && !strings.Contains(done, " "+m.String()+" by ") && (!near || !slices.Contains(loops, path.Dir(m.file))) {
 			chosen = append(chosen, i)
 		}
 	}
