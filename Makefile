@@ -75,7 +75,7 @@ bench: needs ## Speed and scale on a whole cluster: 100, 1,000 and 5,000 nodes, 
 	@$(TESTGO) run ./test/bench $(BENCH)
 
 .PHONY: screenshots
-screenshots: needs ## The pictures of the page in docs/images, made anew in a real Chromium
+screenshots: needs ## Make the pictures of the page in docs/images again, in a real Chromium
 	@mkdir -p docs/images
 	DRYDOCK_NO_SKIP=1 DRYDOCK_SCREENSHOTS='$(CURDIR)/docs/images' $(TESTGO) test -count=1 -run 'TestThePagesAreAccessible|TestScreenshotsOfOtherFleets' ./test/ui
 

@@ -136,5 +136,5 @@ func TestTheReceiversForEndsOfRepairsAreAccepted(t *testing.T) {
 	for outcome, want := range map[string]string{"Recovered": "slack,teams", "Exhausted": "pagerduty"} {
 		require.Equal(t, want, amtool("config", "routes", "test", "--config.file="+file, "alertname=DrydockRepairEnded", "remediation=none", "outcome="+outcome))
 	}
-	require.Equal(t, "nobody", amtool("config", "routes", "test", "--config.file="+file, "alertname=NodeNotReady"), "the control")
+	require.Equal(t, "null", amtool("config", "routes", "test", "--config.file="+file, "alertname=NodeNotReady"), "the control")
 }

@@ -202,7 +202,7 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	l.Reserve(c, n, r, scene.Noon)
 	require.Equal(t, []ledger.Orphan{{Node: "n1", UID: "uid-n1", ProviderID: "civo://n1", Record: *r}}, l.Orphans)
-	require.Equal(t, l.Orphans, ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon).Orphans, "one that was deleted is made anew with it")
+	require.Equal(t, l.Orphans, ledger.Rebuild(c, []*corev1.Node{n}, scene.Noon).Orphans, "a deleted ledger is made again with it")
 	copied := l.Clone()
 	require.True(t, copied.Release(r.ID))
 	require.Empty(t, copied.Orphans)

@@ -67,6 +67,11 @@ func TestAStringOfOneWordIsRead(t *testing.T) {
 	require.Equal(t, []text{{"a.go", 3, "string", "nobody"}}, read)
 }
 
+func TestTheReasonOfABoundIsRead(t *testing.T) {
+	read := source(t, "a.go", []byte("package a\n\nvar a struct {\n\tb int `json:\"told\" most:\"5m, nobody waits\"`\n}\n"))
+	require.Equal(t, []text{{"a.go", 4, "string", "nobody waits"}}, read)
+}
+
 func TestLongSentencesAreFound(t *testing.T) {
 	long := strings.Repeat("word ", mostWords+1)
 	require.Equal(t, 1, longSentences(text{kind: "page", says: long + ". A short one."}))

@@ -23,7 +23,7 @@ import (
 type text struct {
 	file string
 	line int
-	kind string // comment, wide comment, string, test name, page, rule, chart, schema
+	kind string // comment, wide comment, string, test name, page, rule, chart, schema, deploy, make
 	says string
 }
 
@@ -59,7 +59,7 @@ func all(t *testing.T) (out []text) {
 }
 
 var readers = map[string]func(t *testing.T, name string, body []byte) []text{
-	"go": source, "page": page, "rule": lines("rule"), "chart": lines("chart"), "schema": lines("schema"),
+	"go": source, "page": page, "rule": lines("rule"), "chart": lines("chart"), "schema": lines("schema"), "deploy": lines("deploy"), "make": lines("make"),
 }
 
 func kindOf(name string) string {
@@ -72,6 +72,10 @@ func kindOf(name string) string {
 		return "rule"
 	case strings.HasPrefix(name, "charts/"):
 		return "chart"
+	case strings.HasPrefix(name, "deploy/") && !strings.HasSuffix(name, ".json"):
+		return "deploy"
+	case name == "Makefile":
+		return "make"
 	case strings.HasSuffix(name, ".json") && (strings.Contains(name, "/settings/") || strings.HasSuffix(name, "schema.json")):
 		return "schema"
 	}
@@ -98,6 +102,11 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 		case *ast.ImportSpec:
 			return false
 		case *ast.Field:
+			if n.Tag != nil && product(name) {
+				for _, reason := range reasons.FindAllStringSubmatch(n.Tag.Value, -1) {
+					out = append(out, text{name, set.Position(n.Tag.Pos()).Line, "string", reason[1]})
+				}
+			}
 			n.Tag = nil
 		case *ast.BasicLit:
 			if said, err := strconv.Unquote(n.Value); n.Kind == token.STRING && product(name) && err == nil && prose.MatchString(said) {
@@ -112,6 +121,9 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	})
 	return out
 }
+
+// reasons are those for the bounds of a key of the configuration, in the tags of its field.
+var reasons = regexp.MustCompile(`(?:least|most):"[^",]*, ([^"]+)"`)
 
 // prose are several words, or one that messages are made of.
 var prose = regexp.MustCompile(`\s|^[a-z]+$`)

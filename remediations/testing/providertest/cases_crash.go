@@ -51,7 +51,7 @@ func crashing(t testing.TB, p Provider, done bool) {
 			was := len(s.changes())
 			require.Equal(t, r.Number >= change, was == 1, "what had left when it ended at %s", r.What)
 			s.Actuator = s.Again()
-			require.NotNil(t, s.Actuator, "the provider is made anew by Again")
+			require.NotNil(t, s.Actuator, "Again makes the provider again")
 			o := s.act(t.Context(), m, func() error { return errOnRecord })
 			require.Equal(t, remediations.CallRefused, o.outcome, "%v", o.err)
 			s.look()

@@ -34,7 +34,7 @@ type Kilo struct {
 	Timeout time.Duration `json:"timeout" as:"look"`
 	// MaxAge is how old a node's last result may be. It bounds how much is read from Prometheus,
 	// and how long ago a node that is chosen may have reported last.
-	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older word says nothing of a node now"`
+	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older result says nothing about a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move in a location of two nodes.
 	Pairs bool `json:"pairs"`
