@@ -195,5 +195,5 @@ func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force
 			return t.removed, inspect.Asking(err, doing, node)
 		}
 	}
-	return nil, fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was removed from it; try again", node, actions.Attempts)
+	return nil, fmt.Errorf("nothing was removed from %s, because it changed during each of %d attempts; try again", node, actions.Attempts)
 }

@@ -221,12 +221,12 @@ func TestAWriteReportsARecordThatChangedMeanwhile(t *testing.T) {
 		before, after *corev1.Node
 		args, want    string
 	}{
-		"another repair":  {under("n", record("aaaaaa", remediations.PhaseVerifying)), under("n", record("bbbbbb", remediations.PhaseVerifying)), "cancel n", "n changed while this was being written, and nothing was: it would now be about bbbbbb and no longer about aaaaaa; look at `kubectl drydock status` and decide again"},
-		"no repair":       {under("n", record("aaaaaa", remediations.PhaseVerifying)), node("n", nil), "cancel n", "n changed while this was being written, and nothing was: there is no repair on n"},
-		"it ran out":      {under("n", record("aaaaaa", remediations.PhaseVerifying)), exhausted("n", "aaaaaa", "p"), "cancel n", "n changed while this was being written, and nothing was: repair aaaaaa of n has run out of steps already"},
-		"it has begun":    {under("n", record("bbbbbb", remediations.PhasePending)), under("n", record("bbbbbb", remediations.PhaseActing)), "approve n", "n changed while this was being written, and nothing was: repair bbbbbb of n waits for no approval"},
-		"somebody was it": {exhausted("n", "cccccc", "p"), node("n", nil), "reset n", "n changed while this was being written, and nothing was: there is no exhausted repair on n"},
-		"another asked":   {node("n", nil), node("n", map[string]string{remediations.RequestKey: "policy/p"}), "repair n --with reboot", "n changed while this was being written, and nothing was: policy/p is already requested on n"},
+		"another repair":  {under("n", record("aaaaaa", remediations.PhaseVerifying)), under("n", record("bbbbbb", remediations.PhaseVerifying)), "cancel n", "nothing was written, because n has changed: it now has bbbbbb instead of aaaaaa; check `kubectl drydock status` and try again"},
+		"no repair":       {under("n", record("aaaaaa", remediations.PhaseVerifying)), node("n", nil), "cancel n", "nothing was written, because n has changed: there is no repair on n"},
+		"it ran out":      {under("n", record("aaaaaa", remediations.PhaseVerifying)), exhausted("n", "aaaaaa", "p"), "cancel n", "nothing was written, because n has changed: repair aaaaaa of n has run out of steps already"},
+		"it has begun":    {under("n", record("bbbbbb", remediations.PhasePending)), under("n", record("bbbbbb", remediations.PhaseActing)), "approve n", "nothing was written, because n has changed: repair bbbbbb of n waits for no approval"},
+		"somebody was it": {exhausted("n", "cccccc", "p"), node("n", nil), "reset n", "nothing was written, because n has changed: there is no exhausted repair on n"},
+		"another asked":   {node("n", nil), node("n", map[string]string{remediations.RequestKey: "policy/p"}), "repair n --with reboot", "nothing was written, because n has changed: policy/p is already requested on n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t, c.before)
@@ -263,7 +263,7 @@ func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 	racing(d, func(int) *corev1.Node { return under("n", record("aaaaaa", remediations.PhaseVerifying)) })
 	code, _, stderr = d.run("cancel", "n")
 	require.Equal(t, cli.ExitFailed, code)
-	require.Equal(t, fmt.Sprintf("error: n changed each of the %d times that this was tried, and nothing was written; try again\n", actions.Attempts), stderr)
+	require.Equal(t, fmt.Sprintf("error: nothing was written, because n changed during each of %d attempts; try again\n", actions.Attempts), stderr)
 }
 
 func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {

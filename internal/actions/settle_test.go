@@ -203,8 +203,8 @@ func TestAWriteIsForWhatItWasTriedFor(t *testing.T) {
 			refused string
 		}{
 			"the same":       {func(*server) {}, ""},
-			"another repair": {func(s *server) { s.record(repair("bbbbbb", phase)) }, "it would now be about bbbbbb and no longer about aaaaaa"},
-			"another Node":   {func(s *server) { s.node.UID = "u2" }, "node n was deleted and registered again after this was tried, and nothing was written"},
+			"another repair": {func(s *server) { s.record(repair("bbbbbb", phase)) }, "it now has bbbbbb instead of aaaaaa"},
+			"another Node":   {func(s *server) { s.node.UID = "u2" }, "nothing was written, because node n was deleted and registered again"},
 		} {
 			if phase == "" && name == "another repair" {
 				continue // these are about the node

@@ -81,7 +81,7 @@ func anotherUID(err error) bool {
 }
 
 func registeredAgain(node string) error {
-	return fmt.Errorf("node %s was deleted and registered again after this was tried, and nothing was written; look at the node and decide again", node)
+	return fmt.Errorf("nothing was written, because node %s was deleted and registered again; check `kubectl drydock status` and try again", node)
 }
 
 // Patch sends one merge patch.
@@ -125,7 +125,7 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 		now, err := rule(n)
 		switch {
 		case err != nil && attempt > 0:
-			return fmt.Errorf("%s changed while this was being written, and nothing was: %w", node, err)
+			return fmt.Errorf("nothing was written, because %s has changed: %w", node, err)
 		case err != nil:
 			return err
 		case attempt == 0 && w.Tried != nil:
@@ -137,7 +137,7 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 		case w.Tried != nil && w.Tried.UID != n.UID:
 			return registeredAgain(node)
 		case now.about != first.about:
-			return fmt.Errorf("%s changed while this was being written, and nothing was: it would now be about %s and no longer about %s; look at `kubectl drydock status` and decide again", node, cmp.Or(now.about, "nothing"), cmp.Or(first.about, "nothing"))
+			return fmt.Errorf("nothing was written, because %s has changed: it now has %s instead of %s; check `kubectl drydock status` and try again", node, cmp.Or(now.about, "nothing"), cmp.Or(first.about, "nothing"))
 		}
 		w.of = Subject{n.UID, now.about}
 		if len(now.annotations) == 0 {
@@ -152,7 +152,7 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 			return err
 		}
 	}
-	return fmt.Errorf("%s changed each of the %d times that this was tried, and nothing was written; try again", node, Attempts)
+	return fmt.Errorf("nothing was written, because %s changed during each of %d attempts; try again", node, Attempts)
 }
 
 // repairsOn returns the repairs on the Node, as status names them: the node's own first, then the

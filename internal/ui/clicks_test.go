@@ -122,11 +122,11 @@ func TestAClickIsForWhatWasTried(t *testing.T) {
 	put(node("n", withRecord("bbbbbb", remediations.PhaseExhausted), func(n *corev1.Node) { n.UID = "u1" }))
 	code, said := d.say("n", "reset", reset)
 	require.Equal(t, http.StatusConflict, code)
-	require.Contains(t, said["problem"], "it would now be about bbbbbb and no longer about aaaaaa")
+	require.Contains(t, said["problem"], "it now has bbbbbb instead of aaaaaa")
 	put(node("n", withRecord("aaaaaa", remediations.PhaseExhausted), func(n *corev1.Node) { n.UID = types.UID("u2") }))
 	code, said = d.say("n", "reset", again)
 	require.Equal(t, http.StatusConflict, code)
-	require.Contains(t, said["problem"], "node n was deleted and registered again after this was tried")
+	require.Contains(t, said["problem"], "nothing was written, because node n was deleted and registered again")
 	require.Zero(t, count.Load())
 
 	code, said = d.write("n", "reset", "")

@@ -145,7 +145,7 @@ func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	code, stdout, stderr := admin.as("operator", onlyNodes, proxy.URL()).typed("cancel node-3")
 	require.Equal(t, 1, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "error: Cluster lab ("+proxy.URL()+"): node-3 changed while this was being written, and nothing was: it would now be about dddddd and no longer about cccccc; look at `kubectl drydock --context lab status` and decide again\n", stderr)
+	require.Equal(t, "error: Cluster lab ("+proxy.URL()+"): nothing was written, because node-3 has changed: it now has dddddd instead of cccccc; check `kubectl drydock --context lab status` and try again\n", stderr)
 	require.NotContains(t, admin.node("node-3").Annotations, remediations.CancelKey)
 
 	// Its control: the same repair, whose node its kubelet wrote in between.

@@ -47,8 +47,13 @@ func TestThePageNamesWhatIsInForce(t *testing.T) {
 		"a window":              {"outside its window until " + until.Format(time.RFC3339)},
 		"a pause":               {"node-14: paused (firmware update)", ", until " + until.Format(time.RFC3339), "kubectl drydock --context lab --kubeconfig ", " resume node-14"},
 	} {
-		await(t, page, what, fmt.Sprintf(`(text => %s.every(s => text.includes(s)))(document.getElementById("force").innerText.replace(/\s+/g, " "))`, quoted(says)))
+		await(t, page, what, inForce(says...))
 	}
+}
+
+// inForce is true on a page whose part about what is in force has all these texts.
+func inForce(says ...string) string {
+	return fmt.Sprintf(`(text => %s.every(s => text.includes(s)))(document.getElementById("force").innerText.replace(/\s+/g, " "))`, quoted(says))
 }
 
 // A node's page has its deadline counting down, its Events, its past and its raw records; in a
@@ -88,6 +93,9 @@ count: 1
 
 	// Five rows, what needs a person first; the others on request, also after the next change.
 	c.open(at, p, "/")
+	for _, says := range []string{"cluster 5 of 24 unhealthy, limit 30%", "zone/zone-0 2 of 8 unhealthy, limit 30%", "zone/zone-2 1 of 8 unhealthy, limit 30%"} {
+		await(t, at, "the numbers that the rules counted", inForce(says))
+	}
 	const rows = `[...document.querySelectorAll("#concern tbody tr")].filter(r => r.getClientRects().length > 0).map(r => r.dataset.of)`
 	await(t, at, "the table is folded", rows+`.length === 5 && `+rows+`[0] === "node-13"`)
 	require.NoError(t, at.Click(t.Context(), "#unfold"))

@@ -2,10 +2,12 @@ package ui
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,9 +20,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	"drydock.dev/drydock/internal/config"
+	"drydock.dev/drydock/internal/inspect"
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/browser"
 	"drydock.dev/drydock/remediations"
+	fleets "drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/ledger"
 )
 
@@ -103,60 +108,148 @@ func (c *cluster) seen(all []look) {
 }
 
 // incident is a fleet on an ordinary bad day: one node under repair, others waiting for their turn,
-// for a person or for a silence.
+// for a person or for a silence. Drydock's own rules decide it: the holds are the answers of its
+// guards, and the breakers are those that it would judge.
 func (c *cluster) incident() {
 	c.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second)
 	ago := func(d time.Duration) time.Time { return at.Add(-d) }
-	firing := func(node string, since time.Duration) {
-		labels := labelsOf(node)
-		a := remediations.Alert{V: 1, Name: labels["alertname"], Policy: "node-not-ready", Status: "firing", StartsAt: ago(since), ReceivedAt: ago(since - time.Second), Labels: labels, Fingerprint: remediations.Fingerprint(labels)}
-		c.patch(node, map[string]any{a.Key(): a.Encode()}, nil)
-		c.fire(labels, ago(since))
+	const onFailingDisk = "node-10"
+	policyOf := func(node string) string {
+		if node == onFailingDisk {
+			return "disk-failing"
+		}
+		return "node-not-ready"
 	}
-	c.leads("drydock-7c9d8f6b5-x2kqp")
-	held := func(node string, since time.Duration, reason remediations.Reason, message string) {
-		firing(node, since)
-		c.record(node, remediations.PhasePending, func(r *remediations.Record) {
-			r.Began, r.Since, r.Deadline = ago(since), ago(since), ago(since).Add(24*time.Hour)
-			r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: ago(since - 2*time.Second)}
+	rules := c.rules(`
+limits: {concurrent: 2, concurrentPerZone: 1, concurrentPerPool: 2, unhealthy: 30%, startupGrace: 0s}
+policies:
+- {name: node-not-ready, match: ['remediation="node-not-ready"'], for: 0s, witness: none, plan: [{step: reboot, wait: 10m, attempts: 2}]}
+- {name: disk-failing, match: ['remediation="disk-failing"'], for: 0s, witness: none, approval: true, plan: [{step: replace}]}
+`)
+	labels := func(node string) map[string]string {
+		l := labelsOf(node)
+		if node == onFailingDisk {
+			l["alertname"] = "DiskFailing"
+		}
+		l["remediation"] = policyOf(node)
+		return l
+	}
+	began := map[string]time.Duration{
+		"node-9": 14 * time.Minute, "node-12": 9 * time.Minute, "node-11": 6 * time.Minute, onFailingDisk: 5 * time.Minute, "node-13": 26 * time.Hour,
+	}
+	for node, since := range began {
+		a := remediations.Alert{V: 1, Name: labels(node)["alertname"], Policy: policyOf(node), Status: "firing", StartsAt: ago(since), ReceivedAt: ago(since - time.Second), Labels: labels(node), Fingerprint: remediations.Fingerprint(labels(node))}
+		c.patch(node, map[string]any{a.Key(): a.Encode()}, nil)
+		c.fire(labels(node), ago(since))
+	}
+	record := func(node string, phase remediations.Phase, change func(*remediations.Record)) *remediations.Record {
+		return c.record(node, phase, func(r *remediations.Record) {
+			r.Policy, r.Cause.Alert, r.Began, r.Since = policyOf(node), remediations.Fingerprint(labels(node)), ago(began[node]), ago(began[node])
+			change(r)
 		})
 	}
-	firing("node-9", 14*time.Minute)
-	ill := c.record("node-9", remediations.PhaseVerifying, func(r *remediations.Record) {
-		r.Began, r.Since, r.Deadline = ago(14*time.Minute), ago(3*time.Minute), at.Add(7*time.Minute)
-		r.Step = remediations.StepRef{Index: 1, Name: "reboot", Attempt: 1}
-		r.Done = remediations.Attempts{{Name: "restart-kubelet", Number: 1}, {Name: "reboot", Number: 1}}
-		r.Intent = &remediations.Intent{ID: r.ID + "-1-1", At: ago(3*time.Minute + 2*time.Second), Outcome: remediations.CallAccepted, BootID: c.node("node-9").Status.NodeInfo.BootID, UID: string(c.node("node-9").UID), ProviderID: c.node("node-9").Spec.ProviderID}
+	c.leads("drydock-7c9d8f6b5-x2kqp")
+	repaired := record("node-9", remediations.PhaseVerifying, func(r *remediations.Record) {
+		r.Since, r.Deadline = ago(3*time.Minute), at.Add(7*time.Minute)
+		n := c.node("node-9")
+		r.Intent = &remediations.Intent{ID: r.ID + "-0-1", At: ago(3*time.Minute + 2*time.Second), Outcome: remediations.CallAccepted, BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Zone: "zone-0", Pool: "workers"}
 	})
 	past := remediations.Entry{ID: "b7k2m9", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: ago(50 * time.Hour), Ended: ago(50*time.Hour - 4*time.Minute), Why: "a new boot ID, Ready for 30s, the lease fresh, the alert gone", Cause: "NodeNotReady"}
 	c.patch("node-9", map[string]any{remediations.HistoryKey: remediations.EncodeHistory(nil, past)}, nil)
-	held("node-10", 9*time.Minute, remediations.ReasonAtLimit, "repairs under way in the cluster: 1 of at most 1 (node-9); limits.concurrent is 1")
-	silence := c.silence("ada@example.com", "swapping a disk", "node=node-11")
-	held("node-11", 6*time.Minute, remediations.ReasonSilenced, "covered by silence "+silence.id+" of ada@example.com (swapping a disk) until "+at.Add(20*time.Minute).Format(time.RFC3339))
-	held("node-12", 5*time.Minute, remediations.ReasonAwaitingApproval, "the policy asks a person first: kubectl drydock approve node-12")
-	firing("node-13", 26*time.Hour)
-	c.record("node-13", remediations.PhaseExhausted, func(r *remediations.Record) {
-		r.Began, r.Since, r.Deadline = ago(26*time.Hour), ago(25*time.Hour), ago(25*time.Hour)
-		r.Step = remediations.StepRef{Index: 0, Name: "reboot", Attempt: 2}
-		r.Done = remediations.Attempts{{Name: "reboot", Number: 1}, {Name: "reboot", Number: 2}}
+	record("node-13", remediations.PhaseExhausted, func(r *remediations.Record) {
+		r.Since, r.Deadline = ago(25*time.Hour), ago(25*time.Hour)
+		r.Step.Attempt, r.Done = 2, remediations.Attempts{{Name: "reboot", Number: 1}, {Name: "reboot", Number: 2}}
 	})
+	c.silence("ada@example.com", "swapping a disk", "node=node-11")
 	c.patch("node-14", map[string]any{remediations.PauseKey: at.Add(2*time.Hour).Format(time.RFC3339) + " firmware update"}, nil)
 	c.cordon("node-15", true)
-	c.ledger(&ledger.Ledger{
-		Slots: []ledger.Slot{{Node: "node-9", Repair: ill.ID, Attempt: ill.Intent.ID, Zone: "zone-0", Pool: "workers", Since: ill.Intent.At}},
-		Status: ledger.Status{
-			Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1", "concurrentPerZone": "1", "concurrentPerPool": "1", "unhealthy": "20%"},
-			Holds:   map[remediations.Reason]string{remediations.ReasonAtLimit: "repairs under way in the cluster: 1 of at most 1 (node-9); limits.concurrent is 1"},
-			Stopped: map[string]string{"node-disk-pressure": "Civo says that the quota is reached"},
-		},
-	})
+	l := &ledger.Ledger{
+		Slots:  []ledger.Slot{{Node: "node-9", Repair: repaired.ID, Attempt: repaired.Intent.ID, Zone: "zone-0", Pool: "workers", Since: repaired.Intent.At}},
+		Status: ledger.Status{Mode: remediations.ModeEnforce, Stopped: map[string]string{"node-disk-pressure": "Civo says that the quota is reached"}, Holds: map[remediations.Reason]string{}},
+	}
+	unhealthy, nodes := rules.judge(l, func(node string) bool { return began[node] > 0 })
+	require.Equal(c.t, []int{len(began), fleet}, []int{unhealthy, nodes})
+	require.Empty(c.t, l.Status.Breakers, "a repair is under way, so no breaker is open")
+	c.ledger(l)
+	for node, reason := range map[string]remediations.Reason{
+		"node-12": remediations.ReasonAtLimit, "node-11": remediations.ReasonSilenced, onFailingDisk: remediations.ReasonAwaitingApproval,
+	} {
+		pending := func(r *remediations.Record) { r.Deadline = ago(began[node]).Add(24 * time.Hour) }
+		record(node, remediations.PhasePending, pending)
+		held := rules.why(node)
+		require.Equal(c.t, inspect.Held, held.State, node)
+		require.Equal(c.t, reason, held.Hold.Reason, "%s: %s", node, held.Hold.Message)
+		record(node, remediations.PhasePending, func(r *remediations.Record) {
+			pending(r)
+			r.Hold = &remediations.Hold{Reason: reason, Message: held.Hold.Message, Since: ago(began[node] - 2*time.Second)}
+		})
+		if reason == remediations.ReasonAtLimit {
+			l.Status.Holds[reason] = held.Hold.Message
+		}
+	}
+	c.ledger(l)
+	require.Equal(c.t, inspect.UnderRepair, rules.why("node-9").State)
+	require.Equal(c.t, inspect.Held, rules.why("node-13").State, "it ran out of steps")
+}
+
+// ruleBook is what Drydock decides in one configuration.
+type ruleBook struct {
+	c      *cluster
+	config *config.Config
+	file   string
+}
+
+// rules reads a configuration that enforces, with the lab's Alertmanager and a Civo that nothing
+// calls.
+func (c *cluster) rules(more string) ruleBook {
+	c.t.Helper()
+	file := filepath.Join(c.t.TempDir(), "drydock.yaml")
+	require.NoError(c.t, os.WriteFile(file, []byte(fmt.Sprintf(`
+apiVersion: drydock.dev/v1alpha1
+kind: Config
+mode: enforce
+alertmanager: {urls: [%q], selfTest: ""}
+ledger: {namespace: %s}
+receiver: {listen: "127.0.0.1:9095"}
+providers: {civo: {clusterID: 3c1f7b1e-9f4a-4f52-a6cf-3ab1e2f10f7d, region: LON1, apiKeyFile: api-key}}
+`, c.lab.AlertmanagerURLs()[0], lab.Namespace)+more), 0o600))
+	read, _, err := config.Load(file, config.Options{SkipFiles: true})
+	require.NoError(c.t, err)
+	return ruleBook{c, read, file}
+}
+
+// judge writes the limits and the breakers of the present Nodes into the ledger. It returns how
+// many nodes the cluster's breaker counts as unhealthy, and of how many.
+func (r ruleBook) judge(l *ledger.Ledger, firing func(node string) bool) (unhealthy, nodes int) {
+	r.c.t.Helper()
+	list, err := r.c.lab.Client().CoreV1().Nodes().List(r.c.t.Context(), metav1.ListOptions{})
+	require.NoError(r.c.t, err)
+	all := make([]*corev1.Node, len(list.Items))
+	for i := range list.Items {
+		all[i] = &list.Items[i]
+	}
+	f := fleets.New(r.config.Core, all, l, firing, time.Now())
+	l.Status.Limits, l.Status.Breakers = r.config.Core.Limits.Words(), f.Breakers
+	return f.Health()
+}
+
+// why is the answer of Drydock's guards about the node.
+func (r ruleBook) why(node string) (answer inspect.Why) {
+	r.c.t.Helper()
+	program, err := r.c.lab.PluginProgram(r.c.t.Context())
+	require.NoError(r.c.t, err)
+	cmd := exec.CommandContext(r.c.t.Context(), program, "why", node, "-o", "json", "--kubeconfig", r.c.lab.AdminKubeconfig(), "--config", r.file, "--alertmanager", r.c.lab.AlertmanagerURLs()[0])
+	cmd.Env = []string{"HOME=" + r.c.t.TempDir()}
+	out, _ := cmd.Output() // the exit code is the answer, too
+	require.NoError(r.c.t, json.Unmarshal(out, &answer), "%s", out)
+	return answer
 }
 
 // fire makes the alert fire at the Alertmanager, for as long as the test takes.
 func (c *cluster) fire(labels map[string]string, since time.Time) {
 	c.t.Helper()
-	tell := func(ctx context.Context, ends time.Time) {
+	send := func(ctx context.Context, ends time.Time) {
 		body := quoted([]any{map[string]any{"labels": labels, "startsAt": since, "endsAt": ends}})
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.lab.AlertmanagerURLs()[0]+"/api/v2/alerts", strings.NewReader(body))
 		require.NoError(c.t, err)
@@ -166,8 +259,8 @@ func (c *cluster) fire(labels map[string]string, since time.Time) {
 		require.NoError(c.t, res.Body.Close())
 		require.Equal(c.t, http.StatusOK, res.StatusCode)
 	}
-	tell(c.t.Context(), time.Now().Add(time.Hour))
-	c.t.Cleanup(func() { tell(context.WithoutCancel(c.t.Context()), time.Now()) })
+	send(c.t.Context(), time.Now().Add(time.Hour))
+	c.t.Cleanup(func() { send(context.WithoutCancel(c.t.Context()), time.Now()) })
 }
 
 // leads writes the Lease of a replica that leads, until the test ends.
@@ -193,7 +286,7 @@ func TestScreenshotsOfOtherFleets(t *testing.T) {
 	c := settled(t, l)
 	c.seen([]look{{"ui-one-node", "/", "light", 1280, 500}, {"ui-no-queue", "/queue", "light", 1280, 500}})
 
-	const many, eighth = 5000, 8
+	const many, fourth = 5000, 4
 	g, ctx := errgroup.WithContext(t.Context())
 	g.SetLimit(32)
 	for i := 1; i < many; i++ {
@@ -209,16 +302,27 @@ func TestScreenshotsOfOtherFleets(t *testing.T) {
 	await(t, at, "all tiles are there", fmt.Sprintf(`document.querySelectorAll("a[data-node]").length === %d`, many))
 	await(t, at, "all of them are on one screen", `document.documentElement.scrollHeight <= innerHeight`)
 
-	for i := 0; i < many; i += eighth * zones { // all in one zone
+	const ill = "node-0"
+	sick := 0
+	for i := 0; i < many; i += fourth * zones { // all in one zone
+		sick++
 		require.NoError(t, l.SetCondition(t.Context(), fmt.Sprintf("node-%d", i), corev1.NodeReady, corev1.ConditionUnknown, "NodeStatusUnknown"))
 	}
-	now := time.Now().UTC().Truncate(time.Second)
-	c.ledger(&ledger.Ledger{Status: ledger.Status{
-		Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "10", "unhealthy": "20%"},
-		Breakers: map[string]ledger.Breaker{"zone/zone-0": {
-			State: ledger.BreakerOpen, Since: now.Add(-4 * time.Minute), Unhealthy: 340, Nodes: 1667, Quiet: now.Add(-time.Minute),
-		}},
-		Holds: map[remediations.Reason]string{remediations.ReasonFleetUnhealthy: "zone zone-0: 340 of 1667 nodes are unhealthy"},
-	}})
+	rules, now := c.rules("limits: {concurrent: 10, startupGrace: 0s}\n"), time.Now().UTC().Truncate(time.Second)
+	a := remediations.Alert{V: 1, Name: "NodeNotReady", Policy: "node-not-ready", Status: "firing", StartsAt: now.Add(-time.Hour), ReceivedAt: now.Add(-time.Hour), Labels: labelsOf(ill), Fingerprint: remediations.Fingerprint(labelsOf(ill))}
+	c.patch(ill, map[string]any{a.Key(): a.Encode()}, nil)
+	c.fire(labelsOf(ill), a.StartsAt)
+	storm := &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Holds: map[remediations.Reason]string{}}}
+	unhealthy, nodes := rules.judge(storm, func(string) bool { return false })
+	require.Equal(t, []int{sick, many}, []int{unhealthy, nodes})
+	open := storm.Status.Breakers["zone/zone-0"]
+	require.Len(t, storm.Status.Breakers, 1)
+	require.Equal(t, ledger.Breaker{State: ledger.BreakerOpen, Since: open.Since, Quiet: open.Quiet, Seen: open.Seen, Unhealthy: sick, Nodes: (many + zones - 1) / zones}, open)
+	c.ledger(storm)
+	held := rules.why(ill)
+	require.Equal(t, remediations.ReasonFleetUnhealthy, held.Hold.Reason, held.Hold.Message)
+	storm.Status.Holds[held.Hold.Reason] = held.Hold.Message
+	c.ledger(storm)
+	await(t, at, "the numbers that the rules counted", inForce(fmt.Sprintf("zone/zone-0 %d of %d unhealthy, limit 20%%, breaker open", sick, open.Nodes)))
 	c.seen([]look{{"ui-storm", "/", "light", 1280, 800}, {"ui-storm-dark", "/", "dark", 1280, 800}})
 }
