@@ -62,11 +62,11 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	}
 	slices.SortStableFunc(t.Moments, func(a, b Moment) int { return a.At.Compare(b.At) })
 	if r.Phase.InFlight() {
-		what := "the answer and the proof are waited for"
+		what := "waiting for the answer and the proof"
 		if r.Phase == remediations.PhaseVerifying {
-			what = "the proof is waited for: the node well, its alert gone, and what this step alone can show"
+			what = "waiting for the proof: the node is well, its alert is gone, and the step shows its own proof"
 		}
-		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without it the attempt has ended", Due: true, Now: true})
+		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without the proof the attempt ends then", Due: true, Now: true})
 	}
 	for _, p := range r.Passed {
 		t.Passed = append(t.Passed, fmt.Sprintf("%s: %s", p.Name, p.Why))

@@ -72,7 +72,7 @@ func (s *Observation) policy(name string) *remediations.Policy {
 // after sets what follows the attempt under way.
 func (s *Observation) after(t *Why, r *remediations.Record) {
 	t.Policy, t.Next, t.Provider, t.Guards = r.Policy, "", "", []lifecycle.GuardAnswer{}
-	t.When = "over by " + Stamp(r.Deadline)
+	t.When = "this attempt ends by " + Stamp(r.Deadline)
 	if !r.Deadline.After(s.Now) {
 		t.When = "Drydock decides about it now: its time ended at " + Stamp(r.Deadline)
 	}

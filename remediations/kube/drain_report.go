@@ -109,7 +109,7 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 		}
 	}
 	for i := range left.awaited {
-		held = append(held, heldPod{pod: &left.awaited[i], why: "has no controller, and is waited for until it ends"})
+		held = append(held, heldPod{pod: &left.awaited[i], why: "has no controller, and Drydock waits until it ends"})
 	}
 	slices.SortFunc(held, func(a, b heldPod) int { return cmp.Compare(kit.NameOf(a.pod), kit.NameOf(b.pod)) })
 	named := held[:min(len(held), maxNamed)]

@@ -233,7 +233,7 @@ func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 // refused puts the word on the node, and watches until it is off again: asking for it would be
 // load.
 func (y *yard) refused(ctx context.Context, node string) error {
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // a word that was given is waited for
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // a person who requested something waits for the answer
 	defer cancel()
 	w, err := y.lab.Client().CoreV1().Nodes().Watch(limit, metav1.ListOptions{FieldSelector: "metadata.name=" + node})
 	if err != nil {

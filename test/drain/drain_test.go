@@ -99,13 +99,13 @@ func TestAPodWithoutAControllerRefusesTheDrainUnlessTheStepMayEvictIt(t *testing
 	require.Empty(t, p.on())
 }
 
-func TestAPodWithoutAControllerIsWaitedForWhereTheStepWaits(t *testing.T) {
+func TestTheStepWaitsForAPodWithoutAController(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 2)
 	p.run("runner", func(pod *corev1.Pod) { pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(1)) })
 	p.run("notebook")
 	s := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerWait})
-	s.says(p.ns + "/runner has no controller, and is waited for until it ends")
+	s.says(p.ns + "/runner has no controller, and Drydock waits until it ends")
 	s.says("2 of 4 pods are left")
 	p.eventually(func() bool { return len(p.on()) == 2 })
 	require.Equal(t, 2, p.asked(), "all other pods are evicted, and these are not")
@@ -124,7 +124,7 @@ func TestAPodWithoutAControllerIsWaitedForWhereTheStepWaits(t *testing.T) {
 	late := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerWait})
 	late.says(p.ns + "/endless has no controller")
 	report = late.endsPromptlyWith(errors.New("the time is up"))
-	require.Equal(t, []kube.Held{{Pod: p.ns + "/endless", Why: "has no controller, and is waited for until it ends"}}, report.Held)
+	require.Equal(t, []kube.Held{{Pod: p.ns + "/endless", Why: "has no controller, and Drydock waits until it ends"}}, report.Held)
 	require.Equal(t, []string{"endless"}, p.on())
 }
 

@@ -187,8 +187,7 @@ func TestADrainNeedsEachOfItsRightsAndSaysWhichItLacks(t *testing.T) {
 	})
 }
 
-// A pod that the kubelet of a well node does not end is waited for, whatever it is, but not in
-// silence.
+// The drain waits for any pod that the kubelet of a healthy node does not end, but not in silence.
 func TestAPodThatDoesNotEndOnAWellNodeIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.run("stays", withFinalizer)

@@ -246,8 +246,8 @@ func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 	}
 }
 
-// soon is how long a reboot that does not help is waited for, while a person does something about
-// it.
+// soon is how long Drydock waits for a reboot that does not help, while a person does something
+// about it.
 const soon = "60s"
 
 // twice is a plan whose first reboot is given up after so long.

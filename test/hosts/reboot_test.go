@@ -17,8 +17,8 @@ import (
 )
 
 // rebooting is Drydock's configuration with hosts that serve the step reboot for the nodes of these
-// names, and Civo for all others. The plan has nothing else; wait is for how long the proof of one
-// attempt is waited for.
+// names, and Civo for all others. The plan has nothing else; wait is how long one attempt waits for
+// its proof.
 func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any {
 	c := y.config(map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",

@@ -200,7 +200,7 @@ func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
 		name, id, says string
 	}{
 		{"the form names it", idOf(node), "there is no exhausted repair " + idOf(node) + " on " + node + ": a reset would be of bbbbbb"},
-		{"the form does not", "", "it would now be about bbbbbb and no longer about " + idOf(node)},
+		{"the form does not", "", "it now has bbbbbb instead of " + idOf(node)},
 	} {
 		c.record(node, remediations.PhaseExhausted, nil)
 		c.open(at, p, "/nodes/"+node)

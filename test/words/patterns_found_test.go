@@ -27,6 +27,7 @@ var odd = map[string]string{
 	"is over":          "the alert is over",
 	"glass":            "the glass is broken",
 	"is asked for":     "a reboot is asked for",
+	"is waited for":    "the proof is waited for",
 	"is said":          "the reason is said at once",
 	"says neither":     "it says neither that it runs nor that it waits",
 	"by now":           "by now the node is another one",

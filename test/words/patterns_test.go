@@ -35,6 +35,7 @@ var patterns = []pattern{
 	{"is over", " over", re(`\b(is|are|was|were) over\b`), "has ended", nil},
 	{"glass", "glass", re(`\bglass\b`), "break-glass", re(`\bbreak[- ]glass\b`)},
 	{"is asked for", "asked for", re(`\b(is|are) asked for\b`), "is requested, is configured", nil},
+	{"is waited for", "waited for", re(`\b(is|are|was|were) waited for\b`), "X waits for", nil},
 	{"is said", " said", re(`\b(is|are|was) said\b`), "the active voice", nil},
 	{"says neither", "says neither", re(`\bsays neither\b`), "does not say whether", nil},
 	{"by now", "by now", re(`\bby now\b`), "now", nil},

@@ -23,7 +23,7 @@ import (
 type text struct {
 	file string
 	line int
-	kind string // comment, wide comment, string, test name, page, rule, chart, schema, deploy, make
+	kind string // comment, wide comment, string, test name, page, rule, chart, schema, deploy, make, template
 	says string
 }
 
@@ -59,7 +59,7 @@ func all(t *testing.T) (out []text) {
 }
 
 var readers = map[string]func(t *testing.T, name string, body []byte) []text{
-	"go": source, "page": page, "rule": lines("rule"), "chart": lines("chart"), "schema": lines("schema"), "deploy": lines("deploy"), "make": lines("make"),
+	"go": source, "page": page, "rule": lines("rule"), "chart": lines("chart"), "schema": lines("schema"), "deploy": lines("deploy"), "make": lines("make"), "template": lines("template"),
 }
 
 func kindOf(name string) string {
@@ -76,6 +76,8 @@ func kindOf(name string) string {
 		return "deploy"
 	case name == "Makefile":
 		return "make"
+	case strings.HasSuffix(name, ".html") && product(name):
+		return "template"
 	case strings.HasSuffix(name, ".json") && (strings.Contains(name, "/settings/") || strings.HasSuffix(name, "schema.json")):
 		return "schema"
 	}

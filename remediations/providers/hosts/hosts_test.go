@@ -152,7 +152,7 @@ func TestAConnectionThatIsNotUsedEnds(t *testing.T) {
 
 // A goroutine that waits for a line already holds it, and a forgotten line does not affect the line
 // that came after it.
-func TestALineThatIsWaitedForIsNotForgotten(t *testing.T) {
+func TestALineThatACallerWaitsForIsKept(t *testing.T) {
 	t.Parallel()
 	c := newSite(t).client(t)
 	lineOf := func(users int) *line {

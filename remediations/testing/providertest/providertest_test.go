@@ -151,7 +151,7 @@ func TestEachFlawIsFound(t *testing.T) {
 			}
 			restore := func() {}
 			if slices.Contains(seconds, flaw) {
-				restore = providertest.Soon(5 * time.Second) // it is waited for
+				restore = providertest.Soon(5 * time.Second) // the suite waits for it
 			}
 			said := failure(t, by, strange(flaw))
 			restore()
