@@ -3,6 +3,7 @@ package lab
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -48,6 +49,10 @@ func (l *Lab) PluginProgram(ctx context.Context) (string, error) {
 	return path, programs.Compile(ctx, path, "./cmd/kubectl-drydock")
 }
 
+// FromHome is the administrator's kubeconfig without a flag that names it, as people have theirs in
+// ~/.kube/config: the page then shows commands without its path.
+const FromHome = "~"
+
 // StartPage runs `kubectl drydock ui` as the user of the kubeconfig (empty: the administrator), and
 // returns when it has printed its address. It ends with this process, or by Stop.
 func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) (*Page, error) {
@@ -55,12 +60,15 @@ func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) 
 	if err != nil {
 		return nil, err
 	}
-	if kubeconfig == "" {
-		kubeconfig = l.AdminKubeconfig()
+	env := []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH")}
+	if kubeconfig == FromHome {
+		env = append(env, "KUBECONFIG="+l.AdminKubeconfig())
+	} else {
+		args = append([]string{"--kubeconfig", cmp.Or(kubeconfig, l.AdminKubeconfig())}, args...)
 	}
 	var problems bytes.Buffer
-	cmd := exec.Command(program, append([]string{"ui", "--no-browser", "--kubeconfig", kubeconfig}, args...)...) //nolint:noctx // Stop ends it
-	cmd.Env = []string{"HOME=" + l.dir, "PATH=" + os.Getenv("PATH")}
+	cmd := exec.Command(program, append([]string{"ui", "--no-browser"}, args...)...) //nolint:noctx // Stop ends it
+	cmd.Env = env
 	cmd.Stderr = &problems
 	out, err := cmd.StdoutPipe()
 	if err != nil {

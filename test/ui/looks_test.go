@@ -68,8 +68,8 @@ func TestThePagesAreAccessible(t *testing.T) {
 	require.Subset(t, rules(found), []string{"image-alt", "button-name", "color-contrast", "html-has-lang"})
 
 	c := newCluster(t)
-	c.incident()
-	c.seen(looks("node-9", "node-20"))
+	rules := c.incident()
+	c.seen(looks("node-9", "node-20"), "--config", rules.file)
 }
 
 func rules(found []finding) (out []string) {
@@ -80,9 +80,9 @@ func rules(found []finding) (out []string) {
 }
 
 // seen looks at each page, asks axe-core, and keeps the picture.
-func (c *cluster) seen(all []look) {
+func (c *cluster) seen(all []look, args ...string) {
 	c.t.Helper()
-	p := c.ui("", "--alertmanager", c.lab.AlertmanagerURLs()[0])
+	p := c.ui(lab.FromHome, append(args, "--alertmanager", c.lab.AlertmanagerURLs()[0])...)
 	for _, l := range all {
 		at := tab(c.t)
 		require.NoError(c.t, at.Size(c.t.Context(), l.width, l.height))
@@ -110,7 +110,7 @@ func (c *cluster) seen(all []look) {
 // incident is a fleet on an ordinary bad day: one node under repair, others waiting for their turn,
 // for a person or for a silence. Drydock's own rules decide it: the holds are the answers of its
 // guards, and the breakers are those that it would judge.
-func (c *cluster) incident() {
+func (c *cluster) incident() ruleBook {
 	c.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second)
 	ago := func(d time.Duration) time.Time { return at.Add(-d) }
@@ -175,7 +175,11 @@ policies:
 	for node, reason := range map[string]remediations.Reason{
 		"node-12": remediations.ReasonAtLimit, "node-11": remediations.ReasonSilenced, onFailingDisk: remediations.ReasonAwaitingApproval,
 	} {
-		pending := func(r *remediations.Record) { r.Deadline = ago(began[node]).Add(24 * time.Hour) }
+		pending := func(r *remediations.Record) {
+			if r.Deadline = ago(began[node]).Add(24 * time.Hour); node == onFailingDisk {
+				r.Step.Name = "replace"
+			}
+		}
 		record(node, remediations.PhasePending, pending)
 		held := rules.why(node)
 		require.Equal(c.t, inspect.Held, held.State, node)
@@ -191,6 +195,7 @@ policies:
 	c.ledger(l)
 	require.Equal(c.t, inspect.UnderRepair, rules.why("node-9").State)
 	require.Equal(c.t, inspect.Held, rules.why("node-13").State, "it ran out of steps")
+	return rules
 }
 
 // ruleBook is what Drydock decides in one configuration.
