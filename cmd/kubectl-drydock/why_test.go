@@ -274,7 +274,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"a sidecar's alert alone": {
 			node: gated(nil), config: whyTargets, code: 4,
 			says: []string{
-				"node-3 (sei/rpc-0) is about to be repaired, unless Drydock finds something against it when it looks.\n",
+				"node-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold it when it looks.\n",
 				"Next:     mark-ready:1 by sei, once Drydock has looked at the sidecar of sei/rpc-0: no guard that was seen holds it\n",
 				"Silenced           passed     no silence and no mute time covers the alert\n",
 				"SidecarUnknown     not seen   not asked from here: the sidecar of sei/rpc-0, which Drydock asks from inside the cluster\n",
@@ -333,7 +333,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			config: whyTargets, unasked: true, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-1) is not repaired: SidecarHeld holds it.\nWhy: SeiNode sei/rpc is paused\n", "- why asks no guard about this repair; the hold on record: SidecarHeld",
-				"\n\nnode-3 (sei/rpc-0) is about to be repaired, unless Drydock finds something against it when it looks.\nNext:     mark-ready:1 by sei, once ",
+				"\n\nnode-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold it when it looks.\nNext:     mark-ready:1 by sei, once ",
 			},
 		},
 		"the node and a sidecar on it": {

@@ -173,7 +173,7 @@ func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, g
 	if failed != nil {
 		return "", failed
 	}
-	return w.saying(fmt.Sprintf("Reset requested on %s: %s. `kubectl drydock status` shows when Drydock has taken that.", node, forgotten)), nil
+	return w.saying(fmt.Sprintf("Reset requested on %s: %s. `kubectl drydock status` shows when Drydock has done it.", node, forgotten)), nil
 }
 
 // ResetPolicy starts a stopped policy again. It resets the first node, by name, with an exhausted
@@ -272,5 +272,5 @@ func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, po
 	if len(on) > 1 {
 		goes = "policies " + strings.Join(on, ", ") + " start again"
 	}
-	return w.saying(fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has taken that.", name, goes)), nil
+	return w.saying(fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has done it.", name, goes)), nil
 }

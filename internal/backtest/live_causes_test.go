@@ -88,8 +88,8 @@ var knownCauses = map[string]known{
 			})
 		},
 	},
-	"the provider finds something against a step": {
-		said: "The provider finds nothing against a step.",
+	"the provider refuses a step": {
+		said: "The provider refuses no step.",
 		live: func(l *live, o *engine.Options, with bool) {
 			o.Actuators["civo"]["reboot"] = surveyed{l}
 			if with {

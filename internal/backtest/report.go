@@ -200,7 +200,7 @@ func assumptions(o Options) []string {
 		"A drain takes " + o.Cures.of("drain").String() + " in both.",
 		"A repair is unnecessary if its fault ended by itself within the wait of its first step.",
 		"A lease is renewed for as long as the node's Ready condition is not Unknown.",
-		"The provider finds nothing against a step.",
+		"The provider refuses no step.",
 		"Alertmanager answers each look, and the Watchdog is never late.",
 		"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
 		"A cordon in the record counts as a person's, also one that Drydock set.",

@@ -42,7 +42,7 @@ func (s asked) missing() string {
 	if s.w.curing {
 		return "" // the node is healthy and the alert gone only if the step cured it
 	}
-	return "a backtest cannot say what the step came to"
+	return "a backtest cannot know the result of the step"
 }
 
 // pods is a step that replaces pods.

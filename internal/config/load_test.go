@@ -161,7 +161,8 @@ limits: {concurrent: 3, concurrentPerZone: 10%, unhealthy: 0, repairsWindow: 1d}
 	require.Equal(t, 24*time.Hour, c.Core.Limits.RepairsWindow)
 }
 
-// TestAnotherClustersWatchdogProvesNothing: nor does its lost source blind anybody here.
+// TestAnotherClustersWatchdogProvesNothing: a lost source of the other cluster does not make
+// Drydock blind here either.
 func TestAnotherClustersWatchdogProvesNothing(t *testing.T) {
 	const own = `alertmanager: {urls: ["http://am:9093"], blindWhen: ['alertname="SourceDown"', 'alertname="AllDown",cluster=~".+"']}
 cluster: {label: cluster, value: prod-1}

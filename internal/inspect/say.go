@@ -168,7 +168,7 @@ func (t TargetAnswer) Headline(now time.Time) string {
 	case Held:
 		return t.heldBy(t.Subject, now)
 	case UnderRepair:
-		return fmt.Sprintf("%s is about to be repaired, unless Drydock finds something against it when it looks.", t.Subject)
+		return fmt.Sprintf("%s is about to be repaired, unless Drydock finds a reason to hold it when it looks.", t.Subject)
 	case Well, Unknown:
 	}
 	return fmt.Sprintf("Drydock does nothing for %s now.", t.Subject)

@@ -113,7 +113,7 @@ const (
 	byBreakGlassOrExempt          // break-glass on the node, or an exempt user
 )
 
-// violation is what one rule has against a change.
+// violation is why one rule denies a change.
 type violation struct {
 	reason   Reason
 	override override

@@ -165,7 +165,7 @@ func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	return scopes
 }
 
-// Stop is what an open breaker has against all disruptive repairs of its scope. Two equal Stops
+// Stop is why an open breaker holds all disruptive repairs of its scope. Two equal Stops
 // have the same message.
 type Stop struct {
 	Scope            string

@@ -167,7 +167,7 @@ func (y *yard) trivialWebhook() (*admissionregistrationv1.ValidatingWebhookConfi
 	}, nil
 }
 
-// certificate makes one that vouches for itself.
+// certificate makes a self-signed certificate.
 func certificate(dir string) (certFile, keyFile string, authority []byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

@@ -214,8 +214,8 @@ func (y *yard) stubborn(nodes ...string) {
 	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: helpedAgain(nodes...)})
 }
 
-// away makes the machines stay away when they are rebooted, until the test lets them come back:
-// with them the alert stays, and the repair.
+// away makes the machines stay away when they are rebooted, until the test calls comeBack. Until
+// then the alert fires and the repair continues.
 func (y *yard) away(cures func(civosim.Instance, civosim.Op) bool) (comeBack func()) {
 	y.t.Helper()
 	let := make(chan struct{})

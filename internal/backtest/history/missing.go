@@ -49,7 +49,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 		if err != nil {
 			return err
 		}
-		why := "Nodes lack what it says"
+		why := "without it, Nodes lack its values"
 		if by := readers[what]; len(by) > 0 {
 			slices.Sort(by)
 			why = "it is read by " + strings.Join(by, ", ")
