@@ -116,7 +116,7 @@ func (s *Status) fleet(now time.Time) []Line {
 	for _, policy := range slices.Sorted(maps.Keys(st.Exhausted)) {
 		if s.Ledger.Whole.Failing(policy) {
 			out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
-				"policy %s: its last %d repairs ran out of steps; find the cause, then `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], text.ShellWord(policy))})
+				"policy %s: its last %d repairs failed; find the cause, then `kubectl drydock reset --policy %s`", policy, st.Exhausted[policy], text.ShellWord(policy))})
 		}
 	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {

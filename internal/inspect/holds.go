@@ -125,7 +125,7 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return ""
 		}
 		if isOther(message, "policy ", " is stopped", policy) {
-			return fmt.Sprintf("policy %s is stopped: its last %d repairs ran out of steps", policy, ledger.FailingAfter)
+			return fmt.Sprintf("policy %s is stopped: its last %d repairs failed", policy, ledger.FailingAfter)
 		}
 	case remediations.ReasonControlPlaneBusy:
 		if !remediations.ControlPlane(n) {

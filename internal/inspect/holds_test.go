@@ -62,12 +62,12 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 	}
 	l := ledgerSaying(remediations.ReasonProviderAbsent, "Civo refuses the API key")
 	require.NotNil(t, l.HoldNow(n, own, nil, scene.Noon), "a provider's answer names no policy")
-	for _, saying := range []string{"since the provider refuses", "ran out of steps"} {
+	for _, saying := range []string{"since the provider refuses", "repairs failed"} {
 		for _, message := range fleetHolds(t, remediations.ReasonPolicyFailing, saying) {
 			l := ledgerSaying(remediations.ReasonPolicyFailing, message)
 			l.Status.Exhausted = map[string]int{own: ledger.FailingAfter, others[0]: ledger.FailingAfter}
 			require.Equal(t, message, l.fleetwide(remediations.ReasonPolicyFailing, n, own, ""))
-			require.Equal(t, "policy node-not is stopped: its last 3 repairs ran out of steps", l.fleetwide(remediations.ReasonPolicyFailing, n, others[0], ""))
+			require.Equal(t, "policy node-not is stopped: its last 3 repairs failed", l.fleetwide(remediations.ReasonPolicyFailing, n, others[0], ""))
 		}
 	}
 }

@@ -160,7 +160,7 @@ func repairsLeft(c *Candidate) string {
 }
 
 func policyWorks(c *Candidate) string {
-	return fmt.Sprintf("%s in a row by policy %s ran out of steps, %d would stop it", text.Count(c.Ledger.Status.Exhausted[c.Policy.Name], "repair"), c.Policy.Name, ledger.FailingAfter)
+	return fmt.Sprintf("%s in a row by policy %s failed, %d would stop it", text.Count(c.Ledger.Status.Exhausted[c.Policy.Name], "repair"), c.Policy.Name, ledger.FailingAfter)
 }
 
 func controlPlaneFree(c *Candidate) string {

@@ -195,5 +195,5 @@ func policyFailing(c *Candidate) *Finding {
 	if !c.Ledger.Failing(c.Policy.Name) {
 		return nil
 	}
-	return Because("policy %s is stopped: its last %d repairs ran out of steps; find the cause, then: kubectl drydock reset --policy %[1]s", c.Policy.Name, ledger.FailingAfter)
+	return Because("policy %s is stopped: its last %d repairs failed; find the cause, then: kubectl drydock reset --policy %[1]s", c.Policy.Name, ledger.FailingAfter)
 }
