@@ -166,7 +166,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	for range 4 {
 		e.lookFrom = time.Time{} // as if it had rested
 		e.look(ctx)
-		e.heard(ctx, <-e.looked)
+		e.received(ctx, <-e.looked)
 		e.pass(ctx)
 	}
 	return e, ctx
@@ -204,7 +204,7 @@ func storming(t testing.TB, nodes int) (e *Engine, w *still, beat func(nodes int
 	poll = func() {
 		e.lookFrom = time.Time{} // as if it had rested
 		e.poll(ctx)
-		e.heard(ctx, <-e.looked)
+		e.received(ctx, <-e.looked)
 		e.pass(ctx)
 	}
 	beat(nodes)

@@ -179,10 +179,10 @@ func (s setBy) SetBy(context.Context, string, string) (string, time.Time, error)
 	return s.manager, time.Time{}, s.err
 }
 
-// heard keeps the notes of Events.
-type heard struct{ notes []string }
+// noteKeeper keeps the notes of Events.
+type noteKeeper struct{ notes []string }
 
-func (h *heard) Event(_ string, e Event) { h.notes = append(h.notes, e.Note) }
+func (h *noteKeeper) Event(_ string, e Event) { h.notes = append(h.notes, e.Note) }
 
 // TestBreakGlassIsAnnouncedWithoutItsManager: the Event leaves out the unknown name.
 func TestBreakGlassIsAnnouncedWithoutItsManager(t *testing.T) {
@@ -197,7 +197,7 @@ func TestBreakGlassIsAnnouncedWithoutItsManager(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
-			o, events := logged(&lines), &heard{}
+			o, events := logged(&lines), &noteKeeper{}
 			o.Journal, o.Events = c.journal, events
 			p := &pass{Engine: &Engine{Options: o, memory: map[string]*memory{}}, ctx: t.Context(), now: time.Now()}
 			reads := breakGlassReads

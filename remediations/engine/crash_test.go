@@ -148,9 +148,9 @@ func requireEnd(t *testing.T, w *world, want remediations.Outcome) {
 	require.LessOrEqual(t, w.callCount(), 2)
 }
 
-// tell runs a story. crashAt 0: no engine dies. It returns the first engine's port calls that
+// play runs a story. crashAt 0: no engine dies. It returns the first engine's port calls that
 // change something.
-func (s story) tell(t *testing.T, crashAt int, after bool) (log []string) {
+func (s story) play(t *testing.T, crashAt int, after bool) (log []string) {
 	inWorld(t, s.config, 6, func(t *testing.T, w *world) {
 		for i := range s.pods {
 			w.host(podName(i), "n0")
@@ -192,7 +192,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 		s := all[name]
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			steps := s.tell(t, 0, false)
+			steps := s.play(t, 0, false)
 			require.GreaterOrEqual(t, len(steps), 2)
 			t.Logf("the steps are %s", strings.Join(steps, " | "))
 			for k, step := range steps {
@@ -203,7 +203,7 @@ func TestCrashAtEveryStep(t *testing.T) {
 					when := map[bool]string{false: "before", true: "after"}[after]
 					t.Run(fmt.Sprintf("%s step %02d %s", when, k+1, step), func(t *testing.T) {
 						t.Parallel()
-						s.tell(t, k+1, after)
+						s.play(t, k+1, after)
 					})
 				}
 			}

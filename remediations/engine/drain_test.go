@@ -39,11 +39,11 @@ func TestDrainEndsWithinAPass(t *testing.T) {
 			16 * time.Second, remediations.ReasonSilenced,
 		},
 		"no Alertmanager": {
-			func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }, func(w *world) { w.mend() },
+			func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }, func(w *world) { w.repairEverything() },
 			16 * time.Second, remediations.ReasonAlertUnconfirmed,
 		},
 		"looks that hang": {
-			func(w *world) { w.lookTakes = 10 * time.Minute }, func(w *world) { w.mend() },
+			func(w *world) { w.lookTakes = 10 * time.Minute }, func(w *world) { w.repairEverything() },
 			31 * time.Second, remediations.ReasonAlertUnconfirmed,
 		},
 		"a storm": {

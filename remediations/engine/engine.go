@@ -301,7 +301,7 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 		case <-e.news:
 			e.look(ctx)
 		case l := <-e.looked:
-			e.heard(ctx, l)
+			e.received(ctx, l)
 		case <-poll:
 			e.poll(ctx)
 		case c := <-e.calls:

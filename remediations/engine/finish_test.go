@@ -28,8 +28,8 @@ func underRepair(phase remediations.Phase) *remediations.Record {
 	}
 }
 
-// bears writes the record on the Node.
-func bears(n *corev1.Node, key string, r *remediations.Record) {
+// putRecord writes the record on the Node.
+func putRecord(n *corev1.Node, key string, r *remediations.Record) {
 	if n.Annotations == nil {
 		n.Annotations = map[string]string{}
 	}
@@ -52,14 +52,14 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 		return func(n *corev1.Node) {
 			r := underRepair(phase)
 			change(r)
-			bears(n, remediations.NodeRepairKey, r)
+			putRecord(n, remediations.NodeRepairKey, r)
 		}
 	}
 	sidecar := func(phase remediations.Phase) func(n *corev1.Node) {
 		return func(n *corev1.Node) {
 			r := plantedSidecar(pod, time.Now().UTC().Truncate(time.Second), time.Now().Add(time.Minute))
 			r.Phase, r.Intent.Outcome = phase, ""
-			bears(n, podKey(pod), r)
+			putRecord(n, podKey(pod), r)
 		}
 	}
 	leader := func(phase remediations.Phase, back bool) func(n *corev1.Node) {
@@ -68,7 +68,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			if !back {
 				r.Back = nil
 			}
-			bears(n, remediations.LocationKey, r)
+			putRecord(n, remediations.LocationKey, r)
 		}
 	}
 	cancelled := func(id string, first func(n *corev1.Node)) func(n *corev1.Node) {
@@ -177,7 +177,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newStill(modelConfig(), 1, 0)
-				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseActing))
+				putRecord(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseActing))
 				e := New(Options{Config: modelConfig(), Fleet: w, Journal: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
 				e.underway = c.underway
 				if c.answers {
@@ -240,20 +240,28 @@ func TestANodeOccupiesASlotOfItsKind(t *testing.T) {
 		kind   remediations.Kind
 		want   bool
 	}{
-		"under repair": {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying)) }, "", true},
+		"under repair": {func(n *corev1.Node) {
+			putRecord(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying))
+		}, "", true},
 		"under repair, by another one": {func(n *corev1.Node) {
 			r := underRepair(remediations.PhaseVerifying)
 			r.ID = "other1"
-			bears(n, remediations.NodeRepairKey, r)
+			putRecord(n, remediations.NodeRepairKey, r)
 		}, "", false},
 		"waits, whatever its label": {func(n *corev1.Node) {
-			bears(n, remediations.NodeRepairKey, underRepair(remediations.PhasePending))
+			putRecord(n, remediations.NodeRepairKey, underRepair(remediations.PhasePending))
 			n.Labels[remediations.PhaseLabel] = "Acting"
 		}, "", false},
-		"no record":                             {func(*corev1.Node) {}, "", false},
-		"under repair, the leader's slot":       {func(n *corev1.Node) { bears(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying)) }, remediations.KindLocation, false},
-		"its leadership moves":                  {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.PhaseActing)) }, remediations.KindLocation, true},
-		"its leadership moves, its own one":     {func(n *corev1.Node) { bears(n, remediations.LocationKey, planted("plantd", remediations.PhaseActing)) }, "", false},
+		"no record": {func(*corev1.Node) {}, "", false},
+		"under repair, the leader's slot": {func(n *corev1.Node) {
+			putRecord(n, remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying))
+		}, remediations.KindLocation, false},
+		"its leadership moves": {func(n *corev1.Node) {
+			putRecord(n, remediations.LocationKey, planted("plantd", remediations.PhaseActing))
+		}, remediations.KindLocation, true},
+		"its leadership moves, its own one": {func(n *corev1.Node) {
+			putRecord(n, remediations.LocationKey, planted("plantd", remediations.PhaseActing))
+		}, "", false},
 		"unreadable, under repair by its label": {unreadable("Acting"), "", true},
 		"unreadable, waits by its label":        {unreadable("Pending"), "", false},
 	} {
@@ -288,7 +296,7 @@ func TestSweepFreesWhatNothingOccupies(t *testing.T) {
 			w := e.Fleet.(*still) //nolint:forcetypeassert // settled makes it
 			if c.repaired {
 				w.nodes[0] = w.nodes[0].DeepCopy()
-				bears(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying))
+				putRecord(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseVerifying))
 				e.roster.Read(w.nodes)
 			}
 			if c.unread {

@@ -73,7 +73,7 @@ func TestBreakerDoesNotMoveWhileDrydockIsBlind(t *testing.T) {
 					return
 				}
 				require.Equal(t, ledger.BreakerOpen, w.breaker().State)
-				w.do(func() { w.mend(); clear(w.always); w.quiet(all[1:]...) })
+				w.do(func() { w.repairEverything(); clear(w.always); w.quiet(all[1:]...) })
 				w.pass(100 * time.Second)
 				require.Equal(t, ledger.BreakerOpen, w.breaker().State, "the calm has lasted for less than limits.stormCooldown")
 				require.Zero(t, w.callCount(), "one of the four alerts is back")
@@ -140,7 +140,7 @@ func TestBreakerDoesNotCloseWhileLeasesAreUnknown(t *testing.T) {
 					return
 				}
 				require.Equal(t, ledger.BreakerOpen, w.breaker().State)
-				w.do(func() { w.mend(); clear(w.always) })
+				w.do(func() { w.repairEverything(); clear(w.always) })
 				w.pass(100 * time.Second)
 				require.Equal(t, ledger.BreakerOpen, w.breaker().State, "the calm has been seen for less than limits.stormCooldown")
 				w.pass(10 * time.Minute)
@@ -172,7 +172,7 @@ func TestLeasesThatFailedAreListedUntilTheyAreThere(t *testing.T) {
 				w.pass(5 * time.Minute)
 				require.Nil(t, w.recordOf("n0"))
 				require.InDelta(t, 1, blind(), 0)
-				w.do(func() { w.mend(); clear(w.always); w.blindSince = time.Time{} })
+				w.do(func() { w.repairEverything(); clear(w.always); w.blindSince = time.Time{} })
 				w.pass(time.Minute)
 				require.Zero(t, blind())
 			})

@@ -44,7 +44,7 @@ func (e *Engine) look(ctx context.Context) {
 	})
 }
 
-func (e *Engine) heard(ctx context.Context, l looked) {
+func (e *Engine) received(ctx context.Context, l looked) {
 	e.looking = false
 	w := &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
 	before := e.replicaDown

@@ -38,8 +38,8 @@ func toggled(t time.Time) time.Time {
 	return time.Time{}
 }
 
-// mend repairs everything that does not belong to one machine.
-func (w *world) mend() {
+// repairEverything repairs all that does not belong to one machine.
+func (w *world) repairEverything() {
 	w.replicas, w.blindBy, w.lookTakes, w.mood, w.leasesFrozen = [2]replicaState{}, "", 0, providerMood{}, time.Time{}
 	w.writes, w.odd, w.mute = nil, nil, ""
 	w.reviveSource()
@@ -110,7 +110,7 @@ func (l *life) actions() map[string]func(*rapid.T) {
 			w.arrive(time.Now())
 		}),
 		"all is well with the world, for once": l.do(func(_ *rapid.T, w *world) {
-			w.mend()
+			w.repairEverything()
 		}),
 		"a machine fails": l.do(func(t *rapid.T, w *world) {
 			n := pick(t)

@@ -97,11 +97,11 @@ func (w *world) checkData(i *instance, node string, now time.Time, looked time.D
 	if c := remediations.ReadyCondition(w.nodes[node]); c == nil && now.Sub(w.machines[node].since) > 2*behind+looked {
 		w.fail("6: something was done to %s, which reports no Ready condition", node)
 	}
-	heard := alertLife / 2 // two sendings of its alert are missed
+	current := alertLife / 2 // two sendings of its alert are missed
 	if r := w.record(node); r != nil && r.Cause.Request != "" {
-		heard = alertLife + 4*sendEvery // a person's request needs no alert: the Watchdog is missed
+		current = alertLife + 4*sendEvery // a person's request needs no alert: the Watchdog is missed
 	}
-	if w.sourceDead && now.Sub(w.sourceDied) > heard+looked {
+	if w.sourceDead && now.Sub(w.sourceDied) > current+looked {
 		w.fail("6: something was done to %s, and the source of its alert died at %s", node, w.sourceDied)
 	}
 	if len(w.nodes) < 3 {

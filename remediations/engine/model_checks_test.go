@@ -52,7 +52,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 		case k == remediations.ResetKey && v == nil:
 		case (k == remediations.ApproveKey || k == remediations.RequestKey || k == remediations.CancelKey) && v == nil:
 		case k == remediations.BreakGlassKey && v == nil:
-			w.mended(cur)
+			w.breakGlassRemoved(cur)
 		case k == remediations.PauseKey && v != nil && cur.Annotations[k] == "" && len(cur.Annotations[remediations.CancelKey]) != 6:
 			w.paused[cur.Name] = time.Now() // the writer wanted Drydock to stop, and made a mistake
 		case k == remediations.PauseKey && v == nil:

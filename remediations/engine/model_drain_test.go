@@ -184,9 +184,9 @@ func (w *world) checkDrainWord(i *instance, m Machine, r *remediations.Record, n
 	all := w.looks
 	defer func() { w.looks = all }()
 	for k := len(all) - 1; k >= 0; k-- {
-		if l := all[k]; l.by == i && now.Sub(l.heard) > 2*time.Second {
+		if l := all[k]; l.by == i && now.Sub(l.received) > 2*time.Second {
 			if w.looks = all[k:]; now.Sub(l.at) < 30*time.Second && !confirmed(now) {
-				w.fail("5: an eviction on %s, and it was said at %s that nothing is to be done", m.Node, l.heard)
+				w.fail("5: an eviction on %s, and it was said at %s that nothing is to be done", m.Node, l.received)
 			}
 			return
 		}

@@ -26,7 +26,7 @@ import (
 type lookAnswer struct {
 	by       *instance
 	at       time.Time
-	heard    time.Time // when the answer arrives
+	received time.Time // when the answer arrives
 	replicas []alerts.Replica
 }
 
@@ -420,7 +420,7 @@ func (i *instance) Look(context.Context) []alerts.Replica {
 	i.w.mu.Lock()
 	at, takes := time.Now(), i.w.lookTakes
 	words := []alerts.Replica{i.w.answer(0), i.w.answer(1)}
-	i.w.looks = append(i.w.looks, lookAnswer{by: i, at: at, heard: at.Add(takes), replicas: words})
+	i.w.looks = append(i.w.looks, lookAnswer{by: i, at: at, received: at.Add(takes), replicas: words})
 	if len(i.w.looks) > 40 {
 		i.w.looks = i.w.looks[1:]
 	}

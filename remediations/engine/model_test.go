@@ -53,7 +53,7 @@ func (w *world) last() *instance {
 func (l *life) calm(t *rapid.T) {
 	w := l.w
 	w.do(func() {
-		w.mend()
+		w.repairEverything()
 		w.lag = 0
 		clear(w.faults)
 		clear(w.always)

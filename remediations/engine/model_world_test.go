@@ -337,8 +337,9 @@ func (w *world) breakGlass(name string) {
 	}
 }
 
-// mended runs when Drydock removes the break-glass key, and checks that its hour has passed.
-func (w *world) mended(n *corev1.Node) {
+// breakGlassRemoved runs when Drydock removes the break-glass key, and checks that its hour has
+// passed.
+func (w *world) breakGlassRemoved(n *corev1.Node) {
 	if since := w.breakGlassSince[n.Name]; time.Since(since)+truncated < time.Hour {
 		w.fail("9: break-glass of %s was removed %s after it was set", n.Name, time.Since(since))
 	}

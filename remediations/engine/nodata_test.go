@@ -24,8 +24,8 @@ func TestMissingDataCausesNoCall(t *testing.T) {
 		"there are no leases":          {func(w *world) { w.always["heartbeats"] = "empty" }, func(w *world) { clear(w.always) }},
 		"nobody renews a lease":        {func(w *world) { w.leasesFrozen = time.Now() }, func(w *world) { w.leasesFrozen = time.Time{} }},
 		"the ledger cannot be read":    {func(w *world) { w.always["load"] = "lost"; w.always["save"] = "lost" }, func(w *world) { clear(w.always) }},
-		"no Alertmanager answers":      {func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }, func(w *world) { w.mend() }},
-		"both Alertmanagers are empty": {func(w *world) { w.replicas = [2]replicaState{{empty: true}, {empty: true}} }, func(w *world) { w.mend() }},
+		"no Alertmanager answers":      {func(w *world) { w.replicas = [2]replicaState{{dead: true}, {dead: true}} }, func(w *world) { w.repairEverything() }},
+		"both Alertmanagers are empty": {func(w *world) { w.replicas = [2]replicaState{{empty: true}, {empty: true}} }, func(w *world) { w.repairEverything() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

@@ -38,7 +38,7 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 		answer.Step, answer.Provider = step, provider
 		p.enqueue(func() {
 			answer.At = p.Clock.Now() // the time of the answer: a slow answer is not less valid
-			p.silent.heard(&answer)
+			p.silent.note(&answer)
 			known := m.survey != nil && m.survey.Step == answer.Step && m.survey.Trouble == answer.Trouble
 			p.surveys--
 			m.asking, m.survey = false, &answer
@@ -60,9 +60,9 @@ type providerSilence struct{ since, asked time.Time }
 // silentFor is how long a provider may stay unasked and still count as silent.
 const silentFor = 2 * remediations.AskMended
 
-// heard notes the provider's answer. An unusable answer receives the time since when there has been
+// note notes the provider's answer. An unusable answer receives the time since when there has been
 // no usable one.
-func (s silentProviders) heard(answer *remediations.Survey) {
+func (s silentProviders) note(answer *remediations.Survey) {
 	of := cmp.Or(answer.Provider, answer.Step.Name)
 	if answer.Reason != "" {
 		return // the provider was not asked

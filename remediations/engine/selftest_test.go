@@ -98,7 +98,7 @@ func TestEachStateOfTheSelfTestIsOneEvent(t *testing.T) {
 		away := func() {
 			w.do(func() { w.replicas = [2]replicaState{{dead: true}, {dead: true}} })
 			became(selftest.Unknown, 90*time.Second)
-			w.do(w.mend)
+			w.do(w.repairEverything)
 		}
 		away()
 		became(selftest.NotArrived, 2*time.Minute)

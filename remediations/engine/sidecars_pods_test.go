@@ -117,7 +117,7 @@ func TestWedgedSidecarIsLeftToAPerson(t *testing.T) {
 // TestExhaustedSidecarThatIsReadyIsForgotten: whether Drydock or a person approved it. No reset is
 // needed.
 func TestExhaustedSidecarThatIsReadyIsForgotten(t *testing.T) {
-	for name, mend := range map[string]func(w *world){
+	for name, repair := range map[string]func(w *world){
 		"ready":       func(w *world) { w.pod(podName(0)).letGo() },
 		"another pod": func(w *world) { w.pod(podName(0)).wedged = false; w.replacePod(podName(0), "n0") },
 		"moved":       func(w *world) { w.pod(podName(0)).wedged = false; w.replacePod(podName(0), "n3") },
@@ -129,7 +129,7 @@ func TestExhaustedSidecarThatIsReadyIsForgotten(t *testing.T) {
 				w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
 				w.pass(10 * time.Minute)
 				require.Equal(t, remediations.PhaseExhausted, w.sidecarOf(podName(0)).Phase)
-				w.do(func() { mend(w) })
+				w.do(func() { repair(w) })
 				w.pass(4 * time.Minute)
 				requireNoTrace(t, w)
 				require.True(t, at(w, w.allOpen))

@@ -151,7 +151,7 @@ func TestHoldOfTheFleetIsOneEvent(t *testing.T) {
 		for _, change := range at(w, func() []string { return first.log }) {
 			require.NotContains(t, change, "write")
 		}
-		w.do(w.mend)
+		w.do(w.repairEverything)
 		w.pass(10 * time.Minute)
 		require.Equal(t, 5, w.callCount(), "the control")
 	})

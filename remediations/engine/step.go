@@ -60,7 +60,7 @@ func (e *Engine) settle(ctx context.Context, work func() bool) (brought bool) {
 func (e *Engine) take(ctx context.Context) bool {
 	select {
 	case l := <-e.looked:
-		e.heard(ctx, l)
+		e.received(ctx, l)
 	case c := <-e.calls:
 		e.answered(c)
 	case f := <-e.enqueued:

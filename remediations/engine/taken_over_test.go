@@ -61,7 +61,7 @@ func TestWhatAnotherVersionWroteIsTakenOver(t *testing.T) {
 					w.ledgerRV++
 				})
 			}
-			s.tell(t, l.Step, l.After)
+			s.play(t, l.Step, l.After)
 		})
 	}
 	for _, phase := range []remediations.Phase{remediations.PhasePending, remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted} {

@@ -29,8 +29,8 @@ func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, pro
 
 // Clamp corrects what a leader with a clock ahead wrote on the Node, where the target is the node
 // itself. Ledger.Clamp does the same for the ledger. A repair that "ended" in a month would
-// otherwise hold the next one until then. Calls and proofs that are waited for are left alone,
-// because they end by themselves.
+// otherwise hold the next one until then. A repair that waits for a call or a proof is left alone,
+// because the wait ends by itself.
 func (t *Base) Clamp(now time.Time) (d Decision, wrong bool) {
 	d = Decision{Verb: VerbRest, Recheck: now, Message: "times from the future on the Node are set to now"}
 	history, changed := slices.Clone(t.Journal.History), false

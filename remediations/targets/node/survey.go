@@ -107,10 +107,10 @@ func (s *state) troubleIs() remediations.Reason {
 	return remediations.ReasonProviderAbsent
 }
 
-// uncallable says that the calls for the step could not be made again and again because of this
-// machine, so that the plan continues with the next step where this one says so. The count begins
-// again after a time without a call, and when the whole provider does not answer: what failed
-// yesterday may work today.
+// uncallable reports that the calls for the step failed again and again because of this machine.
+// The plan then continues with the next step, if this one allows that. The count begins again after
+// a time without a call, and when the whole provider does not answer: what failed yesterday may
+// work today.
 func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
 	if r == nil || pending.Alone == 0 {
