@@ -152,8 +152,8 @@ func TestChartWithCertManager(t *testing.T) {
 	require.Contains(t, all[certsFile], "kind: Certificate")
 	require.Contains(t, all[certsFile], "drydock-webhook.drydock.svc")
 	require.NotContains(t, all[certsFile], "kind: Role")
-	// The API server goes by the certificate's names: with another name than it calls, nothing is
-	// denied.
+	// The API server checks the names of the certificate. If the name that it calls is not among them,
+	// nothing is denied.
 	for name, values := range map[string]m{
 		"drydock.example.com": {"config": m{"webhook": m{"certificates": "mounted"}}, "admission": m{"certManager": manager["certManager"], "webhook": m{"enabled": true, "url": "https://drydock.example.com:9443"}}},
 		"a.example.com":       {"config": m{"webhook": m{"certificates": "mounted", "dnsNames": []any{"a.example.com", "b.example.com"}}}, "admission": manager},
