@@ -43,6 +43,14 @@ func (j Journal) Of(kind Kind) map[string]*Record {
 	return out
 }
 
+// On returns the record with the key; nil: there is none.
+func (j Journal) On(key string) *Record {
+	if key == NodeRepairKey {
+		return j.Record
+	}
+	return j.Records[key]
+}
+
 // Location returns the record of a location's repair, if the node led the location when the repair
 // began; nil: no record.
 func (j Journal) Location() *Record { return j.Records[LocationKey] }

@@ -147,7 +147,8 @@ func (r *Record) kind(of Remediation) Kind {
 // repair excludes it.
 func (r *Record) Shares() bool { return r.Pod != nil }
 
-// Subject is a target, other than the node itself, that has a repair or alerts that a policy takes.
+// Subject is a target on a Node: the node itself, or one that has a repair or alerts that a policy
+// takes.
 type Subject struct {
 	// Key is the key of the target's record. Name distinguishes the target from others of its kind
 	// on the Node.
@@ -161,6 +162,9 @@ type Subject struct {
 // repair come first, then the others by the age of their alerts. If a Node can have only one target
 // of the kind, alerts about another target wait.
 func (c *Config) Subjects(kind Kind, j Journal) []Subject {
+	if kind == KindNode { // each node is a target, also without a record and without an alert
+		return []Subject{{Key: NodeRepairKey, Record: j.Record}}
+	}
 	var out []Subject
 	add := func(key, name string) *Subject {
 		i := slices.IndexFunc(out, func(s Subject) bool { return s.Key == key })
