@@ -32,7 +32,9 @@ func (e *Engine) adopt(ctx context.Context) {
 	unshown, nodes := map[[2]string]adopted{}, map[[2]string]*corev1.Node{}
 	carriers := map[remediations.Kind]func(fingerprint, name string) string{}
 	for _, k := range kinds {
-		carriers[k.of] = k.carrier(e, ctx)
+		if k.carrier != nil {
+			carriers[k.of] = k.carrier(e, ctx)
+		}
 	}
 	for _, r := range e.word.Replicas {
 		answered = answered || r.Err == nil

@@ -66,12 +66,12 @@ func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 			now := sleeper{since: then, awake: c.awake, wall: c.wall}.Now()
 			p := &pass{Engine: &Engine{word: &alerts.Snapshot{AskedAt: then}, heartbeats: &signs.Heartbeats{ReadAt: then}}, now: now}
 			m := &memory{
-				lookSince: then, repairMemory: repairMemory{wellSince: then}, lease: &signs.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
+				lookSince: then, targetMemory: targetMemory{wellSince: then}, lease: &signs.Lease{ReadAt: then}, survey: &remediations.Survey{At: then},
 				replacement: &remediations.Replacement{Asked: remediations.Asked{At: then}}, pods: &remediations.PodProof{Asked: remediations.Asked{At: then}},
 				read: map[signs.Sign]signs.Testimony{sign: {At: then}},
 			}
 			p.forgetTorn(m)
-			beside := &targetMemory{seen: &location.Observation{At: then}, seenAt: then, repairMemory: repairMemory{wellSince: then}}
+			beside := &targetMemory{seen: &location.Observation{At: then}, seenAt: then, wellSince: then}
 			beside.forgetTorn(now)
 			for what, gone := range map[string]bool{
 				"word": p.word == nil, "leases": p.heartbeats == nil, "look": m.lookSince.IsZero(), "well": m.wellSince.IsZero(), "lease": m.lease == nil,

@@ -96,7 +96,7 @@ func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, r
 
 // twice treats an attempt that may have been called before as a call with unknown outcome. The call
 // is not made.
-func (p *pass) twice(c calling, m *repairMemory) bool {
+func (p *pass) twice(c calling, m *targetMemory) bool {
 	why := p.core.calling(p.attempts, c.attempt, p.now)
 	if why == "" {
 		return false

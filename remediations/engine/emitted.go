@@ -10,7 +10,7 @@ func (s *Emitted) First(key string, most int) bool {
 	if (*s)[key] {
 		return false
 	}
-	if len(*s) > most {
+	if *s == nil || len(*s) > most {
 		*s = Emitted{}
 	}
 	(*s)[key] = true

@@ -14,50 +14,69 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-func (p *pass) end(s *lifecycle.State, d lifecycle.Decision) {
-	n, e := s.Node, d.Ended
-	if e.Outcome == remediations.OutcomeExhausted && !p.finished(e) {
-		return
+// end writes how the repair ended, and frees its slot.
+func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+	e, whose := d.Ended, ""
+	if k.slots != nil && k.slots.ending != nil && !k.slots.ending(p, t, d) {
+		return false
 	}
-	r := s.Journal.Record
-	ranOut := r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted // the repair ended before, and counted as failed then
-	if ranOut && !p.forgetCures(s.Node, r.Policy) {
-		return
+	if !p.persist(t, d) {
+		return false
 	}
-	if p.persist(s, d) == nil {
-		return
-	}
-	if r != nil {
-		p.endSilence(r.Silence)
+	if t.Record != nil {
+		p.endSilence(t.Record.Silence)
 	}
 	p.metrics.Over(e)
-	p.emitOnce(n.Name, e.ID, Event{
+	if k.ofWhat != nil {
+		whose = k.ofWhat(e)
+	}
+	p.tell(k, t, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
-		Note: endNote(e, "", d.Message),
+		Note: endNote(e, whose, d.Message),
 	})
-	if e.Outcome == remediations.OutcomeObserved { // the ledger does not know of observed repairs
+	if k.slots == nil || e.Outcome == remediations.OutcomeObserved { // the ledger does not know of observed repairs
 		p.again = true // another repair may wait for the place
-		return
+		return true
 	}
 	if p.ledger == nil {
-		return
+		return true
 	}
 	l := p.ledger.Clone()
-	changed := l.Release(e.ID)
+	freed := l.Release(e.ID)
+	if k.slots.ended(p, l, t, d) || freed {
+		_ = p.save(l) // a failure is logged, and the ledger is read again
+	}
+	k.slots.vacate(p, t.of.node)
+	p.again = true // another repair may wait for the slot
+	return true
+}
+
+// endingNode counts a plan that ran out, and forgets one that ran out before.
+func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
+	if d.Ended.Outcome == remediations.OutcomeExhausted && !p.finished(d.Ended) {
+		return false
+	}
+	return !ranOutBefore(t.Record, d.Ended) || p.forgetCures(t.Node, t.Record.Policy)
+}
+
+// endedNode counts the end of a node's repair.
+func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (changed bool) {
+	n, e := t.Node, d.Ended
 	if len(e.Steps) > 0 { // a repair without steps shows nothing about its policy
-		finished, cured := !ranOut && l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.MachineOf(n), e, p.fleet.Trials(e.ID))
-		changed = changed || finished || cured
+		finished, cured := !ranOutBefore(t.Record, e) && l.Finished(e.Policy, e.ID, e.Outcome), l.Cured(remediations.MachineOf(n), e, p.fleet.Trials(e.ID))
+		changed = finished || cured
 		if d.Record != nil && d.Record.Phase == remediations.PhaseExhausted {
 			l.RanOut(n, d.Record)
 			changed = true
 		}
 	}
-	changed = p.endedOn(l, n, e) || changed
-	if changed {
-		_ = p.save(l) // a failure is logged, and the ledger is read again
-	}
-	p.vacate(n.Name)
-	p.again = true // another repair may wait for the slot
+	return p.endedOn(l, n, e) || changed
+}
+
+// ranOutBefore reports whether the plan of the repair ran out before this end, and counted as
+// failed then.
+func ranOutBefore(r *remediations.Record, e *remediations.Entry) bool {
+	return r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted
 }
 
 // finished counts a plan that ran out, before the Node shows it. If the ledger cannot be saved, the
@@ -141,16 +160,17 @@ func (p *pass) save(l *ledger.Ledger) error {
 }
 
 // supersede removes a record that no repair continues.
-func (p *pass) supersede(s *lifecycle.State, d lifecycle.Decision) {
+func (p *pass) supersede(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Superseded
-	if p.persist(s, d) == nil {
-		return
+	if !p.persist(t, d) {
+		return false
 	}
 	if d.Ended != nil {
 		p.metrics.Over(d.Ended)
-		p.release(s.Node.Name, r.ID)
+		p.release(k, t.of.node, r.ID)
 	}
 	p.endSilence(r.Silence)
-	p.Events.Event(s.Node.Name, Event{Warning: true, Reason: "RepairSuperseded", Action: r.ID, Of: trailOf(r), Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, d.Message)})
+	p.Events.Event(t.of.node, Event{Warning: true, Reason: "RepairSuperseded", Action: r.ID, Of: trailOf(r), Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, d.Message)})
 	p.again = true // the next pass decides about the Node without the record
+	return true
 }

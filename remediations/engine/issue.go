@@ -15,45 +15,6 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// issue takes the slot, writes the intent, and starts the call. Each begins only after the one
-// before is durable.
-func (p *pass) issue(s *lifecycle.State, d lifecycle.Decision) {
-	n, step := s.Node, d.Record.Step
-	if !p.remember(n.Name).writes.due(p.now) {
-		return // the intent cannot be written now, so it must not take a slot
-	}
-	before := p.ledger
-	l := before.Clone()
-	p.attempts.reserving(l, n, d.Record, p.now)
-	l.Reserve(p.Config, n, d.Record, p.now)
-	p.fleet.Try(p.Config.Zone(n), n.Name, d.Record.ID)
-	if p.save(l) != nil {
-		return
-	}
-	p.fleet.Occupy(p.Config, n, p.provider(s, d), false)
-	if p.Clock.Now().Sub(p.now) > p.core.intentGood {
-		return // the intent is already too old to act on: do not even write it
-	}
-	if p.persist(s, d) == nil {
-		if p.unreserve(before, n.Name) {
-			p.vacate(n.Name)
-		}
-		return
-	}
-	if p.Config.Remediation(step.Name).Once {
-		p.begin(s, d)
-	} else {
-		p.work(n, d, d.Record)
-	}
-	if s.Journal.Record == nil || s.Journal.Record.Intent == nil {
-		p.emitOnce(n.Name, d.Record.ID, Event{Reason: "RepairStarted", Of: trailOf(d.Record), Action: d.Record.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", d.Record.ID, d.Policy.Name, p.causeOf(s, d.Record))})
-	}
-	p.emitOnce(n.Name, d.Record.Intent.ID, Event{Warning: true, Reason: "RepairStepIssued", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
-	if d.Record.Evidence != "" && (s.Journal.Record == nil || s.Journal.Record.Evidence != d.Record.Evidence) {
-		p.emitOnce(n.Name, d.Record.Intent.ID, Event{Reason: "RepairEvidence", Action: d.Record.Intent.ID, Note: "before the step its host said: " + d.Record.Evidence, Of: trailOf(d.Record)})
-	}
-}
-
 // lastLook bounds the read of the Node right before the call.
 const lastLook = 2 * time.Second
 
@@ -92,7 +53,7 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 				call.Silence = p.silence(ctx, n.Name, d)
 			}
 		},
-	}, &m.repairMemory)
+	}, &m.targetMemory)
 }
 
 // stillServed withholds the call if, since the decision, another provider serves the Node, or its

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,8 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/intake"
+	"drydock.dev/drydock/remediations/ledger"
 	"drydock.dev/drydock/remediations/lifecycle"
 	"drydock.dev/drydock/remediations/targets/location"
 )
@@ -64,10 +65,28 @@ var locations = kind{
 	},
 	resume: func(p *pass, t *subject, d lifecycle.Decision) { p.putBack(t, t.Record, d) },
 	slots: &slots{
-		occupy: (*fleet.Fleet).OccupyLocation, vacate: (*fleet.Fleet).VacateLocation,
+		occupy: (*pass).occupyLocation,
+		next: func(p *pass, t *subject, d lifecycle.Decision) {
+			p.occupyLocation(t, d, d.Policy.Mode == remediations.ModeObserve)
+		},
+		vacate:   func(p *pass, node string) { p.fleet.VacateLocation(node) },
+		giveBack: func(p *pass, k *kind, t *subject, _ lifecycle.Decision) { p.release(k, t.of.node, t.Record.ID) },
+		ended: func(p *pass, l *ledger.Ledger, _ *subject, d lifecycle.Decision) bool {
+			e := d.Ended
+			l.Finished(e.Policy, e.ID, e.Outcome)
+			return l.Failing(e.Policy) != p.ledger.Failing(e.Policy) || e.Outcome == remediations.OutcomeExhausted
+		},
 	},
 	ofWhat:   func(e *remediations.Entry) string { return " of the leader of location " + e.Location },
 	verified: (*pass).emitLeaderMoved,
+	counted:  func(p *pass, _ *subject, r *remediations.Record, d lifecycle.Decision, _ bool) { p.tallied(r, d) },
+}
+
+// occupyLocation counts the repair that is on record, or will be.
+func (p *pass) occupyLocation(t *subject, d lifecycle.Decision, wouldBe bool) {
+	if r := cmp.Or(d.Record, t.Record); r != nil {
+		p.fleet.OccupyLocation(t.of.node, r, wouldBe)
+	}
 }
 
 // move starts the call of the last move.
@@ -86,7 +105,7 @@ func (p *pass) move(t *subject, r *remediations.Record) string {
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Locations.Move(ctx, move, mayStill)
 		},
-	}, &t.m.repairMemory)
+	}, t.m)
 	return intent.ID
 }
 
@@ -183,7 +202,8 @@ func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) s
 }
 
 // emitLeaderMoved sends an Event on the new leader that explains why it leads.
-func (p *pass) emitLeaderMoved(r *remediations.Record) {
+func (p *pass) emitLeaderMoved(d lifecycle.Decision) {
+	r := d.Record
 	if r.Intent.Outcome != remediations.CallAccepted {
 		return
 	}

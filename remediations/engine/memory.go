@@ -12,7 +12,7 @@ import (
 // memory is what the engine remembers of one node between passes. All of it may be lost: the record
 // has what matters.
 type memory struct {
-	repairMemory
+	targetMemory
 	lookSince time.Time
 	lease     *signs.Lease
 	// work is the repeatable step that this process runs on the node. Nil: none.
@@ -53,15 +53,13 @@ type memory struct {
 	shown []nodeSample
 	// silence is the silence of a repair whose Node was gone before its call was answered.
 	silence string
-	// emitted are the Events already sent, by repair and reason.
-	emitted Emitted
 }
 
 // remember returns the node's memory, and creates it if necessary.
 func (e *Engine) remember(node string) *memory {
 	m := e.memory[node]
 	if m == nil {
-		m = &memory{emitted: Emitted{}}
+		m = &memory{}
 		e.memory[node] = m
 	}
 	return m

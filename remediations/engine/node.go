@@ -1,14 +1,11 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/fleet"
@@ -32,55 +29,100 @@ type pass struct {
 	tidying time.Duration
 }
 
-// node decides about one node and applies the decision.
-func (p *pass) node(n *corev1.Node) {
-	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call is made
-	if p.stands(n) {
-		return
-	}
-	s := p.state(n)
-	d := p.core.decide(s, p.now)
-	surveyed := d.Ask.Survey && p.survey(s, d)
-	if d.Ask.Lease || d.Ask.Heartbeats || surveyed {
-		if d.Ask.Lease {
-			p.readLease(n.Name)
+// nodes are the nodes themselves.
+var nodes = kind{
+	of: remediations.KindNode,
+	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {
+		return e.core.decide(t.State, now)
+	},
+	ask: (*pass).askNode,
+	call: func(p *pass, t *subject, d lifecycle.Decision) string {
+		if p.Config.Remediation(d.Record.Step.Name).Once {
+			p.begin(t.State, d)
+		} else {
+			p.work(t.Node, d, d.Record)
 		}
-		if d.Ask.Heartbeats {
-			p.readHeartbeats()
-		}
-		s = p.state(n)
-		d = p.core.decide(s, p.now)
-	}
+		return d.Record.Intent.ID
+	},
+	resume: func(p *pass, t *subject, d lifecycle.Decision) { p.work(t.Node, d, t.Record) },
+	slots: &slots{
+		begin: func(p *pass, t *subject, d lifecycle.Decision) bool {
+			if !p.remember(t.of.node).writes.due(p.now) {
+				return false // the intent cannot be written now, so it must not take a slot
+			}
+			p.fleet.Try(p.Config.Zone(t.Node), t.of.node, d.Record.ID)
+			return true
+		},
+		occupy: func(p *pass, t *subject, d lifecycle.Decision, wouldBe bool) {
+			p.fleet.Occupy(p.Config, t.Node, p.provider(t.State, d), wouldBe)
+		},
+		next: func(p *pass, t *subject, d lifecycle.Decision) {
+			p.fleet.Next(p.Config, t.Node, p.provider(t.State, d), d.Policy.Mode == remediations.ModeObserve)
+		},
+		vacate: (*pass).vacate, giveBack: (*pass).giveBackNode, ending: (*pass).endingNode, ended: (*pass).endedNode,
+	},
+	verified: func(p *pass, d lifecycle.Decision) {
+		p.stop(d)
+		p.replacing(d.Record)
+	},
+	counted: (*pass).countNode,
+}
+
+// askNode asks the provider and the witness about the node, and ends work that no longer continues.
+func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
+	m := p.remember(t.of.node)
 	if p.Decided != nil {
-		p.Decided(n.Name, d)
+		p.Decided(t.of.node, *d)
 	}
-	m := p.remember(n.Name)
 	if d.Ask.Replacement {
-		p.askProof(m, s.Journal.Record)
+		p.askProof(m, t.Record)
 	}
-	if signs := witnessOf(d, n); d.Ask.Witness && len(signs) > 0 {
-		p.readWitness(m, n, signs)
+	if signs := witnessOf(*d, t.Node); d.Ask.Witness && len(signs) > 0 {
+		p.readWitness(m, t.Node, signs)
 	}
-	m.keepWorking(s, d)
-	m.found(d, p.now)
-	if d.Ask.Alerts {
-		p.askAlerts(m)
-		p.prefetchFor(s, s.Journal.Record, d)
+	m.keepWorking(t.State, *d)
+	p.complete(m, t.State, d)
+	p.waiting = p.waiting || m.work != nil
+}
+
+// giveBackNode frees the slot of an attempt that was given back or of a step that was stopped.
+func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
+	m, was := p.remember(t.of.node), t.Record
+	if was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
+		m.call = nil // the attempt is reported again when it is made
+		delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 	}
-	p.complete(m, s, &d)
-	p.waiting = p.waiting || d.Verb == lifecycle.VerbHold || m.work != nil
-	p.recheck(d)
-	before := m.written
-	p.apply(s, d)
+	p.stop(d)
+	p.release(k, t.of.node, was.ID)
+	if p.ledger == nil || p.ledger.SlotOf(t.of.node) == nil {
+		p.fleet.Park(p.Config, t.Node, d.Record)
+	}
+}
+
+// countNode answers people, and counts the node once all of the decision is applied.
+func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decision, wrote bool) {
+	n, m := t.Node, p.remember(t.of.node)
+	if wrote && d.Verb == lifecycle.VerbWait && d.Record != nil && d.Record.Note != "" {
+		p.emitOnce(n.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
+	}
 	p.noteEnds(n, d)
-	p.answer(n.Name, d, m.written != nil && m.written != before)
+	p.answer(n.Name, d, wrote)
 	if m.writes.lasting(p.now) && d.Policy != nil {
 		p.tally.holds[[2]string{d.Policy.Name, string(remediations.ReasonBlind)}]++
 	}
-	m.shown = p.samples(n, p.count(s.Journal.Record, d), d)
+	m.shown = p.samples(n, p.tallyNode(t.Record, d), d)
 	p.tally.show(m.shown)
-	p.follow(target{node: n.Name}, s.Journal.Record, nil, d)
-	p.stand(s, d)
+	p.stand(t, d)
+}
+
+// tallyNode counts the node's repair, and what holds the node, also without a policy.
+func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
+	r = afterwards(r, d)
+	p.tallied(r, d)
+	if d.Verb == lifecycle.VerbHold && d.Policy == nil {
+		p.tally.holds[[2]string{"", string(d.Reason)}]++
+	}
+	return r
 }
 
 // askAlerts queries the Alertmanagers for the node.
@@ -111,91 +153,17 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	}
 }
 
-func (p *pass) apply(s *lifecycle.State, d lifecycle.Decision) {
-	if d.Superseded != nil {
-		p.supersede(s, d)
-		return
-	}
-	if d.Relapsed != nil {
-		p.relapsed(s, d.Relapsed)
-		return
-	}
-	switch d.Verb {
-	case lifecycle.VerbIssue:
-		p.issue(s, d)
-	case lifecycle.VerbHold:
-		p.hold(s, d)
-	case lifecycle.VerbVerify:
-		if p.persist(s, d) != nil {
-			p.remember(s.Node.Name).call = nil
-			p.emitOnce(s.Node.Name, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
-			p.stop(d)
-			p.replacing(d.Record)
-		}
-	case lifecycle.VerbResume:
-		p.work(s.Node, d, s.Journal.Record)
-	case lifecycle.VerbEnd:
-		p.end(s, d)
-	case lifecycle.VerbReset:
-		p.reset(s, d)
-	case lifecycle.VerbLook:
-		if d.Policy != nil {
-			if wouldBe := d.Policy.Mode == remediations.ModeObserve; !wouldBe || !p.spoken(d.Policy, s.Journal.Record) {
-				p.fleet.Next(p.Config, s.Node, p.provider(s, d), wouldBe)
-			}
-		}
-		p.persist(s, d)
-	case lifecycle.VerbWait:
-		if p.persist(s, d) != nil && d.Record != nil && d.Record.Note != "" {
-			p.emitOnce(s.Node.Name, d.Record.ID+d.Record.Note, Event{Warning: true, Of: trailOf(d.Record), Reason: "RepairBlocked", Action: d.Record.Intent.ID, Note: fmt.Sprintf("%s of repair %s: %s", d.Record.Step.Name, d.Record.ID, d.Message)})
-		}
-	case lifecycle.VerbDrop, lifecycle.VerbRest:
-		if d.Forgets() {
-			p.remember(s.Node.Name).reset = d.Message
-		}
-		if !d.Forgets() || p.forget(s.Node, d) {
-			if p.persist(s, d) != nil && d.LeftOf != "" {
-				p.Events.Event(s.Node.Name, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})
-			}
+// drop writes that nothing is to be done, and first lets the ledger forget what a person no longer
+// wants.
+func (p *pass) drop(t *subject, d lifecycle.Decision) (wrote bool) {
+	if d.Forgets() {
+		p.remember(t.of.node).reset = d.Message
+		if !p.forget(t.Node, d) {
+			return false
 		}
 	}
-}
-
-func (p *pass) hold(s *lifecycle.State, d lifecycle.Decision) {
-	n := s.Node
-	was := s.Journal.Record
-	if d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
-		p.fleet.Occupy(p.Config, n, p.provider(s, d), true)
+	if wrote = p.persist(t, d); wrote && d.LeftOf != "" {
+		p.Events.Event(t.of.node, Event{Reason: "RepairUndone", Action: d.LeftOf, Note: d.Message, Of: Trail{Repair: d.LeftOf}})
 	}
-	id := ""
-	switch {
-	case d.Record != nil:
-		id = d.Record.ID
-	case was != nil:
-		id = was.ID
-	}
-	wrote := p.persist(s, d) != nil
-	if wrote && d.Record != nil {
-		if was == nil {
-			p.emitOnce(n.Name, id, Event{Reason: "RepairPending", Of: trailOf(d.Record), Action: id, Note: fmt.Sprintf("repair %s by policy %s: %s", id, d.Record.Policy, p.causeOf(s, d.Record))})
-		}
-		if was != nil && was.Phase.InFlight() {
-			if m := p.remember(n.Name); was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
-				m.call = nil // the attempt was given back; it is reported again when it is made
-				delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
-			}
-			p.stop(d)
-			p.release(n.Name, was.ID)
-			if p.ledger == nil || p.ledger.SlotOf(n.Name) == nil {
-				p.fleet.Park(p.Config, n, d.Record)
-			}
-		}
-	}
-	if d.Fleetwide {
-		p.holdFleet(d)
-		return
-	}
-	if d.Record == nil || wrote {
-		p.emitOnce(n.Name, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: string(d.Reason) + "-" + id, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(cmp.Or(d.Record, was))})
-	}
+	return wrote
 }

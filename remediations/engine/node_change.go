@@ -127,25 +127,27 @@ func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
-// persist makes the decision's write. Nil: nothing was written, and the next pass decides again.
-func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
-	c := change(s, remediations.NodeRepairKey, d)
+// persist makes the decision's write, which names the version of the Node that the decision used.
+// It reports whether the write is durable. If not, the next pass decides again.
+func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
+	c := change(t.State, t.Key, d)
 	if c == nil {
-		return nil
+		return false
 	}
-	if tidies(s, d) {
+	own := t.of.kind == remediations.KindNode
+	if own && tidies(t.State, d) {
 		if p.tidying > tidyFor {
 			p.again = true
-			return nil
+			return false
 		}
 		began := p.Clock.Now()
 		defer func() { p.tidying += p.Clock.Now().Sub(began) }()
 	}
 	if d.Uncordon {
-		owned, err := p.Journal.OwnsCordon(p.ctx, s.Node.Name)
+		owned, err := p.Journal.OwnsCordon(p.ctx, t.of.node)
 		if err != nil {
 			p.failed = true
-			return nil
+			return false
 		}
 		if owned {
 			no := false
@@ -153,28 +155,31 @@ func (p *pass) persist(s *lifecycle.State, d lifecycle.Decision) *corev1.Node {
 		}
 	}
 	if len(d.Withdraw) > 0 {
-		owned, err := p.Journal.OwnsAnnotations(p.ctx, s.Node.Name, d.Withdraw)
+		owned, err := p.Journal.OwnsAnnotations(p.ctx, t.of.node, d.Withdraw)
 		if err != nil {
 			p.failed = true
-			return nil
+			return false
 		}
 		for _, key := range owned {
 			c.Annotations[key] = nil
 		}
 	}
-	written, err := p.write(p.ctx, s.Node, *c)
+	written, err := p.write(p.ctx, t.Node, *c)
 	if err != nil {
 		p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
-		return nil
+		return false
 	}
-	return p.show(written)
+	if own {
+		p.show(written)
+	}
+	return true
 }
 
 // show updates the Node's conditions right after its record and before the call. A failure holds
 // nothing: an announcement must not stop a repair from continuing or ending.
-func (p *pass) show(n *corev1.Node) *corev1.Node {
+func (p *pass) show(n *corev1.Node) {
 	if p.Conditions == nil {
-		return n
+		return
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, lastLook)
 	defer cancel()
@@ -183,8 +188,7 @@ func (p *pass) show(n *corev1.Node) *corev1.Node {
 		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
 			p.Log.Error(err, "the conditions of a Node do not say yet what Drydock does; this is tried again, and holds nothing", "node", n.Name)
 		}
-		return n
+		return
 	}
 	p.remember(n.Name).written = shown
-	return shown
 }

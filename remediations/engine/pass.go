@@ -88,10 +88,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 		if ctx.Err() != nil {
 			return later
 		}
-		p.node(n)
-		for _, k := range kinds {
-			p.beside(k, e.latest(n))
-		}
+		p.visit(n)
 	}
 	e.forgetTargets()
 	e.forgetHolds()

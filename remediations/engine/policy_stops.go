@@ -9,25 +9,27 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-func (p *pass) reset(s *lifecycle.State, d lifecycle.Decision) {
+// reset forgets the node's record, and what the ledger counts for the node.
+func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	// The counts go first. The request stays on the Node until the record is removed, so a reset
 	// that a crash interrupts is done again.
 	l := p.ledger.Clone() // without a ledger nothing is reset
-	if r := s.Journal.Record; r != nil {
+	if r := t.Record; r != nil {
 		l.Release(r.ID)
 	} else {
-		l.ReleaseMachine(s.Node)
+		l.ReleaseMachine(t.Node)
 	}
-	l.Forget(s.Node)
+	l.Forget(t.Node)
 	for _, policy := range d.Allow {
 		l.Allow(policy)
 	}
-	if p.save(l) != nil || p.persist(s, d) == nil {
-		return
+	if p.save(l) != nil || !p.persist(t, d) {
+		return false
 	}
-	p.attempts.settle(func(_ string, one attempted) bool { return one.node == s.Node.Name }) // a record that could not be read is dropped with its ID
-	p.emitOnce(s.Node.Name, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(s.Journal.Record)})
-	p.vacate(s.Node.Name)
+	p.attempts.settle(func(_ string, one attempted) bool { return one.node == t.of.node }) // a record that could not be read is dropped with its ID
+	p.emitOnce(t.of.node, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(t.Record)})
+	p.vacate(t.of.node)
+	return true
 }
 
 // refusesAccount reports whether the provider has refused the account for two machines. A refusal

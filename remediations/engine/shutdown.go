@@ -24,18 +24,14 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 
 // outcomeOf returns the change that puts the outcome on record. Nil: there is none.
 func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
-	if k := kindOf(c.of.kind); k != nil {
-		for _, one := range e.Config.Subjects(k.of, s.Journal) {
-			if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.PhaseActing && r.Back == nil {
-				return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
-			}
+	k := kindOf(c.of.kind)
+	for _, one := range e.Config.Subjects(k.of, s.Journal) {
+		// What is being put back, and a step that may be repeated, the next leader repeats.
+		if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.PhaseActing && r.Back == nil && e.Config.Remediation(r.Step.Name).Once {
+			return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
 		}
-		return nil // the next leader repeats what is being put back
 	}
-	if r := s.Journal.Record; r == nil || r.Phase != remediations.PhaseActing || !e.Config.Remediation(r.Step.Name).Once {
-		return nil
-	}
-	return change(s, remediations.NodeRepairKey, e.core.decide(s, e.Clock.Now()))
+	return nil
 }
 
 // graceful is how long a stopping engine waits for calls under way, to put their outcomes on

@@ -88,12 +88,13 @@ func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 		act: func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error) {
 			return p.Sidecars.Approve(ctx, a, mayStill)
 		},
-	}, &t.m.repairMemory)
+	}, t.m)
 	return intent.ID
 }
 
 // countSidecar counts the sidecars that take a place, and names those that a person must check.
 func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
+	p.tallied(r, d)
 	switch {
 	case !wrote:
 	case d.Verb == lifecycle.VerbIssue:

@@ -27,7 +27,8 @@ func (p *pass) sweep() {
 		outlives[o.Record.ID] = true
 	}
 	for _, slot := range p.ledger.Slots {
-		if slot.Kind != remediations.KindNode && kindOf(slot.Kind) == nil {
+		k := kindOf(slot.Kind)
+		if k == nil {
 			p.unknownSlot(slot)
 			continue
 		}
@@ -57,11 +58,7 @@ func (p *pass) sweep() {
 			} else if !stuck {
 				p.recordGone(slot, p.Config.Registry.ReadJournal(live))
 			}
-			if k := kindOf(slot.Kind); k != nil {
-				p.releaseOf(k, slot.Node, slot.Repair)
-				return
-			}
-			p.release(slot.Node, slot.Repair)
+			p.release(k, slot.Node, slot.Repair)
 			return // the ledger has changed; the next pass continues
 		}
 	}
@@ -146,18 +143,4 @@ func (p *pass) vacate(node string) {
 	if p.ledger == nil || p.ledger.SlotOf(node) == nil {
 		p.fleet.Vacate(node)
 	}
-}
-
-// release frees the repair's slot. After a failure, sweep frees it.
-func (p *pass) release(node, repair string) {
-	if p.ledger == nil {
-		p.fleet.Vacate(node)
-		return
-	}
-	l := p.ledger.Clone()
-	if l.Release(repair) {
-		_ = p.save(l)
-	}
-	p.vacate(node)
-	p.again = true // another repair may wait for the slot
 }

@@ -43,12 +43,12 @@ func (p *pass) sighted() bool {
 }
 
 // stand remembers the decision if it is one that can stand.
-func (p *pass) stand(s *lifecycle.State, d lifecycle.Decision) {
-	m := p.remember(s.Node.Name)
+func (p *pass) stand(t *subject, d lifecycle.Decision) {
+	s, m := t.State, p.remember(t.of.node)
 	m.standing = nil
 	if d.Verb != lifecycle.VerbHold || d.Reason != remediations.ReasonFleetUnhealthy || d.Ask != (lifecycle.Ask{}) || d.Well ||
 		len(d.Notices) > 0 || m.work != nil || m.call != nil || !m.writes.since.IsZero() || !p.sighted() || requested(s) ||
-		change(s, remediations.NodeRepairKey, d) != nil || node.FromTheFuture(s, p.now) {
+		change(s, t.Key, d) != nil || node.FromTheFuture(s, p.now) {
 		return
 	}
 	zone := p.Config.Zone(s.Node)
@@ -163,7 +163,7 @@ func (p *pass) stands(n *corev1.Node) bool {
 	p.waiting = true
 	p.recheck(was.d)
 	p.holdFleet(was.d)
-	p.count(was.record, was.d)
+	p.tallyNode(was.record, was.d)
 	p.tally.show(m.shown)
 	p.follow(target{node: n.Name}, was.record, nil, was.d)
 	return true

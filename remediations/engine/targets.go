@@ -26,8 +26,8 @@ type target struct {
 	name string
 }
 
-// repairMemory is what the engine remembers of a repair of any target.
-type repairMemory struct {
+// targetMemory is what the engine remembers of a target between passes. All of it may be lost.
+type targetMemory struct {
 	call *lifecycle.Call
 	// wellSince is when the target became healthy and stayed so. wellHeard is the last Watchdog at
 	// that time.
@@ -35,20 +35,15 @@ type repairMemory struct {
 	wellHeard alerts.Heard
 	// newID is kept until a record has it. The ledger counts repairs by ID, and a write that met a
 	// conflict must not count twice.
-	newID string
-}
-
-// targetMemory is what the engine remembers, between passes, of a target other than the node
-// itself. All of it may be lost.
-type targetMemory struct {
-	repairMemory
+	newID   string
 	looking bool
 	// seen is the last observation of the target, in the form of its kind. seenAt is when that
 	// observation began. Nil: there is no observation yet.
 	seen   any
 	seenAt time.Time
 	// took is the duration of that observation.
-	took    time.Duration
+	took time.Duration
+	// emitted are the Events already sent, by repair and reason.
 	emitted Emitted
 	// waits: people were informed that the target waits.
 	waits bool
@@ -56,9 +51,12 @@ type targetMemory struct {
 }
 
 func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
+	if of.kind == remediations.KindNode {
+		return &e.remember(of.node).targetMemory, true
+	}
 	m, known = e.targets[of]
 	if !known {
-		m = &targetMemory{emitted: Emitted{}}
+		m = &targetMemory{}
 		e.targets[of] = m
 	}
 	return m, known
@@ -76,7 +74,7 @@ func (e *Engine) forgetTargets() {
 }
 
 // nextID returns the ID for the next repair.
-func (m *repairMemory) nextID(j remediations.Journal, fresh func() string) string {
+func (m *targetMemory) nextID(j remediations.Journal, fresh func() string) string {
 	if m.newID == "" || j.Knows(m.newID) {
 		m.newID = fresh()
 	}
@@ -84,7 +82,7 @@ func (m *repairMemory) nextID(j remediations.Journal, fresh func() string) strin
 }
 
 // found remembers since when the target has been healthy.
-func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
+func (m *targetMemory) found(d lifecycle.Decision, at time.Time) {
 	switch {
 	case !d.Well:
 		m.wellSince = time.Time{}
@@ -96,8 +94,11 @@ func (m *repairMemory) found(d lifecycle.Decision, at time.Time) {
 }
 
 // stateOf returns the node's state, completed with the memory of one of its targets.
-func (p *pass) stateOf(n *corev1.Node, m *targetMemory) *lifecycle.State {
-	m.pass = p.passes
+func (p *pass) stateOf(n *corev1.Node, of target, m *targetMemory) *lifecycle.State {
+	if of.kind == remediations.KindNode {
+		return p.state(n)
+	}
+	m.pass, p.now = p.passes, p.Clock.Now()
 	m.forgetTorn(p.now)
 	s := p.state(n)
 	s.LookTook = m.took
@@ -157,7 +158,7 @@ type calling struct {
 
 // send makes the call beside the loop. The call is made only while this process leads and the
 // intent is young.
-func (p *pass) send(c calling, m *repairMemory) {
+func (p *pass) send(c calling, m *targetMemory) {
 	if p.twice(c, m) {
 		return
 	}
@@ -236,20 +237,6 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 			return outcome, err
 		}
 	}
-}
-
-// putOf writes the change of the decision and reports whether it was written.
-func (p *pass) putOf(s *lifecycle.State, key string, d lifecycle.Decision) bool {
-	c := change(s, key, d)
-	if c == nil {
-		return false
-	}
-	_, err := p.write(p.ctx, s.Node, *c)
-	if err == nil {
-		return true
-	}
-	p.failed = p.failed || (!errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound))
-	return false
 }
 
 // tallied counts a repair that is on record, and what holds it.

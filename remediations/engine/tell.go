@@ -90,25 +90,6 @@ func (p *pass) holdFleet(d lifecycle.Decision) {
 	}
 }
 
-func (p *pass) count(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
-	if d.Record != nil {
-		r = d.Record
-	} else if d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbReset {
-		r = nil
-	}
-	if r != nil {
-		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
-	}
-	if d.Verb == lifecycle.VerbHold {
-		policy := ""
-		if d.Policy != nil {
-			policy = d.Policy.Name
-		}
-		p.tally.holds[[2]string{policy, string(d.Reason)}]++
-	}
-	return r
-}
-
 // holdAgain is how long a hold of the fleet must have ended before it is reported again. Between
 // two passes that hold, a pass may only look. Kubernetes also folds equal Events within six minutes
 // into one.

@@ -1,0 +1,242 @@
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/lifecycle"
+)
+
+// This file is the way of every target through a pass, from top to bottom:
+//
+//	gather  what is known of the target is put together          gather
+//	decide  the core decides by it, without side effects         kind.decide
+//	write   the decision is durable on the Node                  persist
+//	act     only then the call leaves                            issue, kind.call, send
+//	verify  the answer is on record, and the proof is awaited    verify
+//
+// Each pass makes one decision about a target, and the record on the Node carries the repair to the
+// next pass. A pass that writes an intent acts, the pass after the call's answer verifies, and later
+// passes wait for the proof. The core is asked about three times before a call: it first says what
+// it must know, and decides when Alertmanager, the provider and the leases have answered.
+//
+// A kind of target (kinds.go) says what differs for it: nodes in node.go, locations in locations.go,
+// sidecars in sidecars.go.
+
+// subject is one target, as input to a decision.
+type subject struct {
+	*lifecycle.State
+	remediations.Subject
+	of target
+	m  *targetMemory
+}
+
+// visit takes the Node's targets along the way, first the node itself. One after the other: a
+// decision uses what the one before has written.
+func (p *pass) visit(n *corev1.Node) {
+	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call is made
+	for _, k := range kinds {
+		if n = p.latest(n); k.of == remediations.KindNode && p.stands(n) {
+			continue
+		}
+		for _, one := range p.Config.Subjects(k.of, p.journal(n)) {
+			p.drive(k, n, one)
+		}
+	}
+}
+
+// drive makes one decision about the target, and carries it out.
+func (p *pass) drive(k *kind, n *corev1.Node, one remediations.Subject) {
+	t := p.gather(k, n, one)
+	d := k.decide(p.Engine, t, p.now)
+	if p.read(t, d) {
+		t = p.gather(k, n, one)
+		d = k.decide(p.Engine, t, p.now)
+	}
+	p.ask(k, t, &d)
+	wrote, r := p.apply(k, t, d), t.Record
+	if wrote {
+		r = afterwards(r, d)
+	}
+	k.counted(p, t, r, d, wrote)
+}
+
+// gather puts together what is known of the target: the Node as it was written last, its journal,
+// the ledger, the answers of Alertmanager, and the last observations.
+func (p *pass) gather(k *kind, n *corev1.Node, one remediations.Subject) *subject {
+	n = p.latest(n) // the previous target may have changed the Node
+	of := target{n.Name, k.of, one.Name}
+	m, known := p.rememberTarget(of)
+	m.waits = m.waits || (!known && one.Record != nil)
+	s := p.stateOf(n, of, m)
+	one.Record = s.Journal.On(one.Key)
+	return &subject{State: s, Subject: one, of: of, m: m}
+}
+
+// read reads what the decision asks for and the loop can read at once. It reports whether the core
+// must decide again.
+func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
+	surveyed := d.Ask.Survey && p.survey(t.State, d)
+	if d.Ask.Lease {
+		p.readLease(t.of.node)
+	}
+	if d.Ask.Heartbeats {
+		p.readHeartbeats()
+	}
+	return d.Ask.Lease || d.Ask.Heartbeats || surveyed
+}
+
+// ask starts beside the loop what takes longer: Alertmanager, the observation of the target, the
+// provider. Each answer causes another pass.
+func (p *pass) ask(k *kind, t *subject, d *lifecycle.Decision) {
+	if k.ask != nil {
+		k.ask(p, t, d)
+	}
+	since := p.now
+	if k.sinceSeen && !t.m.seenAt.IsZero() {
+		since = t.m.seenAt
+	}
+	t.m.found(*d, since)
+	if d.Ask.Alerts {
+		p.askAlerts(p.remember(t.of.node))
+		if k.slots != nil {
+			p.prefetchFor(t.State, t.Record, *d)
+		}
+	}
+	p.waiting = p.waiting || (k.slots != nil && d.Verb == lifecycle.VerbHold)
+	if d.Ask.Observation {
+		p.lookAt(k, t, *d)
+	}
+	p.recheck(*d)
+	p.follow(t.of, t.Record, k.object(t), *d)
+}
+
+// apply carries out the decision, and reports whether the decision's write is durable.
+func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+	switch {
+	case d.Superseded != nil:
+		return p.supersede(k, t, d)
+	case d.Relapsed != nil:
+		p.relapsed(t.State, d.Relapsed)
+		return false
+	}
+	switch d.Verb {
+	case lifecycle.VerbLook:
+		if k.slots != nil && d.Policy != nil && (d.Policy.Mode != remediations.ModeObserve || !p.spoken(d.Policy, t.Record)) {
+			k.slots.next(p, t, d)
+		}
+		return p.persist(t, d)
+	case lifecycle.VerbHold:
+		return p.hold(k, t, d)
+	case lifecycle.VerbIssue:
+		return p.issue(k, t, d)
+	case lifecycle.VerbResume:
+		k.resume(p, t, d)
+	case lifecycle.VerbVerify:
+		return p.verify(k, t, d)
+	case lifecycle.VerbEnd:
+		return p.end(k, t, d)
+	case lifecycle.VerbWait:
+		return p.persist(t, d)
+	case lifecycle.VerbDrop, lifecycle.VerbRest:
+		return p.drop(t, d)
+	case lifecycle.VerbReset:
+		return p.reset(t, d)
+	}
+	return false
+}
+
+// issue takes the slot if the kind has slots, writes the intent, and starts the call. Each begins
+// only after the one before is durable. A crash in between leaves a slot or an intent, and never a
+// call that no record knows.
+func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+	r, before := d.Record, p.ledger
+	if k.slots != nil && !p.takeSlot(k, t, d) {
+		return false
+	}
+	if !p.persist(t, d) {
+		if k.slots != nil && p.unreserve(before, t.of.node) {
+			k.slots.vacate(p, t.of.node)
+		}
+		return false
+	}
+	attempt := k.call(p, t, d)
+	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {
+		p.tell(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
+	}
+	p.tell(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
+	if r.Evidence != "" && (t.Record == nil || t.Record.Evidence != r.Evidence) {
+		p.tell(k, t, attempt, Event{Reason: "RepairEvidence", Action: attempt, Note: "before the step its host said: " + r.Evidence, Of: trailOf(r)})
+	}
+	return true
+}
+
+// takeSlot takes the slot in the ledger. It reports whether the slot is durable, and the decision
+// still young enough to act on.
+func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
+	if k.slots.begin != nil && !k.slots.begin(p, t, d) {
+		return false
+	}
+	l := p.ledger.Clone()
+	if d.PutBack == nil { // putting back may be repeated
+		p.attempts.reserving(l, t.Node, d.Record, p.now)
+	}
+	l.Reserve(p.Config, t.Node, d.Record, p.now)
+	if p.save(l) != nil {
+		return false
+	}
+	k.slots.occupy(p, t, d, false)
+	return p.Clock.Now().Sub(p.now) <= p.core.intentGood // an intent that is already too old to act on is not even written
+}
+
+// verify writes the call's answer. From then on the proof is awaited.
+func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+	if !p.persist(t, d) {
+		return false
+	}
+	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // observations from before the call prove nothing
+	if k.about == nil {
+		p.tell(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
+	}
+	if k.verified != nil {
+		k.verified(p, d)
+	}
+	return true
+}
+
+// hold writes what holds the repair, and tells people.
+func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
+	was, r := t.Record, cmp.Or(d.Record, t.Record)
+	if k.slots != nil && d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
+		k.slots.occupy(p, t, d, true)
+	}
+	wrote = p.persist(t, d)
+	switch {
+	case !wrote || d.Record == nil:
+	case was == nil:
+		p.tell(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
+	case was.Phase.InFlight() && !r.Phase.InFlight() && k.slots != nil:
+		k.slots.giveBack(p, k, t, d)
+	}
+	switch {
+	case d.Fleetwide:
+		p.holdFleet(d)
+		return wrote
+	case k.quiet != nil && k.quiet(t), d.Record != nil && !wrote:
+		return wrote
+	}
+	id := t.Name
+	if r != nil {
+		id = r.ID
+	}
+	action := string(d.Reason)
+	if k.about == nil {
+		action += "-" + id // a Node has repairs of more targets than this one
+	}
+	p.tell(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
+	return wrote
+}
