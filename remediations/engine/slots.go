@@ -28,7 +28,7 @@ func (p *pass) sweep() {
 	}
 	for _, slot := range p.ledger.Slots {
 		k := kindOf(slot.Kind)
-		if k == nil {
+		if k == nil || k.slots == nil {
 			p.unknownSlot(slot)
 			continue
 		}
@@ -64,8 +64,8 @@ func (p *pass) sweep() {
 	}
 }
 
-// unknownSlot reports once that a slot of an unknown kind is kept. The version that took the slot
-// frees it, or a person does.
+// unknownSlot reports once that a slot is kept, because this version takes none for its kind. The
+// version that took the slot frees it, or a person does.
 func (p *pass) unknownSlot(slot ledger.Slot) {
 	key := string(slot.Kind) + "/" + slot.Node + "/" + slot.Repair
 	if p.unknownSlots[key] {

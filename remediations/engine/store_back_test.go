@@ -234,21 +234,26 @@ func TestAResetOfAnUnreadableRecordReportsNoStoreThatWentBack(t *testing.T) {
 	})
 }
 
-// TestASlotOfAnUnknownKindIsKeptAndSteppedOver: a newer version may have taken it.
+// TestASlotOfAnUnknownKindIsKeptAndSteppedOver: a newer version may have taken it, also for a kind
+// that takes no slots in this version.
 func TestASlotOfAnUnknownKindIsKeptAndSteppedOver(t *testing.T) {
-	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
-		slot := func(kind remediations.Kind, node string) ledger.Slot {
-			return ledger.Slot{Kind: kind, Node: node, UID: string(w.nodes[node].UID), Policy: "node-not-ready", Repair: "r" + node, Attempt: "r" + node + "-0-1", Since: time.Now().Add(-time.Hour)}
-		}
-		w.do(func() {
-			w.ledger, w.ledgerRV = (&ledger.Ledger{Slots: []ledger.Slot{slot("rack", "n4"), slot("", "n5")}, Repairs: map[string][]ledger.Begun{}}).Encode(), 7
+	for _, kind := range []remediations.Kind{"rack", remediations.KindSidecar} {
+		t.Run(string(kind), func(t *testing.T) {
+			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+				slot := func(kind remediations.Kind, node string) ledger.Slot {
+					return ledger.Slot{Kind: kind, Node: node, UID: string(w.nodes[node].UID), Policy: "node-not-ready", Repair: "r" + node, Attempt: "r" + node + "-0-1", Since: time.Now().Add(-time.Hour)}
+				}
+				w.do(func() {
+					w.ledger, w.ledgerRV = (&ledger.Ledger{Slots: []ledger.Slot{slot(kind, "n4"), slot("", "n5")}, Repairs: map[string][]ledger.Begun{}}).Encode(), 7
+				})
+				i := w.start()
+				w.pass(10 * time.Minute)
+				require.Equal(t, []remediations.Kind{kind}, kindsOfSlots(w.slots(t)), "the one behind it is freed")
+				require.Len(t, w.toldOf("SlotUnknown"), 1)
+				require.Less(t, at(w, func() int { return i.asked["node"] }), 20)
+			})
 		})
-		i := w.start()
-		w.pass(10 * time.Minute)
-		require.Equal(t, []remediations.Kind{"rack"}, kindsOfSlots(w.slots(t)), "the one behind it is freed")
-		require.Len(t, w.toldOf("SlotUnknown"), 1)
-		require.Less(t, at(w, func() int { return i.asked["node"] }), 20)
-	})
+	}
 }
 
 // TestUnknownFieldsOfTheLedgerHoldNothing: a newer Drydock wrote them. The repair continues, and

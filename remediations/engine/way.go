@@ -20,12 +20,11 @@ import (
 //	verify  the answer is on record, and the proof is awaited    verify
 //
 // Each pass makes one decision about a target, and the record on the Node carries the repair to the
-// next pass. A pass that writes an intent acts, the pass after the call's answer verifies, and later
-// passes wait for the proof. The core is asked about three times before a call: it first says what
-// it must know, and decides when Alertmanager, the provider and the leases have answered.
+// next pass. A pass that writes an intent acts, the pass after the call's answer verifies, and
+// later passes wait for the proof. The core is asked about three times before a call: it first says
+// what it must know, and decides when Alertmanager, the provider and the leases have answered.
 //
-// A kind of target (kinds.go) says what differs for it: nodes in node.go, locations in locations.go,
-// sidecars in sidecars.go.
+// What differs for a kind of target (kinds.go) is in node.go, locations.go and sidecars.go.
 
 // subject is one target, as input to a decision.
 type subject struct {
