@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachNodeIsATarget: also without a record and without an alert. Its own alerts are no other
-// target, and another target's record is not the node's.
+// TestEachNodeIsATarget: also without a record and without an alert, and once only. The record of
+// another target is not the node's.
 func TestEachNodeIsATarget(t *testing.T) {
 	c := &Config{Policies: []*Policy{{Name: "p"}}}
 	own, leader := &Record{ID: "own"}, &Record{ID: "leader", Location: "l0"}

@@ -30,7 +30,7 @@ func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	if k.ofWhat != nil {
 		whose = k.ofWhat(e)
 	}
-	p.tell(k, t, e.ID, Event{
+	p.emit(k, t, e.ID, Event{
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})

@@ -116,8 +116,8 @@ func (p *pass) release(k *kind, node, repair string) {
 	k.slots.vacate(p, node)
 }
 
-// tell sends an Event about the target once for each key.
-func (p *pass) tell(k *kind, t *subject, key string, e Event) {
+// emit sends an Event about the target once for each key.
+func (p *pass) emit(k *kind, t *subject, key string, e Event) {
 	if e.About = k.object(t); e.About == nil {
 		p.emitOnce(t.of.node, key, e)
 	} else if t.m.emitted.First(key+"|"+e.Reason, 64) {

@@ -165,11 +165,11 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	}
 	attempt := k.call(p, t, d)
 	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {
-		p.tell(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
+		p.emit(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
 	}
-	p.tell(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
+	p.emit(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
 	if r.Evidence != "" && (t.Record == nil || t.Record.Evidence != r.Evidence) {
-		p.tell(k, t, attempt, Event{Reason: "RepairEvidence", Action: attempt, Note: "before the step its host said: " + r.Evidence, Of: trailOf(r)})
+		p.emit(k, t, attempt, Event{Reason: "RepairEvidence", Action: attempt, Note: "before the step its host said: " + r.Evidence, Of: trailOf(r)})
 	}
 	return true
 }
@@ -199,7 +199,7 @@ func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	}
 	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // observations from before the call prove nothing
 	if k.about == nil {
-		p.tell(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
+		p.emit(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	}
 	if k.verified != nil {
 		k.verified(p, d)
@@ -207,7 +207,7 @@ func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// hold writes what holds the repair, and tells people.
+// hold writes what holds the repair, and sends its Event.
 func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	was, r := t.Record, cmp.Or(d.Record, t.Record)
 	if k.slots != nil && d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
@@ -217,7 +217,7 @@ func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	switch {
 	case !wrote || d.Record == nil:
 	case was == nil:
-		p.tell(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
+		p.emit(k, t, r.ID, Event{Reason: "RepairPending", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, r.Policy, p.causeOf(t.State, r))})
 	case was.Phase.InFlight() && !r.Phase.InFlight() && k.slots != nil:
 		k.slots.giveBack(p, k, t, d)
 	}
@@ -236,6 +236,6 @@ func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	if k.about == nil {
 		action += "-" + id // a Node has repairs of more targets than this one
 	}
-	p.tell(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
+	p.emit(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote
 }
