@@ -23,8 +23,9 @@ type kind struct {
 	// ask starts what this kind alone asks beside the loop. It may make the next pass earlier. It
 	// may be nil.
 	ask func(p *pass, t *subject, d *lifecycle.Decision)
-	// look returns the function that observes the target beside the loop. Nil: observing is
-	// impossible. saw handles the observation in the loop. It may be nil.
+	// look returns the function that observes the target beside the loop; nil: observing is
+	// impossible. saw handles the observation in the loop. It may be nil. A kind without look makes
+	// no decision that asks for an observation.
 	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *pass, t *subject)
 	// call makes the call of the record's intent and returns the key for its Events. resume repeats
