@@ -135,3 +135,27 @@ func TestASlotThatOneWhoSleptLeftIsFreed(t *testing.T) {
 		})
 	}
 }
+
+// TestARepairThatIsHeldSeesAFreedSlotAtTheNextPoll: another process freed the slot in the ledger.
+func TestARepairThatIsHeldSeesAFreedSlotAtTheNextPoll(t *testing.T) {
+	c := modelConfig()
+	c.Limits.Concurrent = remediations.Quantity{Value: 1}
+	inWorld(t, c, 6, func(t *testing.T, w *world) {
+		set := func(slots ...ledger.Slot) {
+			l := mustLedger(w)
+			l.Slots = slots
+			w.ledger = l.Encode()
+			w.ledgerRV++
+		}
+		w.do(func() {
+			set(ledger.Slot{Kind: "rack", Node: "n4", Repair: "r4", Attempt: "r4-0-1", Policy: "node-not-ready", Since: time.Now()})
+		})
+		w.start()
+		w.pass(leadYoung + time.Minute)
+		w.do(func() { w.ail("n0", 1) })
+		w.pass(3 * time.Minute)
+		require.Zero(t, w.callCount(), "the control: the slot holds the repair")
+		w.do(func() { set() })
+		require.True(t, w.until(20*time.Second, func() bool { return len(w.calls) > 0 }))
+	})
+}

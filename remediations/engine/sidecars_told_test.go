@@ -42,6 +42,25 @@ func TestEachChangeOfSidecarReadinessIsOneEvent(t *testing.T) {
 	})
 }
 
+// TestARestartDoesNotRepeatThatReadinessWasLost: the record shows that the sidecar waited before.
+// So the new leader reports only that the sidecar is ready again.
+func TestARestartDoesNotRepeatThatReadinessWasLost(t *testing.T) {
+	both := []string{"Pod/" + podName(0), "SeiNode/p00"}
+	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+		w.start()
+		w.do(func() { w.pod(podName(0)).wedged = true; w.closeOn("n0") })
+		w.pass(5 * time.Minute)
+		require.Equal(t, both, w.eventsOf("SidecarReadinessLost"))
+		w.restart(w.config)
+		w.pass(5 * time.Minute)
+		require.Equal(t, both, w.eventsOf("SidecarReadinessLost"))
+		require.Empty(t, w.eventsOf("SidecarReadinessRestored"))
+		w.do(w.mendSidecars)
+		w.pass(5 * time.Minute)
+		require.Equal(t, both, w.eventsOf("SidecarReadinessRestored"))
+	})
+}
+
 // TestNeverSeenWaitingIsNeverRestored: a sidecar that was never observed at 503 is not reported as
 // restored.
 func TestNeverSeenWaitingIsNeverRestored(t *testing.T) {
@@ -66,6 +85,11 @@ func TestObservedSidecarsAreSpokenOf(t *testing.T) {
 		w.pass(time.Hour)
 		require.Zero(t, w.approvalCount())
 		require.Len(t, w.eventsOf("RepairHeld"), 3, "each would be approved")
+		for _, e := range w.toldOf("RepairHeld") {
+			if e.About != nil { // not an Event about the whole fleet
+				require.Equal(t, string(remediations.ReasonObserving), e.Action, "the pod has one target, so the repair's ID is not needed")
+			}
+		}
 		require.Len(t, w.eventsOf("RepairObserved"), 3)
 		require.Len(t, w.eventsOf("SidecarReadinessLost"), 6)
 		w.do(func() { require.Empty(t, w.sidecarRecords()) })
