@@ -279,9 +279,9 @@ func TestWhichKindATargetIs(t *testing.T) {
 	require.Len(t, subjects[0].Alerts, 1, "the alerts of nodes are of another kind")
 }
 
-// TestHowLongAStepIsWaitedFor: the wait of the plan or, if the plan has lost the step,
+// TestHowLongAStepMayTake: the wait of the plan or, if the plan has lost the step,
 // the step's own.
-func TestHowLongAStepIsWaitedFor(t *testing.T) {
+func TestHowLongAStepMayTake(t *testing.T) {
 	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
 	c := &Config{}
 	require.Equal(t, time.Hour, c.WaitOf(p, StepRef{Name: "reboot"}))
