@@ -33,7 +33,7 @@ var repairers = []struct {
 	{"MachineHealthChecks of Cluster API", func(ctx context.Context, _ kubernetes.Interface, objects dynamic.Interface) ([]coverage.Repairer, error) {
 		return clusterapi.MachineHealthChecks(ctx, objects, types.NamespacedName{})
 	}},
-	{"Karpenter's own node repair", func(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) ([]coverage.Repairer, error) {
+	{"Deployments of Karpenter", func(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) ([]coverage.Repairer, error) {
 		return karpenter.NodeRepairs(ctx, client)
 	}},
 	{"Deployments of Civo's node-agent", func(ctx context.Context, client kubernetes.Interface, _ dynamic.Interface) ([]coverage.Repairer, error) {
