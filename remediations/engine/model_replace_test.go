@@ -305,7 +305,7 @@ func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 		w.fail("8: took the mark off %s, and its machine has not booted since", name)
 	case c.OutOfService != nil && (c.Annotations[remediations.NodeRepairKey] == nil || !m.marked.IsZero()):
 		w.fail("8: %s is marked out of service, and its record does not say so", name)
-	case c.InService != nil && !c.InService.Equal(m.marked):
+	case c.InService != nil && !c.InService.Equal(m.marked) && hasMark(cur, *c.InService): // two repairs may have left one mark, and the second finds none
 		w.fail("8: took a mark off %s that is not Drydock's", name)
 	}
 	if c.OutOfService != nil {
@@ -314,6 +314,11 @@ func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 	if c.InService != nil {
 		m.marked, m.markedBoot = time.Time{}, ""
 	}
+}
+
+// hasMark reports whether the Node has an out-of-service mark of that time.
+func hasMark(n *corev1.Node, at time.Time) bool {
+	return slices.ContainsFunc(n.Spec.Taints, remediations.Undo{Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: at}.Set)
 }
 
 // settled runs when a repair has ended, or is at rest.
