@@ -77,6 +77,11 @@ func (h *Hosts) KeyFile() string { return filepath.Join(h.keys.dir, "key") }
 // KnownHostsFile has the key of each host at the time of the file's creation.
 func (h *Hosts) KnownHostsFile() string { return filepath.Join(h.keys.dir, "known_hosts") }
 
+// loginsAgain is for version 1 of control groups, where systemd now and then loses the group of a
+// unit that starts ("Failed to attach to cgroup"). Without this unit no user but root may log in
+// for the rest of the boot.
+const loginsAgain = "[Service]\nRestart=on-failure\n"
+
 // installSSH gives the host a key, and installs Drydock's access as in docs/providers/ssh.md, with
 // the files of deploy/hosts.
 func (h *Host) installSSH() error {
@@ -97,6 +102,9 @@ func (h *Host) installSSH() error {
 		}
 	}
 	if err := h.installHelper(nil); err != nil {
+		return err
+	}
+	if err := h.write("/etc/systemd/system/systemd-user-sessions.service.d/again.conf", 0o644, []byte(loginsAgain)); err != nil {
 		return err
 	}
 	return h.own(home)
