@@ -150,7 +150,10 @@ func (c *Cluster) startAll(ctx context.Context) (err error) {
 	if err := c.showAlertmanager(ctx); err != nil {
 		return err
 	}
-	return c.install(ctx)
+	if err := c.prepare(ctx); err != nil {
+		return err
+	}
+	return c.Install(ctx)
 }
 
 // start starts a process of the control plane.

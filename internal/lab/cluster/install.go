@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -17,20 +18,10 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/programs"
-	"drydock.dev/drydock/rules"
 )
 
 // Namespace is Drydock's namespace, and the name of its release.
 const Namespace = "drydock"
-
-// Faster divides the times of the shipped rules.
-const Faster = 12
-
-// shortLooks divides the lookbacks of the rules about nodes, which are 3m, and the age of 600
-// seconds that a node must have.
-var shortLooks = strings.NewReplacer(
-	"[3m]", fmt.Sprintf("[%ds]", 180/Faster), "offset 3m", fmt.Sprintf("offset %ds", 180/Faster), "< 600", fmt.Sprintf("< %d", 600/Faster),
-)
 
 func root() (string, error) { return programs.ModuleRoot() }
 
@@ -50,53 +41,6 @@ func chartVersion() (string, error) {
 		return "", fmt.Errorf("reading the chart's version: %w", err)
 	}
 	return chart.AppVersion, nil
-}
-
-// customRules are the chart's values for the shipped alerts that policies take, with shorter times.
-func customRules() (map[string]any, error) {
-	names, err := rules.Names()
-	if err != nil {
-		return nil, err
-	}
-	custom := map[string]any{}
-	for _, name := range names {
-		text, err := rules.Read(name)
-		if err != nil {
-			return nil, err
-		}
-		var file struct {
-			Groups []struct {
-				Rules []struct {
-					Alert, Expr, For string
-					KeepFiringFor    string `json:"keep_firing_for"`
-					Labels           map[string]string
-				}
-			}
-		}
-		if err := yaml.Unmarshal(text, &file); err != nil {
-			return nil, fmt.Errorf("reading the rule %s: %w", name, err)
-		}
-		for _, group := range file.Groups {
-			for _, r := range group.Rules {
-				if !strings.HasPrefix(r.Labels["remediation"], "node-") {
-					continue
-				}
-				values := map[string]any{"expr": shortLooks.Replace(r.Expr)}
-				for key, shipped := range map[string]string{"for": r.For, "keepFiringFor": r.KeepFiringFor} {
-					if shipped == "" {
-						continue
-					}
-					d, err := time.ParseDuration(shipped)
-					if err != nil {
-						return nil, fmt.Errorf("reading the rule %s: %w", name, err)
-					}
-					values[key] = fmt.Sprintf("%dms", (d / Faster).Milliseconds())
-				}
-				custom[r.Alert] = values
-			}
-		}
-	}
-	return custom, nil
 }
 
 // writeRules writes the rules that the chart makes for a Prometheus operator. The cluster has no
@@ -133,10 +77,13 @@ func scrapeDrydock(kubeconfig string) map[string]any {
 	}
 }
 
-// Values are the values of Drydock's release. Its times are short where the rules' are, and a
-// step's wait fits these hosts.
+// Values are the values of Drydock's release, with the times of times.go.
 func (c *Cluster) Values() (map[string]any, error) {
 	u, err := url.Parse(c.AlertmanagerURLs()[0])
+	if err != nil {
+		return nil, err
+	}
+	policies, err := policies()
 	if err != nil {
 		return nil, err
 	}
@@ -146,28 +93,18 @@ func (c *Cluster) Values() (map[string]any, error) {
 		"config": map[string]any{
 			"mode":         "enforce",
 			"alertmanager": map[string]any{"urls": []string{"http://" + c.Hosts.Machine() + ":" + u.Port()}, "pollInterval": "2s", "maxStaleness": "10s"},
-			"providers":    map[string]any{"hosts": map[string]any{"reboot": true}},
-			"limits":       map[string]any{"startupGrace": "30s", "stormCooldown": "30s", "unhealthy": "50%", "repairsPerNode": 20},
-			"policies": []any{map[string]any{
-				"name": "node-not-ready", "for": "5s", "proofFor": "5s", "cooldown": "10s", "relapseWindow": "10s",
-				"plan": []any{
-					map[string]any{"step": "restart-kubelet", "wait": "1m"},
-					map[string]any{"step": "reboot", "wait": "3m", "attempts": 2},
-				},
-			}, map[string]any{
-				"name": "node-disk-pressure", "for": "5s", "proofFor": "5s", "cooldown": "10s", "relapseWindow": "10s",
-				"plan": []any{
-					map[string]any{"step": "drain", "timeout": "2m", "onTimeout": "continue"},
-					map[string]any{"step": "reboot", "wait": "5m"},
-				},
-			}},
+			"providers": map[string]any{
+				"hosts":      map[string]any{"reboot": true},
+				"daemonSets": map[string]any{"kubeProxy": "kube-system/kube-proxy", "cni": "kube-system/kindnet"},
+			},
+			"limits":   map[string]any{"startupGrace": "30s", "stormCooldown": "30s", "unhealthy": "50%", "repairsPerNode": 20},
+			"policies": policies,
 		},
 	}, nil
 }
 
-// install installs Drydock from its chart, as a person would, in a namespace that enforces Pod
-// Security, and connects Alertmanager.
-func (c *Cluster) install(ctx context.Context) error {
+// prepare makes Drydock's namespace, which enforces Pod Security, with its key for the hosts.
+func (c *Cluster) prepare(ctx context.Context) error {
 	_, err := c.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: Namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
@@ -190,12 +127,17 @@ func (c *Cluster) install(ctx context.Context) error {
 	if err := os.WriteFile(c.values, text, 0o600); err != nil {
 		return fmt.Errorf("writing the chart's values: %w", err)
 	}
-	dir, err := root()
+	return nil
+}
+
+// Install installs Drydock from this tree's chart, as a person would, and connects Alertmanager.
+func (c *Cluster) Install(ctx context.Context) error {
+	began := time.Now()
+	chart, err := Chart()
 	if err != nil {
 		return err
 	}
-	began := time.Now()
-	if _, err := c.Run(ctx, "helm", "install", Namespace, filepath.Join(dir, "charts", "drydock"), "--namespace="+Namespace, "--values="+c.values); err != nil {
+	if err := c.Helm(ctx, "install", chart); err != nil {
 		return err
 	}
 	if err := c.AwaitDrydock(ctx, 2); err != nil {
@@ -203,6 +145,40 @@ func (c *Cluster) install(ctx context.Context) error {
 	}
 	fmt.Fprintf(c.options.Out, "Drydock's pods are Ready %.1f s after helm install\n", time.Since(began).Seconds())
 	return c.connect(ctx)
+}
+
+// Chart is the folder of this tree's chart.
+func Chart() (string, error) {
+	dir, err := root()
+	return filepath.Join(dir, "charts", "drydock"), err
+}
+
+// PreviousChart returns the folder of the chart of the commit before. It fails where git has no
+// such commit.
+func (c *Cluster) PreviousChart(ctx context.Context) (string, error) {
+	dir, err := root()
+	if err != nil {
+		return "", err
+	}
+	archive := exec.CommandContext(ctx, "git", "-C", dir, "archive", "HEAD~1", "charts/drydock")
+	unpack := exec.CommandContext(ctx, "tar", "-x", "-C", c.dir)
+	if unpack.Stdin, err = archive.StdoutPipe(); err != nil {
+		return "", fmt.Errorf("reading the chart of the commit before: %w", err)
+	}
+	if err := unpack.Start(); err != nil {
+		return "", fmt.Errorf("reading the chart of the commit before: %w", err)
+	}
+	if err := errors.Join(archive.Run(), unpack.Wait()); err != nil {
+		return "", fmt.Errorf("reading the chart of the commit before: %w", err)
+	}
+	return filepath.Join(c.dir, "charts", "drydock"), nil
+}
+
+// Helm installs or upgrades the release from a chart, with the cluster's values and further
+// arguments.
+func (c *Cluster) Helm(ctx context.Context, verb, chart string, further ...string) error {
+	_, err := c.Run(ctx, "helm", append([]string{verb, Namespace, chart, "--namespace=" + Namespace, "--values=" + c.values}, further...)...)
+	return err
 }
 
 // AwaitDrydock returns when so many of Drydock's pods are Ready.

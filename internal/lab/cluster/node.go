@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"sigs.k8s.io/yaml"
 
@@ -15,7 +16,7 @@ import (
 )
 
 // nodePrograms are the programs of each node.
-var nodePrograms = []string{"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr"}
+var nodePrograms = []string{"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", detector}
 
 // kubernetesDir has the files of a host's kubelet and kube-proxy.
 const kubernetesDir = "/etc/kubernetes/"
@@ -107,7 +108,8 @@ func kubeletConfig() map[string]any {
 		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 		"cgroupDriver":             "cgroupfs", "failCgroupV1": false, "failSwapOn": false, "oomScoreAdj": 0, "resolvConf": "",
 		"nodeLeaseDurationSeconds": leaseSeconds, "nodeStatusUpdateFrequency": "4s",
-		"staticPodPath": kubernetesDir + "manifests",
+		"staticPodPath":                    kubernetesDir + "manifests",
+		"evictionPressureTransitionPeriod": (5 * time.Minute / Faster).String(), // of the default
 	}
 }
 
@@ -154,6 +156,10 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials)
 	if err != nil {
 		return fmt.Errorf("encoding the network of the pods: %w", err)
 	}
+	monitor, err := kernelMonitor()
+	if err != nil {
+		return fmt.Errorf("encoding the configuration of node-problem-detector: %w", err)
+	}
 	files := map[string][]byte{
 		kubernetesDir + "ca.crt":                      ca,
 		kubernetesDir + "kubelet.yaml":                config,
@@ -167,13 +173,15 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials)
 		"/etc/systemd/system/" + hosts.KubeletUnit:    fmt.Appendf(nil, kubeletUnit, h.Address()),
 		"/etc/tmpfiles.d/lab.conf":                    []byte("D! " + TemporaryDir + " 0755 root root\n"),
 		"/etc/systemd/system/kube-proxy.service":      []byte(proxyUnit),
+		kubernetesDir + "kernel-monitor.json":         monitor,
+		"/etc/systemd/system/" + detectorService:      c.detectorUnit(h.Name),
 	}
 	for path, data := range files {
 		if err := h.Write(path, 0o600, data); err != nil {
 			return err
 		}
 	}
-	for _, unit := range []string{hosts.ContainerdUnit, hosts.KubeletUnit, "kube-proxy.service"} {
+	for _, unit := range []string{hosts.ContainerdUnit, hosts.KubeletUnit, "kube-proxy.service", detectorService} {
 		if err := h.Enable(unit); err != nil {
 			return err
 		}
@@ -230,6 +238,6 @@ func (c *Cluster) startNode(ctx context.Context, h *hosts.Host) error {
 			return err
 		}
 	}
-	_, err = h.Run(ctx, "systemctl", "start", hosts.KubeletUnit)
+	_, err = h.Run(ctx, "systemctl", "start", hosts.KubeletUnit, detectorService)
 	return err
 }

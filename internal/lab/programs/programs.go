@@ -27,7 +27,7 @@ var Demo = []string{
 // Cluster names the programs of a cluster with real kubelets.
 var Cluster = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-state-metrics", "prometheus", "alertmanager",
-	"kubelet", "kube-scheduler", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "helm",
+	"kubelet", "kube-scheduler", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "nodeproblemdetector", "helm",
 }
 
 // Check names the programs that test, lint and check the repository.
@@ -50,6 +50,9 @@ const labTags = "remove_all_sd,enable_kubernetes_sd"
 
 // containerdTags exclude snapshotters that no host of the lab uses; btrfs' needs C headers.
 const containerdTags = "no_btrfs,no_devmapper,no_zfs"
+
+// detectorTags exclude what sends metrics to Google, and the metrics of the system.
+const detectorTags = "disable_stackdriver_exporter,disable_system_stats_monitor"
 
 var all = map[string]program{
 	"etcd":                    {tool: "lab", tags: labTags, module: "go.etcd.io/etcd/server/v3"},
@@ -75,6 +78,7 @@ var all = map[string]program{
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
 	"cluster-api":             {tool: "cluster-api", module: "sigs.k8s.io/cluster-api", pkg: "core"},
 	"kured":                   {tool: "kured", module: "github.com/kubereboot/kured", pkg: "cmd/kured"},
+	"nodeproblemdetector":     {tool: "node-problem-detector", tags: detectorTags, module: "k8s.io/node-problem-detector", pkg: "cmd/nodeproblemdetector"},
 	"controller-gen":          {tool: "metal3", module: "sigs.k8s.io/controller-tools", pkg: "cmd/controller-gen"},
 	"karpenter":               {tool: "karpenter", module: "sigs.k8s.io/karpenter", pkg: "kwok"},
 	"victoria-metrics":        {tool: "victoriametrics", module: "github.com/VictoriaMetrics/VictoriaMetrics", pkg: "app/victoria-metrics"},
