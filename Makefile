@@ -25,7 +25,7 @@ cluster: needs ## Three nodes with real kubelets on this machine, Drydock enforc
 
 .PHONY: cluster-test
 cluster-test: needs ## Real reboots, drains and hangs on that cluster; root
-	DRYDOCK_CLUSTER=1 $(TESTGO) test -timeout 1h -count=1 -v ./test/cluster
+	DRYDOCK_CLUSTER=1 DRYDOCK_NO_SKIP=1 $(TESTGO) test -timeout 2h -count=1 -v ./test/cluster
 
 .PHONY: quick
 quick: ## At every save: the core, the engine, the receiver, the webhook, the configuration, the providers, and what was changed; no lab, no race detector

@@ -14,26 +14,25 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/cluster"
+	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// wanted is the environment variable that make cluster-test sets: the tests need root, and minutes
-// of both processors.
+// wanted is the environment variable that make cluster-test and make e2e set: the tests need root,
+// and minutes of both processors.
 const wanted = "DRYDOCK_CLUSTER"
 
 // shared is the cluster of all tests. Each repair that a test causes ends before the next test
 // begins.
 var shared struct {
 	built   cluster.Built
+	lacks   error // what this machine lacks for it
 	cluster *cluster.Cluster
 	err     error
 }
 
 func TestMain(m *testing.M) {
 	if os.Getenv(wanted) != "" {
-		if err := enter(); err != nil {
-			fmt.Fprintln(os.Stderr, "cluster:", err)
-			os.Exit(1)
-		}
+		shared.lacks = enter()
 	}
 	m.Run() // TestMain passes the result on itself
 	if shared.cluster != nil {
@@ -59,8 +58,9 @@ func enter() error {
 func start(t *testing.T) (*cluster.Cluster, context.Context) {
 	t.Helper()
 	if os.Getenv(wanted) == "" {
-		t.Skip("A CLUSTER OF REAL KUBELETS IS NOT TESTED HERE: make cluster-test does")
+		t.Skip("A CLUSTER OF REAL KUBELETS IS NOT TESTED HERE: make cluster-test and make e2e do")
 	}
+	missing.Need(t, "A CLUSTER OF REAL KUBELETS", shared.lacks)
 	if shared.cluster == nil && shared.err == nil {
 		shared.cluster, shared.err = cluster.Start(context.WithoutCancel(t.Context()), cluster.Options{Built: shared.built, Out: os.Stderr})
 	}

@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -63,21 +62,38 @@ func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name str
 
 func steps(e remediations.Entry) string { return e.Steps.String() }
 
-// leaderNode is the node of the pod that leads.
-func leaderNode(t *testing.T, c *cluster.Cluster) (pod, name string) {
+// leader returns the pod that leads. Nil: the one that the lease names does not exist any more.
+func leader(ctx context.Context, c *cluster.Cluster) *corev1.Pod {
+	lease, err := c.Client().CoordinationV1().Leases(cluster.Namespace).Get(ctx, "drydock", metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	name, _, _ := strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
+	if name == "" {
+		return nil
+	}
+	pod, err := c.Client().CoreV1().Pods(cluster.Namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil
+	}
+	return pod
+}
+
+// leaderNode waits for a leader, and returns its node.
+func leaderNode(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
-	lease, err := c.Client().CoordinationV1().Leases(cluster.Namespace).Get(t.Context(), "drydock", metav1.GetOptions{})
-	require.NoError(t, err)
-	pod, _, _ = strings.Cut(ptr.Deref(lease.Spec.HolderIdentity, ""), "_")
-	p, err := c.Client().CoreV1().Pods(cluster.Namespace).Get(t.Context(), pod, metav1.GetOptions{})
-	require.NoError(t, err)
-	return pod, p.Spec.NodeName
+	var pod *corev1.Pod
+	require.Eventually(t, func() bool {
+		pod = leader(ctx, c)
+		return pod != nil && pod.DeletionTimestamp == nil
+	}, lab.Patience, tick, "a pod leads")
+	return pod.Spec.NodeName
 }
 
 // another is a node whose fault does not end the leader.
-func another(t *testing.T, c *cluster.Cluster) string {
+func another(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
-	_, leader := leaderNode(t, c)
+	leader := leaderNode(ctx, t, c)
 	for _, h := range c.Hosts.All() {
 		if h.Name != leader {
 			return h.Name
@@ -106,7 +122,7 @@ func TestTheReleaseIsInstalled(t *testing.T) {
 // TestAFrozenKubeletIsRestarted, and one that answers again before the alert fires is not.
 func TestAFrozenKubeletIsRestarted(t *testing.T) {
 	c, ctx := start(t)
-	name := another(t, c)
+	name := another(ctx, t, c)
 	host := c.Hosts.Host(name)
 	signal := func(signal string) {
 		_, err := host.Run(ctx, "systemctl", "kill", "--signal="+signal, hosts.KubeletUnit)
@@ -134,7 +150,7 @@ func TestAFrozenKubeletIsRestarted(t *testing.T) {
 // TestAKubeletThatStaysDeadIsCuredByAReboot, which the boot ID of the Node's status proves.
 func TestAKubeletThatStaysDeadIsCuredByAReboot(t *testing.T) {
 	c, ctx := start(t)
-	rebooted(ctx, t, c, another(t, c))
+	rebooted(ctx, t, c, another(ctx, t, c))
 }
 
 // rebooted breaks the node's kubelet until the next boot, and waits for the repair.
@@ -159,7 +175,7 @@ func rebooted(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 func TestTheLeadersOwnNodeIsRebooted(t *testing.T) {
 	c, ctx := start(t)
 	require.NoError(t, c.AwaitDrydock(ctx, 2))
-	_, name := leaderNode(t, c)
+	name := leaderNode(ctx, t, c)
 	rebooted(ctx, t, c, name)
 	require.NoError(t, c.AwaitDrydock(ctx, 2))
 }
@@ -168,25 +184,17 @@ func TestTheLeadersOwnNodeIsRebooted(t *testing.T) {
 // the budget has allowed the eviction.
 func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
 	c, ctx := start(t)
-	name := another(t, c)
+	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
 	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
-	_, err := c.Hosts.Host(name).Run(ctx, "fallocate", "-l", cluster.Fill, cluster.TemporaryDir+"/full")
-	require.NoError(t, err)
-
-	draining := func(n *corev1.Node) bool {
-		r := remediations.InFlight(n)
-		return n.Spec.Unschedulable && r != nil
-	}
+	fillDisk(ctx, t, c.Hosts.Host(name))
 	await(ctx, t, c, name, "the cordon of its drain", draining)
-	pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=app", FieldSelector: "spec.nodeName=" + name})
-	require.NoError(t, err)
-	require.Len(t, pods.Items, 1, "the budget keeps it there")
-	require.Nil(t, pods.Items[0].DeletionTimestamp)
+	pods := appPods(ctx, t, c, name)
+	require.Len(t, pods, 1, "the budget keeps it there")
+	require.Nil(t, pods[0].DeletionTimestamp)
 	require.Equal(t, boot, node(t, c, name).Status.NodeInfo.BootID)
 
-	_, err = c.Client().PolicyV1().PodDisruptionBudgets("default").Patch(ctx, budget, types.MergePatchType, []byte(`{"spec":{"minAvailable":0}}`), metav1.PatchOptions{})
-	require.NoError(t, err)
+	yield(ctx, t, c, budget)
 	repair := awaitRepair(ctx, t, c, name, before)
 	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
 	require.Equal(t, "drain:1, reboot:1", steps(repair))

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/cluster"
+)
+
+// TestAnUncordonInMidRepairIsDeniedAllTheTime: while all of Drydock's pods are killed and start
+// again, and while its certificate is replaced. Other changes of the node are never refused.
+func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
+	c, ctx := start(t)
+	name := another(ctx, t, c)
+	budget := runApp(ctx, t, c, name)
+	before := len(ended(node(t, c, name)))
+	fillDisk(ctx, t, c.Hosts.Host(name))
+	await(ctx, t, c, name, "the cordon of its drain", draining)
+
+	patch := func(ctx context.Context, body string) error {
+		_, err := c.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(body), metav1.PatchOptions{})
+		return err
+	}
+	denied := func(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
+	load, end := context.WithCancel(ctx)
+	defer end()
+	var users sync.WaitGroup
+	var uncordons, labels int
+	var passed, refused []error
+	users.Go(func() {
+		for ; load.Err() == nil; uncordons++ {
+			if err := patch(load, `{"spec":{"unschedulable":false}}`); load.Err() == nil && !denied(err) {
+				passed = append(passed, err)
+			}
+		}
+	})
+	users.Go(func() {
+		for ; load.Err() == nil; labels++ {
+			if err := patch(load, `{"metadata":{"labels":{"example.com/tried":"`+string(rune('a'+labels%26))+`"}}}`); load.Err() == nil && err != nil {
+				refused = append(refused, err)
+			}
+		}
+	})
+
+	pods, err := c.Client().CoreV1().Pods(cluster.Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=drydock"})
+	require.NoError(t, err)
+	require.NotEmpty(t, pods.Items)
+	for _, p := range pods.Items {
+		require.NoError(t, c.Client().CoreV1().Pods(cluster.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To[int64](0)}))
+	}
+	require.NoError(t, c.AwaitDrydock(ctx, 2))
+
+	authority := func() []byte {
+		hooks, err := c.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{})
+		if err != nil || len(hooks.Items) != 1 {
+			return nil
+		}
+		return hooks.Items[0].Webhooks[0].ClientConfig.CABundle
+	}
+	old := authority()
+	require.NotEmpty(t, old)
+	_, err = c.Client().CoreV1().Secrets(cluster.Namespace).Patch(ctx, "drydock-webhook", types.MergePatchType, []byte(`{"data":null}`), metav1.PatchOptions{})
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		now := authority()
+		return len(now) > 0 && !bytes.Equal(now, old)
+	}, lab.Patience, tick, "another certificate")
+	require.NoError(t, c.AwaitDrydock(ctx, 2))
+
+	end()
+	users.Wait()
+	t.Logf("%d tries to uncordon, %d other changes", uncordons, labels)
+	require.Empty(t, passed, "none was let through, or ended otherwise")
+	require.Empty(t, refused)
+	require.Greater(t, uncordons, 20)
+	require.True(t, draining(node(t, c, name)))
+	yield(ctx, t, c, budget)
+	require.Equal(t, "drain:1, reboot:1", steps(awaitRepair(ctx, t, c, name, before)))
+}
