@@ -118,6 +118,9 @@ func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	if slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == slot.Repair || !e.Ended.Before(slot.Since) }) {
 		return // the repair has ended, or was reset
 	}
+	if j.UnderWay(slot.Repair) != nil {
+		return // a leader died between the slot and the intent, and the repair waits
+	}
 	p.Events.Event(slot.Node, Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
 		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): it was never written, or it was removed; Drydock does nothing more for it. If it had begun, what it set on the node stays: a cordon, and what announce puts there. Make sure that the node is well before you take that away",

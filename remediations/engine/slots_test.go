@@ -49,6 +49,33 @@ func TestSlotThatNoRepairOccupies(t *testing.T) {
 	}
 }
 
+// TestASlotOfARepairThatStillWaitsIsFreedWithoutAWord: a leader died between the slot and the
+// intent, and now a person holds the repair, whose record is there.
+func TestASlotOfARepairThatStillWaitsIsFreedWithoutAWord(t *testing.T) {
+	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
+		first := w.start()
+		w.do(func() {
+			w.hold("n0", edit(remediations.PauseKey, "true"))
+			w.ail("n0", 1)
+			w.post("n0", remediations.StatusFiring)
+		})
+		require.True(t, w.until(time.Minute, func() bool { return w.record("n0") != nil }))
+		id := at(w, func() string { return w.record("n0").ID })
+		w.do(func() {
+			l := mustLedger(w)
+			l.Slots = append(l.Slots, ledger.Slot{Node: "n0", Policy: "node-not-ready", UID: string(w.nodes["n0"].UID), Repair: id, Attempt: id + "-0-1", Since: time.Now()})
+			w.ledger, w.ledgerRV = l.Encode(), w.ledgerRV+1
+		})
+		w.do(func() { first.cancel() })
+		w.pass(10 * time.Second)
+		w.start()
+		w.pass(2 * time.Minute)
+		require.Empty(t, at(w, func() []ledger.Slot { return mustLedger(w).Slots }))
+		require.Equal(t, id, at(w, func() string { return w.record("n0").ID }))
+		require.Empty(t, w.toldOf("RepairSuperseded"))
+	})
+}
+
 // TestSlowWritesLeaveEachIntentYoung: a pass over many nodes takes longer than an intent is valid.
 func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 	conf := modelConfig()
