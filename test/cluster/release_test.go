@@ -29,13 +29,12 @@ func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 	id := record(await(ctx, t, c, name, "the cordon of its drain", draining)).ID
 
 	for _, change := range []func() error{
-		func() error { return c.Helm(ctx, "upgrade", previous, "--set=podAnnotations.upgrade=first", "--wait") },
-		func() error { return c.Helm(ctx, "upgrade", this, "--set=podAnnotations.upgrade=second", "--wait") },
+		func() error { return c.Helm(ctx, "upgrade", previous, "--set=podAnnotations.release=before", "--wait") },
+		func() error { return c.Helm(ctx, "upgrade", this, "--wait") },
 		func() error {
 			_, err := c.Run(ctx, "helm", "rollback", cluster.Namespace, "--namespace="+cluster.Namespace, "--wait")
 			return err
 		},
-		func() error { return c.Helm(ctx, "upgrade", this, "--wait") },
 	} {
 		led := leader(ctx, c)
 		require.NotNil(t, led)
@@ -49,7 +48,10 @@ func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 		require.Equal(t, id, record(n).ID)
 		require.Equal(t, boot, n.Status.NodeInfo.BootID)
 	}
+	t.Cleanup(func() { require.NoError(t, c.Helm(context.WithoutCancel(ctx), "upgrade", this, "--wait")) })
 	yield(ctx, t, c, budget)
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience) // the changes took minutes of the other's time
+	defer cancel()
 	repair := awaitRepair(ctx, t, c, name, before)
 	require.Equal(t, id, repair.ID)
 	require.Equal(t, "drain:1, reboot:1", steps(repair))
