@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// wanted is the environment variable that make cluster-test and make e2e set: the tests need root,
+// wanted is the environment variable that make cluster-test sets: the tests need root,
 // and minutes of both processors.
 const wanted = "DRYDOCK_CLUSTER"
 
@@ -58,7 +58,7 @@ func enter() error {
 func start(t *testing.T) (*cluster.Cluster, context.Context) {
 	t.Helper()
 	if os.Getenv(wanted) == "" {
-		t.Skip("A CLUSTER OF REAL KUBELETS IS NOT TESTED HERE: make cluster-test and make e2e do")
+		t.Skip("A CLUSTER OF REAL KUBELETS IS NOT TESTED HERE: make cluster-test does")
 	}
 	missing.Need(t, "A CLUSTER OF REAL KUBELETS", shared.lacks)
 	if shared.cluster == nil && shared.err == nil {
