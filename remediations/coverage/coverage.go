@@ -115,9 +115,9 @@ func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 // maxLack bounds the ledger's text about one step.
 const maxLack = 400
 
-// Uncovered returns those of these Nodes that lack a single provider for a step of a policy. It
-// also returns the Nodes that a provider names and that are not among them. Each sentence is about
-// one step and the providers that claim it.
+// Uncovered returns a sentence for each step of a policy that has no provider, or more than one, on
+// some of these Nodes. Nodes with the same step and the same claiming providers share a sentence.
+// It also returns a sentence for each provider that names a Node that the cluster does not have.
 func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	type fault struct{ step, claimants string }
 	said, more := map[fault]string{}, map[fault][]string{}

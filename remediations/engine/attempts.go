@@ -94,8 +94,9 @@ func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, r
 	return ids
 }
 
-// twice treats an attempt that may have been called before as a call with unknown outcome. The call
-// is not made.
+// twice reports whether the attempt's call may already have been made. If so, it records the
+// outcome as unknown and sends an Event, and the caller must not make the call. Otherwise it
+// records that the call is made now.
 func (p *pass) twice(c calling, m *targetMemory) bool {
 	why := p.core.calling(p.attempts, c.attempt, p.now)
 	if why == "" {

@@ -46,8 +46,8 @@ type memory struct {
 	// reset is what the ledger was asked to forget by the reset on the Node. It is kept until the
 	// Node is written, because the ledger's answer may be lost.
 	reset string
-	// standing is the last decision, if it stands while its inputs stay the same. Nil: it does not
-	// stand.
+	// standing is the last decision, if the next pass may use it again while its inputs stay the
+	// same. Nil: the next pass decides again.
 	standing *standing
 	// shown are the node's series after its last decision.
 	shown []nodeSample

@@ -29,7 +29,7 @@ type pass struct {
 	tidying time.Duration
 }
 
-// nodes are the nodes themselves.
+// nodes is the kind whose targets are the Nodes themselves.
 var nodes = kind{
 	of: remediations.KindNode,
 	decide: func(e *Engine, t *subject, now time.Time) lifecycle.Decision {

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// strayFor is how long an alert must be a stray before it is reported. The Node of an alert may
-// have been deleted a moment ago.
+// strayFor is how long an alert must be a stray, as the type strays defines it, before Drydock
+// reports it. The reason for the wait: the Node of an alert may have been deleted a moment ago.
 const strayFor = 5 * time.Minute
 
 // strays are active alerts that are routed to Drydock's receiver, name a remediation, and match no

@@ -71,8 +71,9 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	}
 	slots, orphans := l.Slots, l.Orphans
 	l.Release(r.ID)
-	// A machine has one repair at a time. If a process ended between the slot and the intent, the
-	// next process has another id.
+	// Also free an old slot of this machine. A process leaves one if it crashed after it took the
+	// slot, and before it wrote the intent on the Node. The next process starts the repair under a
+	// new repair id, so Release(r.ID) does not find that slot.
 	l.releaseSlot(n)
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)

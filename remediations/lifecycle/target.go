@@ -27,8 +27,8 @@ type Description struct {
 	What, Of, Asked, Next, Awaits, Looking, Checking string
 	// Unknown is the reason that holds the target while its state is unknown.
 	Unknown remediations.Reason
-	// Apart is the least time between a refused or withheld attempt and the next one; LookAgain for
-	// a kind that needs no more.
+	// Apart is the least time between a refused or withheld attempt and the next one. A kind
+	// without a wait of its own uses the constant LookAgain.
 	Apart time.Duration
 	// Soon are the holds that may end soon, so that the target is observed again soon.
 	Soon []remediations.Reason

@@ -11,9 +11,10 @@ type Lease struct {
 	ReadAt, RenewedAt time.Time
 	// Duration is how long a renewal is valid.
 	Duration time.Duration
-	// StoodFrom is when this renewal was read first. MovedFrom is when the previous renewal was
-	// read last: the kubelet has renewed the lease since. Both are times of this reader's clock;
-	// zero: no earlier reading shows it.
+	// StoodFrom is when this process first read the current renewal time. MovedFrom is when it last
+	// read the one before it, so the kubelet renewed the lease after MovedFrom. Both are times of
+	// this process's clock. MovedFrom is zero if this process has never seen the renewal time
+	// change.
 	StoodFrom, MovedFrom time.Time
 	// Unread is why the lease could not be read; empty: it was read, or the node has none.
 	Unread string

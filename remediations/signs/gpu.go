@@ -141,9 +141,9 @@ func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
 	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
 }
 
-// elsewhere returns why the node rightly offers no nvidia.com/gpu; empty: no reason is known. A
-// kubelet keeps a resource that it once offered, with the number 0, so a missing resource was never
-// offered.
+// elsewhere returns why it is correct that the node offers no nvidia.com/gpu; empty: no reason is
+// known. A kubelet keeps a resource that it once offered, with the number 0. So a node without the
+// resource has never offered it.
 func elsewhere(n *corev1.Node) string {
 	switch v := n.Labels[workloadConfig]; v {
 	case "", "container":

@@ -20,8 +20,9 @@ type Observation struct {
 	// Held is why no move may be made there. Unknown is why the state is unknown. Unheard is what
 	// Unknown would be without Held.
 	Held, Unknown, Unheard string
-	// Misconfigured: Held names what a person must correct first. Otherwise Held says only that no
-	// node could lead instead.
+	// Misconfigured is true if Held is a mistake in the nodes' configuration that a person must
+	// correct. If it is false and Held is not empty, Held says that no other node can become
+	// leader.
 	Misconfigured bool
 	// Candidates are the nodes that could lead instead, the best first, with the changes that each
 	// needs. Refused is why the other nodes cannot.
