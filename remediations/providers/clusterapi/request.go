@@ -21,7 +21,8 @@ const markedBy = "Drydock asks for a replacement, attempt "
 // fieldManager is Drydock's name in its writes.
 const fieldManager = "drydock"
 
-// asking returns the only request of that way. It names the Machine by its UID.
+// asking builds the one API request that asks for a replacement in the form w. The request contains
+// the Machine's UID, so a new Machine of the same name is not touched.
 func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {

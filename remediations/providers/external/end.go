@@ -24,7 +24,8 @@ type Ender struct {
 	Registry remediations.Registry
 }
 
-// End goes through all objects once. Its error joins those of all objects.
+// End deletes every object that Drydock made and whose attempt has ended. It returns the joined
+// errors.
 func (e Ender) End(ctx context.Context) error {
 	var all []error
 	for _, t := range e.o.Templates {

@@ -123,7 +123,7 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 	return out
 }
 
-// all returns the state unknown for each host.
+// all returns the state HostUnknown for every host.
 func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSight {
 	out := map[string]apiserver.HostSight{}
 	for _, h := range c.o.Hosts {

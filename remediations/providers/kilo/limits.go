@@ -33,9 +33,10 @@ const (
 	maxSeries = 150_000
 	// maxReplicas bounds the URLs of Prometheus, and the addresses of each name.
 	maxReplicas = 16
-	// maxText bounds what is quoted of others, maxNamed how many nodes a sentence names.
+	// maxText bounds a text that is quoted from elsewhere. maxNamed is how many nodes a sentence
+	// names at most.
 	maxText, maxNamed = 200, 5
-	// maxCandidates is how many are proposed; a repair tries a few at most.
+	// maxCandidates is how many candidates are proposed at most; a repair tries only a few.
 	maxCandidates = 16
 )
 

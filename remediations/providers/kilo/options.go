@@ -32,7 +32,8 @@ type (
 	}
 )
 
-// DefaultJob is that of the chart's PodMonitor, and of a job that is called as the agent is.
+// DefaultJob is a regular expression. It matches the job of the chart's PodMonitor, and a job with
+// the agent's name.
 const DefaultJob = "drydock-agent|.+[-/]drydock-agent"
 
 // Options names the cluster, the Prometheus servers with the probe results, and the nodes that may

@@ -69,8 +69,8 @@ func (g *Gate) Withdraw() bool {
 	return g.withdrawn
 }
 
-// Forbidden returns the error of the caller's last check. Nil: it allowed the request, or was not
-// called.
+// Forbidden returns the error of the caller's last check if the check refused the request. Nil: the
+// check allowed the request, or was not called.
 func (g *Gate) Forbidden() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

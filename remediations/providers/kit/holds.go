@@ -5,20 +5,21 @@ import (
 	"strings"
 )
 
-// stays are the concerns of holds: the later ones stay longer, or concern more machines.
+// stays orders the concerns of holds. A later one lasts longer, or concerns more machines.
 var stays = []Concern{While, Passing, Machine, Setup}
 
 // Holds collects everything that forbids a step, so that people see all of it at once.
 type Holds []*Refusal
 
-// If adds a hold, if it holds.
+// If adds a hold if the condition holds is true.
 func (h *Holds) If(holds bool, why Concern, format string, args ...any) {
 	if holds {
 		*h = append(*h, Refuse(why, format, args...))
 	}
 }
 
-// Err names all holds; nil: there are none. It concerns what the hold that stays longest does.
+// Err returns one error that names all holds, or nil if there are none. Its concern is that of the
+// hold that lasts longest.
 func (h Holds) Err() error {
 	if len(h) == 0 {
 		return nil

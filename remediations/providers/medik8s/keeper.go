@@ -21,9 +21,9 @@ type Keeper struct {
 	Registry remediations.Registry
 }
 
-// Keep goes through Drydock's Leases once. It reads each Node after its Lease. A Lease is taken
-// only when the intent is on record, so a Lease without a repair belongs to a repair that has
-// ended. Keep's error joins those of all Leases.
+// Keep renews or releases each of Drydock's Leases once, and returns the joined errors. It reads
+// each Node after its Lease. Drydock takes a Lease only after it wrote the intent on the Node. So
+// if the Node shows no repair, the Lease belongs to a repair that has ended.
 func (k Keeper) Keep(ctx context.Context) error {
 	all, err := k.Client.CoordinationV1().Leases(Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -252,14 +252,14 @@ func (w *wire) arm(g *kit.Gate, target, match string) {
 	w.gate, w.target, w.match = g, target, match
 }
 
-// end allows the session to be closed, whatever was refused before.
+// end allows the request that closes the session, even if an earlier request failed.
 func (w *wire) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closing = true
 }
 
-// failure returns the first request that failed before the reset.
+// failure returns the answer to the first request that failed before the reset. False: none failed.
 func (w *wire) failure() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -269,7 +269,7 @@ func (w *wire) failure() (answer, bool) {
 	return *w.failed, true
 }
 
-// outcome returns the result of the reset, and whether it was tried.
+// outcome returns the answer to the reset. False: the reset was not tried.
 func (w *wire) outcome() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,20 +50,22 @@ type Node struct {
 	// the name for itself.
 	Endpoint netip.AddrPort
 	Host     string
-	// Internal says that the node has an internal address; one without is a location of its own.
+	// Internal says that the node has an internal address. A node without one is a location of its
+	// own.
 	Internal bool
 	// Leader says that the annotation is there, whatever its value.
 	Leader bool
-	// WireGuard says that the node has an address in the mesh, which leaders alone have.
+	// WireGuard says that the node has an address in the mesh. Only leaders have one.
 	WireGuard   bool
 	Granularity string
 	// Keepalive is the interval of keepalive packets to the node's peers, which keep a NAT open.
 	Keepalive string
-	// Seen is when its agent last wrote.
+	// Seen is when Kilo's agent on the node last wrote its annotations.
 	Seen time.Time
-	// Malformed is the annotation that is there and cannot be read; empty: none.
+	// Malformed names an annotation whose value cannot be read; empty: all can be read.
 	Malformed string
-	// lacks is what Kilo needs of a node and this node does not have; empty: nothing.
+	// lacks names what Kilo requires of every node and this node does not have; empty: the node has
+	// everything.
 	lacks string
 	// resolvesPublic: the Host is assumed to resolve to a public address.
 	resolvesPublic bool
