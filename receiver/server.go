@@ -33,9 +33,9 @@ type Server struct {
 	listening chan struct{}
 }
 
-// New makes a Server. It refuses all options that would keep the server from serving or would admit
-// strangers: a missing or empty file, half a TLS pair, an open port without protection. It does not
-// listen yet.
+// New makes a Server that does not listen yet. It refuses options if the server could not serve, or
+// would accept requests from anyone: a missing or empty file, half a TLS pair, an open port without
+// protection.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {

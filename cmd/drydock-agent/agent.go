@@ -25,7 +25,8 @@ import (
 const (
 	// keysEvery is how often the key file is read again.
 	keysEvery = 10 * time.Second
-	// scrapes under way at once, and connections for them and the kubelet's probes.
+	// maxScrapes is how many scrapes may run at once. maxConnections is how many connections may be
+	// open, for scrapes and for the kubelet's probes.
 	maxScrapes     = 4
 	maxConnections = 128
 	maxHeaderBytes = 16 << 10

@@ -47,8 +47,9 @@ const (
 // kind is a kind of target other than nodes.
 type kind struct {
 	of remediations.Kind
-	// join gives the engine the port that observes and repairs its targets. It returns which node
-	// an alert about a target belongs to. Nil: the kind is not configured.
+	// join gives the engine the port that observes and repairs its targets. It returns a Carrier,
+	// which finds the node of an alert about a target. The Carrier is nil if the kind is not
+	// configured.
 	join func(j *joined, o *engine.Options) (intake.Carrier, error)
 }
 

@@ -51,14 +51,14 @@ const (
 // others are the other systems that repair nodes, as last read.
 type others struct {
 	mu sync.Mutex
-	// of are the systems of each entry in repairers.
-	of [][]coverage.Repairer
+	// byRepairer[i] has the systems that repairers[i] found.
+	byRepairer [][]coverage.Repairer
 }
 
 func (o *others) found() []coverage.Repairer {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return slices.Concat(o.of...)
+	return slices.Concat(o.byRepairer...)
 }
 
 // look reads the other systems where Drydock has the right. Without the right to list, it finds
@@ -77,10 +77,10 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 			continue
 		}
 		o.mu.Lock()
-		if o.of == nil {
-			o.of = make([][]coverage.Repairer, len(repairers))
+		if o.byRepairer == nil {
+			o.byRepairer = make([][]coverage.Repairer, len(repairers))
 		}
-		o.of[i] = all
+		o.byRepairer[i] = all
 		o.mu.Unlock()
 	}
 	return errors.Join(failed...)

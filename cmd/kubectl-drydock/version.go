@@ -102,8 +102,8 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 }
 
 // betweenReleases matches the version that the go command or git describe gives to a build without
-// its own tag. Its number is of an earlier tag, or 0.0.0, so it does not show which release the
-// build is older or newer than.
+// its own tag. Such a version has the number of an earlier tag, or 0.0.0. So it does not show
+// whether the build is older or newer than a release.
 var betweenReleases = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)|-\d+-g[0-9a-f]+(-|$)|[-+.]dirty$`)
 
 // skew says in a sentence whether the plugin fits the Drydock in the cluster. A patch release

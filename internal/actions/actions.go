@@ -118,9 +118,10 @@ func (a *Action) Command(node string, given Params) string {
 }
 
 const (
-	// MaxWhy bounds a reason: it is shown in Events and tables, and shares the Node with the records.
+	// MaxWhy bounds a reason, in bytes. Events and tables show the reason, and it shares the 256
+	// KiB that a Node's annotations may have with Drydock's records.
 	MaxWhy = 256
-	// maxText bounds any given text.
+	// maxText bounds every other text.
 	maxText = 8 << 10
 )
 

@@ -70,7 +70,7 @@ type property struct {
 	*schema
 }
 
-// condition adds the defaults of then if the key has the value.
+// condition: if the field `key` has `value`, the defaults of the schema `then` apply too.
 type condition struct {
 	key   string
 	value any

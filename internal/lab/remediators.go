@@ -104,7 +104,8 @@ func (o RemediatorOptions) finalizer() string {
 	return selfNodeFinalizer
 }
 
-// StartRemediator starts a remediator whose kinds exist. It ends with the context.
+// StartRemediator starts a simulated remediator. The CRDs of its kind must be installed first. It
+// runs until ctx ends.
 func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remediator, error) {
 	objects, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {

@@ -90,8 +90,8 @@ func shortLived(timeout time.Duration) config.DialContextFunc {
 	}
 }
 
-// transport abandons a request whose context has ended, and continues with a new transport: later
-// requests would wait behind the hanging one.
+// transport abandons a request whose context has ended, and continues with a new transport.
+// Otherwise later requests would wait behind the abandoned one.
 type transport struct {
 	build func() (http.RoundTripper, error)
 

@@ -119,8 +119,9 @@ func ownGroups() (map[string]string, error) {
 	return groups, nil
 }
 
-// kernelSettings are what the kubelet writes if they differ. They are the machine's own, so the
-// host shows the kubelet files with the values that it wants.
+// kernelSettings are the sysctls that the kubelet wants. It writes those that have another value.
+// On a simulated host they would be the real machine's. So the host mounts files that already
+// contain the wanted values, and the kubelet writes nothing.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",

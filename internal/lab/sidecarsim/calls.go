@@ -71,7 +71,8 @@ func (s *Server) CallsTo(key string, op Op) []Call {
 	})
 }
 
-// Done returns the calls that made the sidecar do something, whatever the caller's answer was.
+// Done returns the calls that made the sidecar do something, also those whose caller got an error
+// or no answer.
 func (s *Server) Done(key string) []Call {
 	return slices.DeleteFunc(s.CallsTo(key, Submit), func(c Call) bool { return c.Done == "" })
 }
