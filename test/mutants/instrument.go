@@ -76,7 +76,8 @@ func instrumented(of []mutant, first int) []byte {
 			in.around(m.from, m.to, "mutantNot("+id+", "+side, end+end)
 			in.replace[m.at] = operator{2, end + " " + m.operator.String() + " " + side}
 		case dropped:
-			// The side is not asked when it is left out, so that what it guards is reached.
+			// The mutant does not evaluate the side that it leaves out, so the code that the side
+			// guards runs.
 			call := "mutantDrops(" + id + ", true, mutantOn == " + id + " || ("
 			if m.operator == token.LOR {
 				call = "mutantDrops(" + id + ", false, mutantOn != " + id + " && ("

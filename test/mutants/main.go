@@ -71,7 +71,8 @@ var nearBy = map[string][]string{
 // nearFor is how much processor time a test of another package may cost to be near.
 const nearFor = time.Second
 
-// waiting is how long tests may wait, beside the time that they take; -timeout sets it.
+// waiting is added to the time limit of a test run, for tests that sleep or wait without using the
+// processor; -timeout sets it.
 var waiting = 5 * time.Minute
 
 func main() {

@@ -36,7 +36,8 @@ const Proven = 10 * time.Minute
 // m is a part of a configuration.
 type m = map[string]any
 
-// Env is what one test has: the shared lab, machines of its own, and Drydock as it configures it.
+// Env is what one test has: the shared lab, machines of its own, and a Drydock with the test's own
+// configuration.
 type Env struct {
 	T   *testing.T
 	Lab *lab.Lab
