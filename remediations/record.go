@@ -270,8 +270,8 @@ func (g Registry) DecodeRecord(value string) (*Record, error) {
 	return &r, r.Validate(g)
 }
 
-// DecodeRecordOf reads the record under the annotation's key. It returns an error if the record is
-// of another target than the key.
+// DecodeRecordOf reads the record under the annotation's key. It returns an error if the record
+// names another target than the key does.
 func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	r, err := g.DecodeRecord(value)
 	if err != nil {
@@ -283,7 +283,7 @@ func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	}
 	by, _ := g.Of(r.Step.Name)
 	if kind := r.kind(by); kind != of || (kind != KindNode && KeyOf(kind, r.name()) != key) {
-		return nil, fmt.Errorf("the record is of another target than its key")
+		return nil, fmt.Errorf("the record names another target than its key does")
 	}
 	return r, nil
 }

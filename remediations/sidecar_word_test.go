@@ -176,7 +176,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 	}
 	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey] = scene.SidecarRecord(PhaseVerifying).Encode()
-	require.ErrorContains(t, ReadJournal(n).Malformed, "of another target")
+	require.ErrorContains(t, ReadJournal(n).Malformed, "another target than its key")
 }
 
 // TestSidecarKeyIsThePods: the key does not depend on the UID, and each pod has another key.

@@ -92,9 +92,9 @@ func uncordonsExhausted(c *remediations.Config, ch *Change) string {
 
 func repairThere(n *corev1.Node, r *remediations.Record) string {
 	if r == nil {
-		return fmt.Sprintf("no repair of node %s is under way; the value is a repair's id", n.Name)
+		return fmt.Sprintf("node %s has no repair in progress; set this annotation only to the id of a running repair", n.Name)
 	}
-	return fmt.Sprintf("the repair of node %s is %s; the value is a repair's id", n.Name, r.ID)
+	return fmt.Sprintf("the repair of node %s is %s; set this annotation only to the id of a running repair", n.Name, r.ID)
 }
 
 // requestWarning returns what Drydock will do with a request.

@@ -42,7 +42,7 @@ func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []S
 			case refuses != nil && refuses(n) != "":
 				served.Against = refuses(n)
 			case !c.Provides(step):
-				served.Against = fmt.Sprintf("no provider that carries out the step %s is configured", step.Name)
+				served.Against = fmt.Sprintf("no configured provider carries out the step %s", step.Name)
 			default:
 				served.Provider, served.Against = c.ProviderOf(step.Name, n)
 				served.Provider = cmp.Or(step.Provider, served.Provider)

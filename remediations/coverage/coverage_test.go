@@ -77,7 +77,7 @@ func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
 	c.Policies[2].Mode = remediations.ModeOff
 	n := scene.Bare("n1")
 	n.Spec.ProviderID = "civo://1"
-	kubelet := coverage.Served{Step: "restart-kubelet", Against: "no provider that carries out the step restart-kubelet is configured"}
+	kubelet := coverage.Served{Step: "restart-kubelet", Against: "no configured provider carries out the step restart-kubelet"}
 	reboot, drain := coverage.Served{Step: "reboot", Provider: "civo"}, coverage.Served{Step: "drain"}
 	require.Equal(t, []coverage.Served{kubelet, reboot, drain, {Step: "replace", Provider: "civo"}}, coverage.On(c, n, nil))
 	require.Equal(t, []coverage.Served{kubelet, reboot, drain}, coverage.On(c, n, c.Policies[0]))

@@ -84,6 +84,6 @@ func TestLeasesThatCannotBeListedAreInTheStatus(t *testing.T) {
 		w.do(func() { w.always["heartbeats"] = "lost"; w.ail("n0", 1) })
 		w.pass(5 * time.Minute)
 		require.True(t, i.blindBy(blindLeases))
-		require.Contains(t, at(w, func() string { return w.book().Status.Blind }), "the nodes' leases cannot be listed since ")
+		require.Contains(t, at(w, func() string { return w.book().Status.Blind }), "Drydock has not been able to list the nodes' leases since ")
 	})
 }

@@ -24,7 +24,7 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 
 // LedgerLost returns the message about a ledger that could be neither read nor saved for some time.
 func LedgerLost(since time.Time, err error) string {
-	return fmt.Sprintf("the ledger is out of reach since %s (%s); nothing begins without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
+	return fmt.Sprintf("the ledger has been unreachable since %s (%s); without it Drydock begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
 // leasesLost holds repairs that cannot begin because the leases cannot be listed; nil: they are
@@ -38,7 +38,7 @@ func (s *State) leasesLost(now time.Time) *Finding {
 
 // LeasesLost returns the message about leases that could not be listed for some time.
 func LeasesLost(since time.Time, err error) string {
-	return fmt.Sprintf("the nodes' leases cannot be listed since %s (%s); nothing begins without them", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
+	return fmt.Sprintf("Drydock has not been able to list the nodes' leases since %s (%s); without them it begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
 // LeaseLost returns the message about one node's lease that could not be read for some time.

@@ -127,7 +127,7 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSight {
 	out := map[string]apiserver.HostSight{}
 	for _, h := range c.o.Hosts {
-		out[h.Name] = apiserver.HostSight{Host: h.Name, State: apiserver.HostUnknown, Why: "it was not asked: " + clip(err.Error()), At: at}
+		out[h.Name] = apiserver.HostSight{Host: h.Name, State: apiserver.HostUnknown, Why: "the host was not asked: " + clip(err.Error()), At: at}
 	}
 	return out
 }

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-var errNoWord = errors.New("the caller has no last word to give")
+var errNoWord = errors.New("the caller gave no last check")
 
 // Approve looks once more, and requires that Look allows the approval and that the pod and its node
 // are the same. Then it calls mayStill, and sends the approval, once. Nil: it was accepted; the
@@ -32,7 +32,7 @@ func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill fu
 		return a.refuse(reasonRejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
 	}
 	if mayStill == nil {
-		return a.refuse(reasonWithheld, errNoWord, "it was not asked whether it still may be")
+		return a.refuse(reasonWithheld, errNoWord, "it is unknown whether the approval is still allowed")
 	}
 	var at target
 	a.saw, at = c.look(ctx, asked.Pod)
@@ -71,7 +71,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	}
 	if err := lastCheck(ctx, mayStill); err != nil {
 		_ = conn.Close()
-		return a.refuse(reasonWithheld, err, "it may not be any more")
+		return a.refuse(reasonWithheld, err, "the approval is no longer allowed")
 	}
 	got, err := exchange(conn, req)
 	if err != nil {

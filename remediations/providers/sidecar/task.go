@@ -50,7 +50,7 @@ func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayS
 		},
 	}}
 	if err := lastCheck(ctx, mayStill); err != nil {
-		return a.refuse(reasonWithheld, err, "it may not be any more")
+		return a.refuse(reasonWithheld, err, "the approval is no longer allowed")
 	}
 	_, err := c.o.Dynamic.Resource(seiNodeTasks).Namespace(owner.Namespace).Create(ctx, task, metav1.CreateOptions{FieldManager: "drydock"})
 	var status apierrors.APIStatus

@@ -96,7 +96,7 @@ func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time
 	if p.EndWhenWell > 0 {
 		itself = fmt.Sprintf(" The repair ends by itself when the node has been well for %s.", text.Age(p.EndWhenWell))
 	}
-	notice(d, lifecycle.NodeWellAgain, "the node is well since %s: the node is Ready, its lease is fresh and its alert is gone. Repair %s by policy %s ran out of steps and did not cure the node; a person must look. When the node is fixed: kubectl drydock reset %s.%s",
+	notice(d, lifecycle.NodeWellAgain, "the node has been well since %s: the node is Ready, its lease is fresh and its alert is gone. Repair %s by policy %s ran out of steps and did not cure the node; a person must look. When the node is fixed: kubectl drydock reset %s.%s",
 		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)
 }
 

@@ -156,8 +156,10 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 		missing = NoneNeeded + ", but that has not held for long enough, or its alert is not gone"
 	case s.Node != nil && s.unreadLease() != "":
 		missing = s.unreadLease()
+	case s.Node == nil:
+		missing = "the new machine has not joined as a Node"
 	default:
-		missing = "no Node of the new machine is well"
+		missing = fmt.Sprintf("the new machine's Node %s is not healthy, or its alert is not gone", s.Node.Name)
 	}
 	d := lifecycle.Decision{Verb: lifecycle.VerbEnd, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; a person must look at the pool", o.Node, text.Duration(s.Config.WaitOf(p, r.Step)), missing)}
 	d.Ended = &remediations.Entry{

@@ -21,7 +21,7 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now)
 	}
 	if !p.Takes(s.Node) {
-		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s does not take this node any more: its labels have changed", r.Policy), now)
+		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s no longer selects this node: the node's labels or the policy's nodeSelector have changed", r.Policy), now)
 	}
 	if !s.Node.Spec.Unschedulable { // the node was cordoned when the step began
 		return s.uncordoned("during its "+r.Step.Name, now)
