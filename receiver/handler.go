@@ -176,9 +176,9 @@ func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) 
 	body, release, err := s.bodies.Read(c.Writer, c.Request)
 	switch {
 	case errors.Is(err, httpserver.ErrTooLong):
-		return nil, nil, s.oversized("the body is longer than %d bytes (receiver.maxBodyBytes); let the route group by node", s.options.MaxBodyBytes)
+		return nil, nil, s.oversized("the body is longer than %d bytes (receiver.maxBodyBytes); set group_by: [alertname, cluster, node] on Alertmanager's route", s.options.MaxBodyBytes)
 	case errors.Is(err, httpserver.ErrTooMuch):
-		return nil, nil, s.oversized("the body has more labels and alerts than fit into the memory; let the route group by node")
+		return nil, nil, s.oversized("the body has more labels and alerts than fit into the memory; set group_by: [alertname, cluster, node] on Alertmanager's route")
 	case errors.Is(err, httpserver.ErrBusy):
 		return nil, nil, refuse(http.StatusServiceUnavailable, "other posts occupy the memory for bodies; post again later")
 	case err != nil:
@@ -215,7 +215,7 @@ func (s *Server) note(p post) {
 	if p.truncated == 0 {
 		return
 	}
-	s.log.Info("Alertmanager cut alerts off a post; leave max_alerts at 0", "alerts", p.truncated, "receiver", short(p.receiver), "group", short(p.groupKey))
+	s.log.Info("Alertmanager left alerts out of a request; set max_alerts to 0 in the receiver's webhook configuration", "alerts", p.truncated, "receiver", short(p.receiver), "group", short(p.groupKey))
 	if s.options.Truncated != nil {
 		s.options.Truncated(p.truncated)
 	}

@@ -86,7 +86,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"a slash too many":        {path: "/v1/alerts/", body: body, code: 404, answer: "/v1/alerts"},
 		"a GET":                   {method: "GET", code: 405, answer: "only POST"},
 		"a DELETE":                {method: "DELETE", code: 405, answer: "only POST"},
-		"a long body":             {body: strings.Repeat(" ", limit+1), code: 413, answer: "longer than 8192 bytes (receiver.maxBodyBytes); let the route group by node", oversized: true},
+		"a long body":             {body: strings.Repeat(" ", limit+1), code: 413, answer: "longer than 8192 bytes (receiver.maxBodyBytes); set group_by: [alertname, cluster, node] on Alertmanager's route", oversized: true},
 		"a long body in chunks":   {body: strings.Repeat(" ", limit+1), change: func(r *http.Request) { r.ContentLength = -1 }, code: 413, answer: "longer than 8192 bytes", oversized: true},
 		"a body of the limit":     {body: body + strings.Repeat(" ", limit-len(body)), code: 200, answer: `{"accepted":1,"ignored":0}`, written: []string{"n1 firing"}},
 		"a form":                  {body: body, change: with("Content-Type", "application/x-www-form-urlencoded"), code: 415, answer: "application/json"},
@@ -142,8 +142,8 @@ func TestTooManyAlertsAreTooLarge(t *testing.T) {
 	require.Equal(t, 200, do(s, request("POST", "/v1/alerts", postOf(strings.Repeat("{},", maxAlerts-1)+"{}"))).Code)
 	w := do(s, request("POST", "/v1/alerts", postOf(strings.Repeat("{},", maxAlerts)+"{}")))
 	require.Equal(t, 413, w.Code)
-	require.Contains(t, errorOf(t, w), "more than 10000 alerts; let the route group by node")
-	require.Equal(t, []string{"the post has more than 10000 alerts; let the route group by node"}, oversized)
+	require.Contains(t, errorOf(t, w), "more than 10000 alerts; set group_by: [alertname, cluster, node] on Alertmanager's route")
+	require.Equal(t, []string{"the post has more than 10000 alerts; set group_by: [alertname, cluster, node] on Alertmanager's route"}, oversized)
 }
 
 func TestMetricsStartAtZeroAndCount(t *testing.T) {

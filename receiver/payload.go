@@ -11,7 +11,7 @@ import (
 )
 
 // errTooManyAlerts is answered 413, like too many bytes.
-var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; let the route group by node", maxAlerts)
+var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; set group_by: [alertname, cluster, node] on Alertmanager's route", maxAlerts)
 
 // envelope is the part of Alertmanager's webhook payload, version 4, that is read. It mirrors
 // notify/webhook.Message, which would add 525 packages. Each release adds keys, so unknown ones are

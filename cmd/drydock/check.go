@@ -65,7 +65,7 @@ func newCheckCommand() *cobra.Command {
 			if skipFiles {
 				result += name + ": not checked, because of --skip-files: the files that the configuration names (tokens, keys, certificates), and whether drydock run can use them\n"
 			} else if err := startable(cfg); err != nil {
-				return printFaults(cmd.OutOrStdout(), config.Faults{{File: name, Line: 1, Path: "document", Message: "drydock run cannot start with it: " + err.Error()}})
+				return printFaults(cmd.OutOrStdout(), config.Faults{{File: name, Line: 1, Path: "document", Message: "drydock run cannot start with this configuration: " + err.Error()}})
 			}
 			if _, err := fmt.Fprint(cmd.OutOrStdout(), result); err != nil {
 				return fmt.Errorf("printing the result, %w", err)

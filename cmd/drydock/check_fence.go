@@ -30,7 +30,7 @@ func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) 
 	}
 	client, err := fence.New(*c, func(context.Context) ([]*corev1.Node, error) { return nodes, nil })
 	if err != nil {
-		return nil, []string{fmt.Sprintf("the machines of providers.fence were not asked: %v", err)}
+		return nil, []string{fmt.Sprintf("the power state of the machines in providers.fence could not be read: %v", err)}
 	}
 	answers := make([]signs.Testimony, len(nodes))
 	var asking errgroup.Group

@@ -105,5 +105,5 @@ esac
 
 	code, stdout, stderr = check("{fence: {agents: [{agent: /gone/fence_test, machinesFile: gone}]}}", "--skip-files")
 	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Contains(t, stdout, "warning: the machines of providers.fence were not asked: configuring providers.fence.agents[0]: exec: \"/gone/fence_test\": stat /gone/fence_test: no such file or directory")
+	require.Contains(t, stdout, "warning: the power state of the machines in providers.fence could not be read: configuring providers.fence.agents[0]: exec: \"/gone/fence_test\": stat /gone/fence_test: no such file or directory")
 }

@@ -181,7 +181,7 @@ func TestCheckMakesTheClients(t *testing.T) {
 	file := everyClient(t, "cp-1 what-is-this\n")
 	code, stdout, _ := call(t, "check", file)
 	require.Equal(t, cli.ExitFailed, code)
-	require.Contains(t, stdout, file+":1: document: drydock run cannot start with it: configuring hosts: reading the known_hosts file ")
+	require.Contains(t, stdout, file+":1: document: drydock run cannot start with this configuration: configuring hosts: reading the known_hosts file ")
 	require.NotContains(t, stdout, ": ok")
 	code, stdout, _ = call(t, "check", "--skip-files", file)
 	require.Equal(t, cli.ExitOK, code, stdout)

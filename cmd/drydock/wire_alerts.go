@@ -80,10 +80,10 @@ func alertsRefused() engine.Event {
 
 // postTooLarge says why the receiver refused a post, with the receiver's answer.
 func postTooLarge(why string) engine.Event {
-	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "a post of Alertmanager is refused: " + why + " (group_by: [alertname, node]); the poll brings its alerts"}
+	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "Drydock refused a request of Alertmanager: " + why + "; the poll brings its alerts"}
 }
 
 // postTruncated has no number in its text, so that repetitions count as the same Event.
 func postTruncated() engine.Event {
-	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its posts to Drydock; set max_alerts of the receiver's webhook to 0. The poll brings the alerts that are left out"}
+	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its requests to Drydock; set max_alerts to 0 in the receiver's webhook configuration. The poll brings the alerts that are left out"}
 }

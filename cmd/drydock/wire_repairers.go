@@ -93,5 +93,5 @@ func (p *program) lookingForRepairers() ([]manager.Runnable, error) {
 		return nil, p.starting("looking for other systems that repair nodes", err)
 	}
 	look := func(ctx context.Context) error { return p.others.look(ctx, p.clients, objects) }
-	return []manager.Runnable{p.again(otherRepairersEvery, look, "Other systems that repair nodes may have changed since they were last looked for")}, nil
+	return []manager.Runnable{p.again(otherRepairersEvery, look, "Drydock could not look for other systems that repair nodes; it uses what it found last time")}, nil
 }
