@@ -227,7 +227,7 @@ func TestWhyReadsTheConfigurationBesideTheLedger(t *testing.T) {
 // such line.
 func TestWhyShowsTheRecordedHoldOfOtherTargets(t *testing.T) {
 	t.Parallel()
-	const line = "why asks no guard about this repair; the hold on record: "
+	const line = "the guards were not evaluated for this repair; last recorded hold: "
 	n := aged("node-3", corev1.ConditionTrue)
 	n.Labels[remediations.PhaseLabel] = string(remediations.PhasePending)
 	n.Annotations[remediations.LocationKey] = record("eeeeee", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by alice", time.Time{}), func(r *remediations.Record) {

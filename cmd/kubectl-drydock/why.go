@@ -20,13 +20,13 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why NODE [--alertmanager URL] [--config FILE] [-o wide|json|yaml]",
 		Short: "Show why a node is repaired, or why it is not",
-		Long: "Why makes the same decision about the node as Drydock, from what you may read. It prints the state first: what holds the\n" +
-			"repair, until when, and what you can do about it. Then come the alerts about the node, the policy that takes each, the next\n" +
-			"step, the last repairs, and what each guard says with its own value, also for the sidecars and the mesh leader on the node.\n" +
-			"Why names everything that it could not read; a guard that needs it never shows as passed. If no replica of Drydock leads,\n" +
-			"the first line says so.\n\n" +
+		Long: "Why makes the same decision about the node as Drydock, from what you have the right to read. It prints the state first: what\n" +
+			"holds the repair, until when, and what you can do about it. Then it prints the alerts about the node, the policy that each\n" +
+			"alert matches, the next step, the last repairs, and the answer of each guard with its current value, also for the sidecars\n" +
+			"and the mesh leader on the node. Why names everything that it could not read. A guard that needs one of these never shows\n" +
+			"as passed. If no replica of Drydock leads, the first line says so.\n\n" +
 			"The exit code is 0 if there is nothing to do, 3 if a repair is held, 4 if a repair is in progress or about to begin,\n" +
-			"and 5 if that is not known, because you may not read all that decides.",
+			"and 5 if the state is unknown, because you lack the right to read something that decides it.",
 		Example: "  kubectl drydock why node-3\n  kubectl drydock why node-3 --alertmanager http://localhost:9093",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

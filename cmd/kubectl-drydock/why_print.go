@@ -123,7 +123,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 				if r.Hold != nil {
 					known = r.Hold.Says()
 				}
-				out = append(out, inspect.Line{Label: "Repair", Text: "- why asks no guard about this repair; the hold on record: " + known})
+				out = append(out, inspect.Line{Label: "Repair", Text: "- the guards were not evaluated for this repair; last recorded hold: " + known})
 			}
 		}
 	}

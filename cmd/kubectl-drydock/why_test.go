@@ -275,7 +275,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node: gated(nil), config: whyTargets, code: 4,
 			says: []string{
 				"node-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold it when it looks.\n",
-				"Next:     mark-ready:1 by sei, once Drydock has looked at the sidecar of sei/rpc-0: no guard that was seen holds it\n",
+				"Next:     mark-ready:1 by sei, once Drydock has looked at the sidecar of sei/rpc-0: no guard that could be read holds the repair\n",
 				"Silenced           passed     no silence and no mute time covers the alert\n",
 				"SidecarUnknown     not seen   not asked from here: the sidecar of sei/rpc-0, which Drydock asks from inside the cluster\n",
 				"SidecarHeld        not seen   not asked from here: ", "kubectl events -n sei --for pod/rpc-0\nObserving          passed ",
@@ -332,7 +332,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			})),
 			config: whyTargets, unasked: true, code: 3,
 			says: []string{
-				"node-3 (sei/rpc-1) is not repaired: SidecarHeld holds it.\nWhy: SeiNode sei/rpc is paused\n", "- why asks no guard about this repair; the hold on record: SidecarHeld",
+				"node-3 (sei/rpc-1) is not repaired: SidecarHeld holds it.\nWhy: SeiNode sei/rpc is paused\n", "- the guards were not evaluated for this repair; last recorded hold: SidecarHeld",
 				"\n\nnode-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold it when it looks.\nNext:     mark-ready:1 by sei, once ",
 			},
 		},
@@ -470,7 +470,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"under repair, and its time is over": {
 			node: illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause, func(r *remediations.Record) { r.Deadline = now.Add(-time.Minute) }))), code: 4,
-			says: []string{"Next:     reboot:2 by civo, as soon as Drydock looks: the node had until 2026-11-20T21:04:00Z"}, never: []string{" by 2026-11-20T21:04"},
+			says: []string{"Next:     reboot:2 by civo, at Drydock's next look: the node had until 2026-11-20T21:04:00Z"}, never: []string{" by 2026-11-20T21:04"},
 		},
 		"ran out of steps": {
 			node: illNode(with(record("aaaaaa", remediations.PhaseExhausted, illCause))), code: 3,

@@ -50,7 +50,7 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 	if unread != nil {
 		found = "the node could not be read again: " + inspect.Sentence(unread)
 	}
-	return nil, Unknown{fmt.Sprintf("not known whether it was written: %s; %s. Wait %s, then look at the node, and repeat it only if it is not there: `kubectl drydock why %s`",
+	return nil, Unknown{fmt.Sprintf("it is unknown whether the change was written: %s; %s. Wait %s, then look at the node, and repeat the change only if the node does not show it: `kubectl drydock why %s`",
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 

@@ -162,7 +162,7 @@ func TestAWriteWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 				return
 			}
 			require.ErrorAs(t, err, &Unknown{})
-			require.Contains(t, err.Error(), "not known whether it was written: ")
+			require.Contains(t, err.Error(), "it is unknown whether the change was written: ")
 			require.Contains(t, err.Error(), c.says)
 			require.Contains(t, err.Error(), "`kubectl drydock why n`")
 		})

@@ -29,8 +29,8 @@ func TestAnExhaustedNodeThatIsWellIsShownSo(t *testing.T) {
 		}
 	}
 	r, n := at(scene.Noon.Add(-20 * time.Minute))
-	require.Equal(t, "the node is well since 2026-03-04T11:40:00Z; if it is fixed, `kubectl drydock reset node-3`", RepairsOn(n)[0].Says())
-	require.Equal(t, "repair cccccc ran out of steps, and a person must look; the node is well since 2026-03-04T11:40:00Z", spent(r).Message)
+	require.Equal(t, "the node has been well since 2026-03-04T11:40:00Z; if it is fixed, `kubectl drydock reset node-3`", RepairsOn(n)[0].Says())
+	require.Equal(t, "repair cccccc ran out of steps, and a person must look; the node has been well since 2026-03-04T11:40:00Z", spent(r).Message)
 	require.Empty(t, Ill(n))
 
 	r, n = at(time.Time{})

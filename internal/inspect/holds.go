@@ -281,7 +281,7 @@ func wellSince(r *remediations.Record) string {
 	if r.WellSince.IsZero() {
 		return ""
 	}
-	return "; the node is well since " + Stamp(r.WellSince)
+	return "; the node has been well since " + Stamp(r.WellSince)
 }
 
 // afterFix returns what a person may do after fixing that node.

@@ -67,7 +67,7 @@ func (r Repair) Says() string {
 	switch {
 	case r.Record != nil && r.Record.Phase == remediations.PhaseExhausted:
 		if !r.Record.WellSince.IsZero() {
-			return fmt.Sprintf("the node is well since %s; if it is fixed, `kubectl drydock reset %s`", Stamp(r.Record.WellSince), r.Node)
+			return fmt.Sprintf("the node has been well since %s; if it is fixed, `kubectl drydock reset %s`", Stamp(r.Record.WellSince), r.Node)
 		}
 		return fmt.Sprintf("a person must look%s; when the node is fixed, `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
 	case r.Hold != nil:
@@ -87,7 +87,7 @@ func (r Repair) Says() string {
 	if r.Ill == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s, and Drydock has no alert of a policy for it yet; `kubectl drydock why %s` shows the alert that it waits for", r.Ill, r.Node)
+	return fmt.Sprintf("%s, but Drydock has received no alert of a policy for this node; `kubectl drydock why %s` shows the alert that Drydock waits for", r.Ill, r.Node)
 }
 
 // CauseOf names the alert or the request of a repair.

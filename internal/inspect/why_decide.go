@@ -74,7 +74,7 @@ func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered
 	case d.Verb == lifecycle.VerbHold && !slices.ContainsFunc(c.guards, func(a lifecycle.GuardAnswer) bool { return a.Reason == d.Reason }):
 		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, c.Policy)
 	default:
-		a.State, a.When = UnderRepair, "as soon as Drydock looks: no guard that was seen holds it"
+		a.State, a.When = UnderRepair, "at Drydock's next look: no guard that could be read holds the repair"
 	}
 	return ""
 }

@@ -85,7 +85,7 @@ func (s *Observation) after(t *Why, r *remediations.Record) {
 			t.Provider, _ = s.State.Config.ProviderOf(next.Name, s.Node)
 			t.When = "if the node is not well by " + Stamp(r.Deadline)
 			if !r.Deadline.After(s.Now) {
-				t.When = "as soon as Drydock looks: the node had until " + Stamp(r.Deadline) + " to be well"
+				t.When = "at Drydock's next look: the node had until " + Stamp(r.Deadline) + " to be well"
 			}
 		}
 	}

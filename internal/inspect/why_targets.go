@@ -108,7 +108,7 @@ func (s *Observation) target(k beside, one remediations.Subject) TargetAnswer {
 	first := "once Drydock has looked at " + k.what(one.Name) + ": "
 	switch {
 	case t.State == UnderRepair:
-		t.When = first + "no guard that was seen holds it"
+		t.When = first + "no guard that could be read holds the repair"
 	case t.State == Well && d.Verb == lifecycle.VerbLook: // between two attempts: no guard is asked before the look
 		t.State, t.Policy, t.When = UnderRepair, one.Record.Policy, first+"then it asks the guards"
 		if h := s.Ledger.HoldNow(s.Node, one.Record.Policy, one.Record, s.Now); h != nil {

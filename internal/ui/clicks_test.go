@@ -176,7 +176,7 @@ func TestALostAnswerIsReportedAsLost(t *testing.T) {
 		}
 		require.Equal(t, http.StatusGatewayTimeout, code)
 		require.Equal(t, true, said["unknown"])
-		require.Contains(t, said["problem"], "not known whether it was written")
+		require.Contains(t, said["problem"], "it is unknown whether the change was written")
 	}
 }
 

@@ -43,7 +43,7 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 		{"done, and cut", "node-19", nil, func() lab.Verdict { return lab.Reset }, "written", "The API server's answer was lost; the node was read again and shows it.", true},
 		{"done, and unavailable", "node-20", nil, func() lab.Verdict { return lab.Unavailable }, "written", "The API server's answer was lost; the node was read again and shows it.", true},
 		{"done, and late", "node-21", nil, func() lab.Verdict { <-late; return lab.Pass }, "written", "The API server's answer was lost; the node was read again and shows it.", true},
-		{"cut before it was done", "node-22", func() lab.Verdict { return lab.Reset }, nil, "unknown", "not known whether it was written", false},
+		{"cut before it was done", "node-22", func() lab.Verdict { return lab.Reset }, nil, "unknown", "it is unknown whether the change was written", false},
 		{"refused", "node-23", func() lab.Verdict { return lab.Forbidden }, nil, "refused", "was refused", false},
 	} {
 		c.open(at, p, "/nodes/"+f.node)
