@@ -84,7 +84,7 @@ esac
 	for _, line := range []string{
 		"Node on: the fence agent says that the machine is on", "Node off: the fence agent says that the machine is off",
 		"Node byuuid: the fence agent says that the machine is on", "Node selected: the fence agent says that the machine is on",
-		"warning: Node hangs: " + unsaid + "the agent did not end within 1s",
+		"warning: Node hangs: " + unsaid + agent + " did not end within 1s",
 		"warning: Node mute: " + unsaid + "the agent gave no usable answer (exit code 1)",
 		"warning: Node locked: " + unsaid + "the device cannot be reached, or refuses the account: ",
 		"warning: Node unlisted: " + unsaid + "no agent of providers.fence names this node",
