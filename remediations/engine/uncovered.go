@@ -13,7 +13,7 @@ import (
 // time to get one.
 const coverageEvery = 5 * time.Minute
 
-// lastCount is the last count of the Nodes that no single provider serves, by step.
+// lastCount is the last count of the Nodes where a step has no provider, or more than one, by step.
 type lastCount struct {
 	at    time.Time
 	lacks map[string]coverage.Lack
@@ -21,8 +21,8 @@ type lastCount struct {
 	of int
 }
 
-// uncovered counts the Nodes that no single provider serves. After a change of the Nodes it counts
-// again, at most every coverageEvery, because no decision depends on the count.
+// uncovered counts the Nodes where a step has no provider, or more than one. After a change of the
+// Nodes it counts again, at most every coverageEvery, because no decision depends on the count.
 func (p *pass) uncovered() map[string]coverage.Lack {
 	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
@@ -34,7 +34,7 @@ func (p *pass) uncovered() map[string]coverage.Lack {
 
 func newUncoveredMetric() *prometheus.GaugeVec {
 	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drydock_nodes_uncovered", Help: "Nodes that no single provider serves for a step that a policy has for them, by step.",
+		Name: "drydock_nodes_uncovered", Help: "Nodes where a planned step has no provider, or more than one, by step.",
 	}, []string{"step"})
 }
 

@@ -92,7 +92,7 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 		places: make(chan struct{}, maxQueued), ready: make(chan nodeKey, maxQueued), stop: make(chan struct{}),
 		refused: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "drydock_alerts_queue_full_total",
-			Help: "Alerts that found the queue full for as long as their post could wait: the post is answered 503 and comes again.",
+			Help: "Alerts rejected because the queue stayed full. Drydock answers 503, and Alertmanager sends them again.",
 		}),
 	}
 	depth := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
