@@ -81,7 +81,7 @@ func TestAProviderThatPromisesAMachineMustBringOne(t *testing.T) {
 		w.shrunk(t)
 		w.pass(20 * time.Minute)
 		require.False(t, w.recovered())
-		require.Contains(t, w.toldOf("RepairExhausted")[0].Note, "no Node of the new machine")
+		require.Contains(t, w.toldOf("RepairExhausted")[0].Note, "the new machine has not joined as a Node")
 	})
 }
 
