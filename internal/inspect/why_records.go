@@ -48,7 +48,7 @@ func (s *Observation) judge(t *Why) {
 	if len(alerts) == 0 {
 		return
 	}
-	t.State, t.When = UnderRepair, "nothing that was seen holds it"
+	t.State, t.When = UnderRepair, "nothing that could be read holds the repair"
 	if h := s.Ledger.HoldNow(s.Node, alerts[0].Policy, nil, s.Now); h != nil {
 		s.holds(&t.Answer, h, &remediations.Policy{Name: alerts[0].Policy})
 	}

@@ -54,10 +54,10 @@ type Options struct {
 	// Job is a regular expression, as PromQL has it, for the scrape jobs of the agents. Empty:
 	// DefaultJob.
 	Job string
-	// HTTPConfig is how to authenticate and which TLS to use. Redirects are never followed,
-	// whatever it says. With a proxy names are not resolved here.
+	// HTTPConfig has the authentication and the TLS settings. Drydock never follows redirects, even
+	// if HTTPConfig allows them. With a proxy, the proxy resolves the names.
 	HTTPConfig promconfig.HTTPClientConfig
-	// Timeout bounds one address: both its answers. Default 10 s.
+	// Timeout bounds both answers of one address together. Default 10 s.
 	Timeout time.Duration
 	// MaxAge is how old the last result of a member about its siblings may be. Default 7 min: if
 	// Prometheus is in another location, the result of the second candidate is from before the
@@ -91,7 +91,7 @@ type Mesh struct {
 	last string
 }
 
-// New makes a Mesh. It makes no request yet: an error is a fault of the options.
+// New makes a Mesh, and sends no request. An error is a fault of the options.
 func New(o Options) (*Mesh, error) {
 	if o.API == nil || o.Leases == nil || o.Nodes == nil || o.Now == nil {
 		return nil, errors.New("making the Kilo provider: the API server's client, the cache of Nodes or the clock is missing")
@@ -109,7 +109,7 @@ func New(o Options) (*Mesh, error) {
 		o.MaxAge = defaultMaxAge
 	}
 	if o.Timeout < 0 || o.MaxAge < time.Second {
-		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a word is too short", text.Duration(o.Timeout), text.Duration(o.MaxAge))
+		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a result is too short", text.Duration(o.Timeout), text.Duration(o.MaxAge))
 	}
 	for i, text := range o.Prometheus {
 		if u, err := url.Parse(text); err == nil && u.User != nil {
