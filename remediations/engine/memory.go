@@ -43,15 +43,16 @@ type memory struct {
 	// journal is the decoded journal of readOf.
 	journal remediations.Journal
 	readOf  *corev1.Node
-	// reset is what the ledger was asked to forget by the reset on the Node. It is kept until the
-	// Node is written, because the ledger's answer may be lost.
+	// reset is what the reset on the Node asked the ledger to forget. It stays until the Node is
+	// written, because the ledger's answer may be lost.
 	reset string
 	// standing is the last decision, if the next pass may use it again while its inputs stay the
 	// same. Nil: the next pass decides again.
 	standing *standing
 	// shown are the node's series after its last decision.
 	shown []nodeSample
-	// silence is the silence of a repair whose Node was gone before its call was answered.
+	// silence is the silence of a repair if its Node was deleted before the answer to its call
+	// came.
 	silence string
 }
 

@@ -4,7 +4,7 @@ import "time"
 
 // Limits on requests, and on the size of answers.
 const (
-	// pageSize is how many Nodes one answer of the API server holds; a real one weighs tens of
+	// pageSize is how many Nodes one answer of the API server has. A real Node has tens of
 	// kilobytes.
 	pageSize = 500
 	// apiTimeout bounds one request to the API server, except the list of all Nodes, which
@@ -15,11 +15,11 @@ const (
 	// time. The node's Kilo agent writes twice a minute, its kubelet more often.
 	patchTries = 5
 
-	// leaseAhead is how far a kubelet's clock may be ahead of Drydock's before its lease shows
-	// nothing.
+	// leaseAhead is how far a kubelet's clock may be ahead of Drydock's. If it is further ahead,
+	// its lease shows nothing.
 	leaseAhead = time.Minute
 
-	// defaultTimeout and defaultMaxAge are Options'.
+	// defaultTimeout and defaultMaxAge are the defaults of Options.Timeout and Options.MaxAge.
 	defaultTimeout = 10 * time.Second
 	defaultMaxAge  = 7 * time.Minute
 	// freshFor is how old a result may be that shows that a location is reached now. Agents probe
@@ -29,7 +29,8 @@ const (
 	// than 100 siblings, one series each, take about 140 KB: this is enough for a location of some
 	// 240 nodes.
 	maxAnswerBytes = 32 << 20
-	// maxSeries bounds its series: 240 nodes about each other by two protocols are 115,000.
+	// maxSeries bounds the series in that answer: 240 nodes that probe each other by two protocols
+	// have 115,000 series.
 	maxSeries = 150_000
 	// maxReplicas bounds the URLs of Prometheus, and the addresses of each name.
 	maxReplicas = 16

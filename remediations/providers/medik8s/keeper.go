@@ -48,8 +48,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 		j = k.Registry.ReadJournal(n)
 	}
 	r := j.Record
-	// The record is unreadable, or the repair is between two steps, perhaps for long. The Lease
-	// ends by itself, and the next step takes it again.
+	// If the record is unreadable, or the repair is between two steps, leave the Lease. It expires
+	// by itself, and the next step takes it again.
 	left := j.Malformed != nil || r != nil && r.Phase == remediations.PhasePending && r.Intent != nil
 	switch {
 	case left:

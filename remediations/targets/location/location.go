@@ -17,21 +17,21 @@ type Observation struct {
 	At time.Time
 	// Leader is the leader by Kilo's rule; empty: no leader, or it is unknown.
 	Leader string
-	// Held is why no move may be made there. Unknown is why the state is unknown. Unheard is what
-	// Unknown would be without Held.
+	// Held is why the leadership of the location must not be moved. Unknown is why the state is
+	// unknown. Unheard is what Unknown would be without Held.
 	Held, Unknown, Unheard string
 	// Misconfigured is true if Held is a mistake in the nodes' configuration that a person must
 	// correct. If it is false and Held is not empty, Held says that no other node can become
 	// leader.
 	Misconfigured bool
 	// Candidates are the nodes that could lead instead, the best first, with the changes that each
-	// needs. Refused is why the other nodes cannot.
+	// needs. Refused has the reason why each other node cannot lead.
 	Candidates []remediations.Move
 	Refused    map[string]string
 	// Settled: the leader has an address in the mesh, and no other node of the location has one.
 	Settled bool
 	// Reached: the location's members answer probes from other locations. ReachedWhy is what is
-	// missing.
+	// missing for that.
 	Reached    bool
 	ReachedWhy string
 }
