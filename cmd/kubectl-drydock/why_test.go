@@ -348,7 +348,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 				"NodeUnderRepair    passed     the node itself is not under repair", "AtLimit            passed     fewer repairs of this kind",
 				"LeaderUnknown      not seen   not asked from here: what Prometheus has of the agents' probes of location fra1\nLeaderHeld         HOLDS ",
 			},
-			never: []string{"why asks no guard"},
+			never: []string{"the guards were not evaluated"},
 		},
 		"a leader that nothing on record holds": {
 			node: leading(record("eeeeee", remediations.PhasePending, ofLeader)), config: whyTargets, unasked: true, code: 4,
