@@ -13,14 +13,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxNamed is how many further Nodes one sentence about all of them names.
+// maxNamed is how many Nodes a sentence names beside the first.
 const maxNamed = 10
 
 // Served is a step of a plan, and its provider on a Node.
 type Served struct {
 	Step string `json:"step"`
-	// Provider carries it out; empty: Drydock does so through the API server, or Against says why
-	// no provider does.
+	// Provider carries out the step. Empty: Drydock carries it out through the API server, or
+	// Against says why no provider does.
 	Provider string `json:"provider,omitempty"`
 	Against  string `json:"against,omitempty"`
 }
@@ -63,8 +63,8 @@ func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy)
 	return out
 }
 
-// unserved returns the steps that a policy has for the Node, and that no single provider would
-// carry out there.
+// unserved returns the steps that a policy has for the Node, if the step has no provider there, or
+// more than one.
 func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	var asked []string // most policies have the same steps
 	for _, p := range taking(c, n) {
@@ -86,8 +86,8 @@ func isCarried(c *remediations.Config, step string) bool {
 	return slices.ContainsFunc(c.Providers, func(p remediations.Provider) bool { return slices.Contains(p.Steps, step) })
 }
 
-// Lack is how many Nodes have no single provider for a step, and the sentence about the first of
-// them.
+// Lack is how many Nodes have no provider for a step, or more than one, and the sentence about the
+// first of them.
 type Lack struct {
 	Nodes int    `json:"nodes"`
 	First string `json:"first"`

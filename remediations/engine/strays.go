@@ -27,9 +27,9 @@ type strays struct {
 	told  bool
 }
 
-// stray reports whether the alert is meant for Drydock and nothing is done for it. An alert of a
-// policy that is off, has no provider, or does not select the Node is not a stray: the policy is
-// meant that way.
+// stray reports whether the alert is meant for Drydock, and Drydock does nothing for it. An alert
+// of a policy that is off, has no provider, or does not select the Node is not a stray, because the
+// policy was configured that way.
 func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bool {
 	if !a.Active || !c.Meant(a.Labels) || !a.RoutedHere(c) {
 		return false

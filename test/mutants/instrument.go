@@ -53,8 +53,8 @@ var comparisons = map[token.Token]string{
 	token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
 }
 
-// instrumented is the source of one file with all its mutants in it. Each of them is off until
-// the environment names its number. The numbers begin with first. The lines stay where they are.
+// instrumented is the source of one file with all its mutants in it. Each mutant is off until the
+// environment names its number. The numbers begin with first. The source lines keep their numbers.
 func instrumented(of []mutant, first int) []byte {
 	in := &insertions{map[int]string{}, map[int]string{}, map[int]operator{}}
 	for i, m := range of {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// stopWithin is how long a remediator has to stop after the annotation that it timed out.
+// stopWithin is how long a remediator has to stop after Drydock annotated that it timed out.
 const stopWithin = time.Minute
 
 // Ender deletes the objects whose attempts have ended. It works from the objects that exist, so it
