@@ -131,7 +131,7 @@ func TestAReaderThatChoseTheNodeBeforeItsAnnouncementIsFirst(t *testing.T) {
 				w.do(func() { w.ail("n0", 1); w.post("n0", remediations.StatusFiring) })
 				require.True(t, w.until(time.Minute, func() bool { r := w.record("n0"); return r != nil && r.Intent != nil }))
 				intent := w.recordOf("n0").Intent
-				w.pass(intent.At.Add(3 * time.Second).Sub(time.Now()))
+				w.pass(time.Until(intent.At.Add(3 * time.Second)))
 				if c.marked {
 					w.do(func() {
 						w.edit("n0", func(n *corev1.Node) {

@@ -26,10 +26,10 @@ func FuzzPower(f *testing.F) {
 			}
 			return false
 		}
-		switch {
-		case is == "":
+		switch is {
+		case "":
 			require.False(t, code == 0 && out == "Status: ON\n" || code == 2 && out == "Status: OFF\n")
-		case is == on:
+		case on:
 			require.Zero(t, code)
 			require.True(t, has("ON") && !has("OFF"))
 		default:

@@ -20,8 +20,8 @@ import (
 func program(t *testing.T, script string) Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
-	// A program that another test starts meanwhile would inherit the open file, and a file that
-	// somebody writes cannot be started (golang/go#22315).
+	// A program that another test starts meanwhile would inherit the file, and a file that is open
+	// for writing cannot be started (golang/go#22315).
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
 	require.NoError(t, os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o700))
