@@ -47,7 +47,7 @@ func (p *pass) stand(t *subject, d lifecycle.Decision) {
 	s, m := t.State, p.remember(t.of.node)
 	m.standing = nil
 	if d.Verb != lifecycle.VerbHold || d.Reason != remediations.ReasonFleetUnhealthy || d.Ask != (lifecycle.Ask{}) || d.Well ||
-		len(d.Notices) > 0 || m.work != nil || m.call != nil || !m.writes.since.IsZero() || !p.sighted() || requested(s) ||
+		len(d.Notices) > 0 || len(d.Ends) > 0 || m.work != nil || m.call != nil || !m.writes.since.IsZero() || !p.sighted() || requested(s) ||
 		change(s, t.Key, d) != nil || node.FromTheFuture(s, p.now) {
 		return
 	}
