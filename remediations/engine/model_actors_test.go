@@ -123,7 +123,7 @@ func (l *life) people() map[string]func(*rapid.T) {
 			}
 			was := w.nodes[n].Annotations[remediations.NodeRepairKey]
 			w.edit(n, edit(remediations.NodeRepairKey, rapid.SampledFrom([]string{"{}", `{"v":2}`, ""}).Draw(t, "record")))
-			if r.Phase == remediations.PhaseExhausted { // it has no slot: nothing but the record knew of its cordon
+			if !r.Phase.InFlight() { // it has no slot: nothing but the record knew what it had set
 				w.stripped(n, was)
 			}
 		}),
