@@ -23,10 +23,7 @@ func (e *Engine) debounce(ctx context.Context, passed time.Time) {
 	if wait < leastRest {
 		return
 	}
-	select {
-	case <-ctx.Done():
-	case <-e.Clock.After(wait):
-	}
+	e.rest(ctx, wait)
 	select {
 	case <-e.notice:
 	default:

@@ -167,7 +167,7 @@ func (p *pass) send(c calling, m *targetMemory) {
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
 	p.Beside(func() {
-		p.settle(c.settled)
+		p.rest(p.ctx, c.settled.Sub(p.Clock.Now()))
 		c.trail.Log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()
@@ -190,20 +190,6 @@ func (p *pass) send(c calling, m *targetMemory) {
 		}
 		p.calls <- called{of: c.of, call: call, step: c.step, provider: c.provider, trail: c.trail}
 	})
-}
-
-// settle waits until then, or until this process no longer leads.
-func (p *pass) settle(until time.Time) {
-	wait := until.Sub(p.Clock.Now())
-	if wait <= 0 {
-		return
-	}
-	settled := p.Clock.NewTimer(wait)
-	defer settled.Stop()
-	select {
-	case <-settled.C():
-	case <-p.ctx.Done():
-	}
 }
 
 // askedToWait returns how long the provider of the error asks clients to wait. Zero: it does not

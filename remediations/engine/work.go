@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -85,16 +86,22 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 		// Read here, because the context ends with this function.
 		stopped := errors.Is(ctx.Err(), context.Canceled)
 		if held.Load() {
-			p.rest(ctx) // the work did not begin and has not ended: mayStill is called again later, when the cache is up to date
+			p.rest(ctx, later) // the work did not begin and has not ended: mayStill is called again later, when the cache is up to date
 		}
 		p.enqueue(func() { p.worked(m, run, node, step, trail, err, held.Load() || (err != nil && stopped)) })
 	})
 }
 
-func (e *Engine) rest(ctx context.Context) {
+// rest waits that long, or until ctx ends.
+func (e *Engine) rest(ctx context.Context, wait time.Duration) {
+	if wait <= 0 {
+		return
+	}
+	timer := e.Clock.NewTimer(wait)
+	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-e.Clock.After(later):
+	case <-timer.C():
 	}
 }
 
