@@ -86,8 +86,9 @@ func withoutNode(a fencesettings.Agent, nodes []*corev1.Node) (against []string)
 	}
 	for i, one := range rows {
 		named := func(n *corev1.Node) bool {
-			uuid, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID)
-			return n.Name == one.Node || err == nil && one.UUID != (section.UUID{}) && uuid.Canonical() == one.UUID.Canonical()
+			uuid, _ := section.ParseUUID(n.Status.NodeInfo.SystemUUID) // none: the name must match
+			byName, byUUID := one.Is(n.Name, uuid)
+			return byName || byUUID
 		}
 		if !slices.ContainsFunc(nodes, named) {
 			against = append(against, fmt.Sprintf("machinesFile %s, machine %d (%s): the cluster has no such Node, so nothing was asked; correct the line, or remove it", a.MachinesFile, i+1, one))

@@ -64,7 +64,7 @@ func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	var found []*machine
 	for _, a := range c.agents {
 		for _, one := range a.rows {
-			byName, byUUID := one.Node == m.Node, one.UUID != (section.UUID{}) && one.UUID.Canonical() == uuid.Canonical()
+			byName, byUUID := one.Is(m.Node, uuid)
 			switch {
 			case !byName && !byUUID:
 				continue

@@ -19,6 +19,11 @@ type Machine struct {
 	Options map[string]string
 }
 
+// Is reports whether the line has the Node's name, and whether it has the machine's UUID.
+func (m Machine) Is(node string, uuid section.UUID) (byName, byUUID bool) {
+	return m.Node == node, m.UUID != (section.UUID{}) && m.UUID.Canonical() == uuid.Canonical()
+}
+
 // String names the machine as its line does.
 func (m Machine) String() string {
 	var ids []string
