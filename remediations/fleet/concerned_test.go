@@ -297,23 +297,18 @@ func TestAValueThatNoNodeHasIsForgotten(t *testing.T) {
 // TestNodesWhoseBootIDChangedTogether share it as containers of one host do. A Node that took it
 // from another value, or from none, follows the one that had it.
 func TestNodesWhoseBootIDChangedTogether(t *testing.T) {
-	node := func(name, boot string) *corev1.Node {
-		n := scene.Bare(name)
-		n.Status.NodeInfo.BootID = boot
-		return n
-	}
 	type boots = []*corev1.Node
 	for name, c := range map[string]struct {
 		then       []boots
 		ofA, ofB   string
 		ofUnlisted string
 	}{
-		"both from none":            {[]boots{{node("a", ""), node("b", "")}, {node("a", "x")}, {node("b", "x")}}, "", "a", "a"},
-		"the first is new":          {[]boots{{node("b", "")}, {node("a", "x")}, {node("b", "x")}}, "", "a", "a"},
-		"the first is new, from y":  {[]boots{{node("b", "y")}, {node("a", "x")}, {node("b", "x")}}, "", "a", "a"},
-		"both from y":               {[]boots{{node("a", "y"), node("b", "y")}, {node("a", "x")}, {node("b", "x")}}, "b", "a", "a"},
-		"from y and from z":         {[]boots{{node("a", "y"), node("b", "z")}, {node("a", "x")}, {node("b", "x")}}, "", "a", "a"},
-		"the later one comes first": {[]boots{{node("a", "y"), node("b", "y")}, {node("b", "x")}, {node("a", "x")}}, "b", "a", "a"},
+		"both from none":            {[]boots{{booted("a", ""), booted("b", "")}, {booted("a", "x")}, {booted("b", "x")}}, "", "a", "a"},
+		"the first is new":          {[]boots{{booted("b", "")}, {booted("a", "x")}, {booted("b", "x")}}, "", "a", "a"},
+		"the first is new, from y":  {[]boots{{booted("b", "y")}, {booted("a", "x")}, {booted("b", "x")}}, "", "a", "a"},
+		"both from y":               {[]boots{{booted("a", "y"), booted("b", "y")}, {booted("a", "x")}, {booted("b", "x")}}, "b", "a", "a"},
+		"from y and from z":         {[]boots{{booted("a", "y"), booted("b", "z")}, {booted("a", "x")}, {booted("b", "x")}}, "", "a", "a"},
+		"the later one comes first": {[]boots{{booted("a", "y"), booted("b", "y")}, {booted("b", "x")}, {booted("a", "x")}}, "b", "a", "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := fleet.NewRoster(scene.LimitsAlone())
@@ -326,7 +321,7 @@ func TestNodesWhoseBootIDChangedTogether(t *testing.T) {
 			f := r.Fleet(&ledger.Ledger{}, false, scene.Noon)
 			require.Equal(t, c.ofA, f.SameBoot(r.Node("a")))
 			require.Equal(t, c.ofB, f.SameBoot(r.Node("b")))
-			require.Equal(t, c.ofUnlisted, f.SameBoot(node("c", "x")), "a Node that the roster does not know: the first by name")
+			require.Equal(t, c.ofUnlisted, f.SameBoot(booted("c", "x")), "a Node that the roster does not know: the first by name")
 		})
 	}
 }

@@ -133,43 +133,33 @@ func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 // TestNodesWithOneBootID: the Nodes that share a boot ID, as they come, change and go.
 func TestNodesWithOneBootID(t *testing.T) {
 	conf := scene.LimitsAlone()
-	node := func(name, boot string) *corev1.Node {
-		n := scene.Bare(name)
-		n.Status.NodeInfo.BootID = boot
-		return n
-	}
-	a, b := node("a", "x"), node("b", "x")
+	a, b := booted("a", "x"), booted("b", "x")
 	same := func(n *corev1.Node, all ...*corev1.Node) string {
 		return scene.FleetOf(conf, all, nil, scene.Noon).SameBoot(n)
 	}
-	require.Empty(t, same(a, a, node("b", "y")))
+	require.Empty(t, same(a, a, booted("b", "y")))
 	require.Equal(t, "b", same(a, a, b))
 	require.Equal(t, "a", same(b, a, b))
-	require.Empty(t, same(node("c", ""), node("c", ""), node("d", "")), "no boot ID is no boot")
+	require.Empty(t, same(booted("c", ""), booted("c", ""), booted("d", "")), "no boot ID is no boot")
 }
 
 // TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder: a kubelet may write another Node's boot ID
 // into its own status. The controls are Nodes that always had the shared boot ID, and containers
 // whose host booted.
 func TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder(t *testing.T) {
-	node := func(name, boot string) *corev1.Node {
-		n := scene.Bare(name)
-		n.Status.NodeInfo.BootID = boot
-		return n
-	}
 	type shown = []*corev1.Node
 	for name, c := range map[string]struct {
 		then              []shown
 		ofHolder, ofOther string
 	}{
-		"it had another one":               {[]shown{{node("holder", "x"), node("a", "y")}, {node("a", "x")}}, "", "holder"},
-		"it had none":                      {[]shown{{node("holder", "x"), node("a", "")}, {node("a", "x")}}, "", "holder"},
-		"it goes on after the holder":      {[]shown{{node("holder", "w"), node("a", "y")}, {node("holder", "x")}, {node("a", "x")}}, "", "holder"},
-		"both are seen at once":            {[]shown{{node("holder", "x"), node("a", "x")}}, "a", "holder"},
-		"it comes new":                     {[]shown{{node("holder", "x")}, {node("a", "x")}}, "a", "holder"},
-		"the holder took it later":         {[]shown{{node("holder", "y"), node("a", "x")}, {node("holder", "x")}}, "a", ""},
-		"containers, whose host booted":    {[]shown{{node("holder", "w"), node("a", "w")}, {node("holder", "x")}, {node("a", "x")}}, "a", "holder"},
-		"the two no longer have one alike": {[]shown{{node("holder", "x"), node("a", "y")}, {node("a", "x")}, {node("a", "y")}}, "", ""},
+		"it had another one":               {[]shown{{booted("holder", "x"), booted("a", "y")}, {booted("a", "x")}}, "", "holder"},
+		"it had none":                      {[]shown{{booted("holder", "x"), booted("a", "")}, {booted("a", "x")}}, "", "holder"},
+		"it goes on after the holder":      {[]shown{{booted("holder", "w"), booted("a", "y")}, {booted("holder", "x")}, {booted("a", "x")}}, "", "holder"},
+		"both are seen at once":            {[]shown{{booted("holder", "x"), booted("a", "x")}}, "a", "holder"},
+		"it comes new":                     {[]shown{{booted("holder", "x")}, {booted("a", "x")}}, "a", "holder"},
+		"the holder took it later":         {[]shown{{booted("holder", "y"), booted("a", "x")}, {booted("holder", "x")}}, "a", ""},
+		"containers, whose host booted":    {[]shown{{booted("holder", "w"), booted("a", "w")}, {booted("holder", "x")}, {booted("a", "x")}}, "a", "holder"},
+		"the two no longer have one alike": {[]shown{{booted("holder", "x"), booted("a", "y")}, {booted("a", "x")}, {booted("a", "y")}}, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, now := fleet.NewRoster(scene.LimitsAlone()), map[string]*corev1.Node{}
@@ -211,4 +201,11 @@ func TestTwins(t *testing.T) {
 	require.Equal(t, "b", r.Twin(a))
 	r.Read([]*corev1.Node{a})
 	require.Empty(t, r.Twin(a))
+}
+
+// booted is a Node that reports the boot ID.
+func booted(name, boot string) *corev1.Node {
+	n := scene.Bare(name)
+	n.Status.NodeInfo.BootID = boot
+	return n
 }
