@@ -30,8 +30,8 @@ var faults = []struct {
 	begin, passing func(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host)
 	steps          string // of the repair
 }{
-	{"NodeNotReady", "node-not-ready", "the container runtime stops", stopRuntime, startRuntime, "restart-kubelet:1"},
-	{"NodeHeartbeatLost", "node-heartbeat-lost", "a kubelet hangs while no controller looks after nodes", loseHeartbeat, loseHeartbeatBriefly, "restart-kubelet:1"},
+	{"NodeNotReady", "node-not-ready", "the container runtime stops", stopRuntime, stopRuntimeBriefly, "restart-kubelet:1"},
+	{"NodeHeartbeatLost", "node-heartbeat-lost", "a kubelet hangs while no controller looks after nodes", loseHeartbeat, freezeBriefly, "restart-kubelet:1"},
 	{"KubeProxyNotReady", "kube-proxy-not-ready", "the pod of kube-proxy hangs", hang("kube-proxy"), hangBriefly("kube-proxy"), "restart-kube-proxy:1"},
 	{"CNIPodNotReady", "cni-not-ready", "the pod of the network hangs", hang("kindnet"), hangBriefly("kindnet"), "restart-cni:1"},
 	{"NodeKernelDeadlock", "node-kernel-deadlock", "the kernel's log has a task that hangs for ever",
@@ -67,7 +67,7 @@ func systemctl(ctx context.Context, t *testing.T, h *hosts.Host, args ...string)
 	require.NoError(t, err)
 }
 
-func notReady(n *corev1.Node) bool { return !cluster.Ready(n) }
+func notReady(n *corev1.Node) bool { return !remediations.Ready(n) }
 
 func stopRuntime(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 	t.Helper()
@@ -75,11 +75,11 @@ func stopRuntime(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts
 	await(ctx, t, c, h.Name, "not Ready", notReady)
 }
 
-func startRuntime(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
+func stopRuntimeBriefly(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 	t.Helper()
 	stopRuntime(ctx, t, c, h)
 	systemctl(ctx, t, h, "start", hosts.ContainerdUnit)
-	await(ctx, t, c, h.Name, "Ready again", cluster.Ready)
+	await(ctx, t, c, h.Name, "Ready again", remediations.Ready)
 }
 
 // loseHeartbeat freezes the controllers that would mark the node's state as Unknown, and the
@@ -92,12 +92,13 @@ func loseHeartbeat(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hos
 	systemctl(ctx, t, h, "kill", "--signal=STOP", hosts.KubeletUnit)
 }
 
-func loseHeartbeatBriefly(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
+// freezeBriefly makes the kubelet hang, and answer again before an alert fires.
+func freezeBriefly(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 	t.Helper()
 	systemctl(ctx, t, h, "kill", "--signal=STOP", hosts.KubeletUnit)
 	await(ctx, t, c, h.Name, "not Ready", notReady)
 	systemctl(ctx, t, h, "kill", "--signal=CONT", hosts.KubeletUnit)
-	await(ctx, t, c, h.Name, "Ready again", cluster.Ready)
+	await(ctx, t, c, h.Name, "Ready again", remediations.Ready)
 }
 
 const agentPort = 8080
@@ -126,6 +127,12 @@ func runAgent(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 		return
 	}
 	labels := map[string]string{"app": name}
+	agent := container()
+	agent.Args = []string{fmt.Sprintf(":%d", agentPort)}
+	agent.ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(agentPort)}},
+		PeriodSeconds: 1, FailureThreshold: 1,
+	}
 	_, err := daemonSets.Create(ctx, &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: appsv1.DaemonSetSpec{
@@ -133,13 +140,7 @@ func runAgent(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					Containers: []corev1.Container{{
-						Name: "agent", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever, Args: []string{fmt.Sprintf(":%d", agentPort)},
-						ReadinessProbe: &corev1.Probe{
-							ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(agentPort)}},
-							PeriodSeconds: 1, FailureThreshold: 1,
-						},
-					}},
+					Containers:  []corev1.Container{agent},
 					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
 					// As the real ones: the kubelet does not end it for a full disk.
 					PriorityClassName: "system-node-critical",

@@ -40,7 +40,7 @@ func record(n *corev1.Node) *remediations.Record {
 
 func pod(name, node string, spec corev1.PodSpec) *corev1.Pod {
 	spec.NodeName = node
-	spec.Containers = append(spec.Containers, corev1.Container{Name: "main", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever})
+	spec.Containers = append(spec.Containers, container())
 	spec.PriorityClassName = "system-cluster-critical" // the kubelet must not evict it for the full disk
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: spec}
 }

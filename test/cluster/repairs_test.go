@@ -54,7 +54,7 @@ func ended(n *corev1.Node) []remediations.Entry {
 func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name string, before int) remediations.Entry {
 	t.Helper()
 	n := await(ctx, t, c, name, "the end of its repair", func(n *corev1.Node) bool {
-		return len(ended(n)) > before && remediations.InFlight(n) == nil && cluster.Ready(n)
+		return len(ended(n)) > before && remediations.InFlight(n) == nil && remediations.Ready(n)
 	})
 	require.Len(t, ended(n), before+1, "one fault, one repair")
 	return ended(n)[0]
@@ -124,20 +124,12 @@ func TestAFrozenKubeletIsRestarted(t *testing.T) {
 	c, ctx := start(t)
 	name := another(ctx, t, c)
 	host := c.Hosts.Host(name)
-	signal := func(signal string) {
-		_, err := host.Run(ctx, "systemctl", "kill", "--signal="+signal, hosts.KubeletUnit)
-		require.NoError(t, err)
-	}
 	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
 	attempts, err := host.Attempts(ctx, hosts.KubeletUnit)
 	require.NoError(t, err)
 
-	signal("STOP")
-	await(ctx, t, c, name, "not Ready", func(n *corev1.Node) bool { return !cluster.Ready(n) })
-	signal("CONT")
-	await(ctx, t, c, name, "Ready again", cluster.Ready)
-
-	signal("STOP")
+	freezeBriefly(ctx, t, c, host)
+	systemctl(ctx, t, host, "kill", "--signal=STOP", hosts.KubeletUnit)
 	repair := awaitRepair(ctx, t, c, name, before) // the only one: the first fault caused none
 	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
 	require.Equal(t, "restart-kubelet:1", steps(repair))
@@ -203,6 +195,11 @@ func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
 	require.False(t, n.Spec.Unschedulable)
 }
 
+// container only runs.
+func container() corev1.Container {
+	return corev1.Container{Name: "main", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever}
+}
+
 // runApp runs one pod on the node, with a budget that allows no eviction.
 func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) (budget string) {
 	t.Helper()
@@ -214,7 +211,7 @@ func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) 
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					Containers: []corev1.Container{{Name: "app", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever}},
+					Containers: []corev1.Container{container()},
 					Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 						Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 							{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -22,6 +21,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/remediations"
 )
 
 // serviceNetwork are the addresses of the Services, as in lab.APIServerArgs.
@@ -182,20 +182,10 @@ func (c *Cluster) writeKubeconfig(credentials lab.Credentials, ca []byte, url, u
 func awaitNode(ctx context.Context, client kubernetes.Interface, name string) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
 		node, err := client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
-		return err == nil && Ready(node), nil // tried again after any error
+		return err == nil && remediations.Ready(node), nil // tried again after any error
 	})
 	if err != nil {
 		return fmt.Errorf("waiting for node %s to be Ready: %w", name, err)
 	}
 	return nil
-}
-
-// Ready reports whether the node's condition Ready is True.
-func Ready(node *corev1.Node) bool {
-	for _, c := range node.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
 }
