@@ -11,8 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // HTTPOptions describe the other side of a provider that speaks HTTP.
@@ -36,6 +34,8 @@ type HTTP struct {
 	thief  net.Listener
 	closed context.Context
 	end    context.CancelFunc
+	// release ends the reservation of each listener's port.
+	release [2]func()
 
 	strays, connects atomic.Int64
 	overread         atomic.Bool
@@ -61,11 +61,8 @@ func NewHTTP(t testing.TB, o HTTPOptions) *HTTP {
 	t.Helper()
 	h := &HTTP{o: o, changed: make(chan struct{})}
 	h.closed, h.end = context.WithCancel(context.Background())
-	var err error
-	h.thief, err = listen(t)
-	require.NoError(t, err)
-	h.listen, err = listen(t)
-	require.NoError(t, err)
+	h.thief, h.release[0] = listen(t)
+	h.listen, h.release[1] = listen(t)
 	go h.rob()
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)
@@ -76,10 +73,6 @@ func NewHTTP(t testing.TB, o HTTPOptions) *HTTP {
 	}
 	go func() { _ = h.server.Serve(serve) }()
 	return h
-}
-
-func listen(t testing.TB) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 }
 
 // URL returns the address of the listener.
@@ -96,6 +89,9 @@ func (h *HTTP) Close() {
 	_ = h.thief.Close()
 	_ = h.listen.Close()
 	_ = h.server.Close()
+	for _, release := range h.release {
+		release()
+	}
 }
 
 // rob counts the connections to the address that redirects name.
