@@ -19,11 +19,11 @@ import (
 // TestAnUncordonInMidRepairIsDeniedAllTheTime: while all of Drydock's pods are killed and start
 // again, and while its certificate is replaced. Other changes of the node are never refused.
 func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
-	c, ctx := start(t)
+	c, ctx := startAny(t)
 	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
 	before := len(ended(node(t, c, name)))
-	fillDisk(ctx, t, c.Hosts.Host(name))
+	want := causeDrain(ctx, t, c, name)
 	await(ctx, t, c, name, "the cordon of its drain", draining)
 
 	patch := func(ctx context.Context, body string) error {
@@ -84,5 +84,5 @@ func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 	require.Greater(t, uncordons, 20)
 	require.True(t, draining(node(t, c, name)))
 	yield(ctx, t, c, budget)
-	require.Equal(t, "drain:1, reboot:1", steps(awaitRepair(ctx, t, c, name, before)))
+	require.Equal(t, want, steps(awaitRepair(ctx, t, c, name, before)))
 }

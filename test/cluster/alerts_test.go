@@ -127,7 +127,7 @@ func runAgent(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 		return
 	}
 	labels := map[string]string{"app": name}
-	agent := container()
+	agent := container(c)
 	agent.Args = []string{fmt.Sprintf(":%d", agentPort)}
 	agent.ReadinessProbe = &corev1.Probe{
 		ProbeHandler:  corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(agentPort)}},

@@ -17,9 +17,14 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// wanted is the environment variable that make cluster-test sets: the tests need root,
-// and minutes of both processors.
-const wanted = "DRYDOCK_CLUSTER"
+// make cluster-test sets wanted: the tests need root, and minutes of both processors. With
+// KUBECONFIG=FILE VALUES=FILE it also sets kubeconfig and values: the tests then run on that
+// cluster, without root.
+const (
+	wanted     = "DRYDOCK_CLUSTER"
+	kubeconfig = "DRYDOCK_CLUSTER_KUBECONFIG"
+	values     = "DRYDOCK_CLUSTER_VALUES"
+)
 
 // shared is the cluster of all tests. Each repair that a test causes ends before the next test
 // begins.
@@ -31,13 +36,17 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
-	if os.Getenv(wanted) != "" {
+	if os.Getenv(wanted) != "" && os.Getenv(kubeconfig) == "" {
 		shared.lacks = enter()
 	}
-	m.Run() // TestMain passes the result on itself
+	code := m.Run()
 	if shared.cluster != nil {
-		shared.cluster.Close()
+		if err := shared.cluster.End(); err != nil {
+			fmt.Fprintln(os.Stderr, "cluster:", err)
+			code = max(code, 1)
+		}
 	}
+	os.Exit(code)
 }
 
 // enter executes this program again in a network of its own.
@@ -54,28 +63,49 @@ func enter() error {
 	return nil
 }
 
-// start gives a test the cluster, with every node Ready.
+// start gives a test the lab's cluster, with every node Ready. The test breaks hosts.
 func start(t *testing.T) (*cluster.Cluster, context.Context) {
+	t.Helper()
+	if os.Getenv(kubeconfig) != "" {
+		t.Skip("THIS NEEDS ROOT ON THE NODES: make cluster-test without KUBECONFIG has it")
+	}
+	return startAny(t)
+}
+
+// startAny gives a test the lab's cluster, or a person's own. The test only uses the API server.
+func startAny(t *testing.T) (*cluster.Cluster, context.Context) {
 	t.Helper()
 	if os.Getenv(wanted) == "" {
 		t.Skip("A CLUSTER OF REAL KUBELETS IS NOT TESTED HERE: make cluster-test does")
 	}
 	missing.Need(t, "A CLUSTER OF REAL KUBELETS", shared.lacks)
 	if shared.cluster == nil && shared.err == nil {
-		shared.cluster, shared.err = cluster.Start(context.WithoutCancel(t.Context()), cluster.Options{Built: shared.built, Out: os.Stderr})
+		shared.cluster, shared.err = begin(context.WithoutCancel(t.Context()))
 	}
 	if shared.err != nil {
 		t.Fatal(shared.err)
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			shared.cluster.Keep()
-			t.Logf("logs: %s", shared.cluster.Hosts.Dir())
+			t.Logf("logs: %s", shared.cluster.Keep())
 		}
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	t.Cleanup(cancel)
 	return shared.cluster, ctx
+}
+
+func begin(ctx context.Context) (*cluster.Cluster, error) {
+	o := cluster.Options{Built: shared.built, Out: os.Stderr}
+	file := os.Getenv(kubeconfig)
+	if file == "" {
+		return cluster.Start(ctx, o)
+	}
+	var err error
+	if o.Built, err = cluster.PrepareOwn(ctx, os.Stderr); err != nil {
+		return nil, err
+	}
+	return cluster.Connect(ctx, file, os.Getenv(values), o)
 }
 
 // TestTheCommandOnReachesAHost as root, but without the right to set the machine's clock. It only

@@ -27,6 +27,19 @@ func fillDisk(ctx context.Context, t *testing.T, h *hosts.Host) {
 	require.NoError(t, err)
 }
 
+// causeDrain makes Drydock drain the node, and returns the steps of the whole repair. On the lab's
+// cluster the disk is almost full until the next boot. A person's own cluster gets a request.
+func causeDrain(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) (steps string) {
+	t.Helper()
+	if c.Hosts != nil {
+		fillDisk(ctx, t, c.Hosts.Host(name))
+		return "drain:1, reboot:1"
+	}
+	_, err := c.Run(ctx, "kubectl-drydock", "repair", name, "--with", "policy/"+cluster.DrainPolicy)
+	require.NoError(t, err)
+	return "drain:1"
+}
+
 // draining reports whether a repair of the node is in flight and has cordoned it.
 func draining(n *corev1.Node) bool { return n.Spec.Unschedulable && remediations.InFlight(n) != nil }
 
@@ -38,9 +51,9 @@ func record(n *corev1.Node) *remediations.Record {
 	return r
 }
 
-func pod(name, node string, spec corev1.PodSpec) *corev1.Pod {
+func pod(c *cluster.Cluster, name, node string, spec corev1.PodSpec) *corev1.Pod {
 	spec.NodeName = node
-	spec.Containers = append(spec.Containers, container())
+	spec.Containers = append(spec.Containers, container(c))
 	spec.PriorityClassName = "system-cluster-critical" // the kubelet must not evict it for the full disk
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: spec}
 }
@@ -90,7 +103,7 @@ func TestADrainLeavesWhatBelongsToTheNode(t *testing.T) {
 	runAgent(ctx, t, c, "resident")
 
 	const manifest = "/etc/kubernetes/manifests/static.yaml"
-	static, err := yaml.Marshal(pod("static", "", corev1.PodSpec{}))
+	static, err := yaml.Marshal(pod(c, "static", "", corev1.PodSpec{}))
 	require.NoError(t, err)
 	require.NoError(t, host.Write(manifest, 0o600, static))
 	t.Cleanup(func() {
@@ -99,8 +112,8 @@ func TestADrainLeavesWhatBelongsToTheNode(t *testing.T) {
 	})
 	const grace = 20 // seconds
 	owner := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "owner", UID: makeOwner(ctx, t, c), Controller: ptr.To(true)}}
-	scratch := pod("scratch", name, corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}})
-	slow := pod("slow", name, corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](grace + 40)})
+	scratch := pod(c, "scratch", name, corev1.PodSpec{Volumes: []corev1.Volume{{Name: "scratch", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}})
+	slow := pod(c, "slow", name, corev1.PodSpec{TerminationGracePeriodSeconds: ptr.To[int64](grace + 40)})
 	slow.Spec.Containers[0].Args = []string{"", fmt.Sprintf("%ds", grace)}
 	for _, p := range []*corev1.Pod{scratch, slow} {
 		p.OwnerReferences = owner

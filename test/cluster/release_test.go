@@ -17,7 +17,7 @@ import (
 // TestAnUpgradeInMidRepairLosesNothing, nor does a rollback: each replaces all of Drydock's pods,
 // and the same repair continues and ends once.
 func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
-	c, ctx := start(t)
+	c, ctx := startAny(t)
 	this, err := cluster.Chart()
 	require.NoError(t, err)
 	previous, err := c.PreviousChart(ctx)
@@ -25,7 +25,7 @@ func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
 	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
-	fillDisk(ctx, t, c.Hosts.Host(name))
+	want := causeDrain(ctx, t, c, name)
 	id := record(await(ctx, t, c, name, "the cordon of its drain", draining)).ID
 
 	for _, change := range []func() error{
@@ -54,7 +54,7 @@ func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 	defer cancel()
 	repair := awaitRepair(ctx, t, c, name, before)
 	require.Equal(t, id, repair.ID)
-	require.Equal(t, "drain:1, reboot:1", steps(repair))
+	require.Equal(t, want, steps(repair))
 }
 
 // yield lets the budget allow the eviction.
@@ -66,7 +66,7 @@ func yield(ctx context.Context, t *testing.T, c *cluster.Cluster, budget string)
 
 // TestAnUninstallLeavesTheClusterUsable: nothing of Drydock judges requests any more.
 func TestAnUninstallLeavesTheClusterUsable(t *testing.T) {
-	c, ctx := start(t)
+	c, ctx := startAny(t)
 	name := another(ctx, t, c)
 	write := func(value string) error {
 		_, err := c.Client().CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"annotations":{"`+remediations.AlertPrefix+`ffff":`+value+`}}}`), metav1.PatchOptions{})

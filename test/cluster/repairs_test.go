@@ -94,12 +94,12 @@ func leaderNode(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 func another(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	leader := leaderNode(ctx, t, c)
-	for _, h := range c.Hosts.All() {
-		if h.Name != leader {
-			return h.Name
+	for _, name := range c.Nodes() {
+		if name != leader {
+			return name
 		}
 	}
-	panic("there is one node")
+	return leader // the only node of a person's own cluster that a test may disturb
 }
 
 // breakKubelet ends the host's kubelet, which does not start again in this boot.
@@ -113,7 +113,7 @@ func breakKubelet(ctx context.Context, t *testing.T, h *hosts.Host) {
 
 // TestTheReleaseIsInstalled as a person installs it, and helm test sees an alert arrive.
 func TestTheReleaseIsInstalled(t *testing.T) {
-	c, ctx := start(t)
+	c, ctx := startAny(t)
 	out, err := c.Run(ctx, "helm", "test", cluster.Namespace, "--namespace="+cluster.Namespace, "--timeout=5m")
 	require.NoError(t, err)
 	require.Contains(t, out, "Succeeded")
@@ -172,14 +172,14 @@ func TestTheLeadersOwnNodeIsRebooted(t *testing.T) {
 	require.NoError(t, c.AwaitDrydock(ctx, 2))
 }
 
-// TestADrainWaitsForABudgetThatYieldsLate: a disk is almost full; the node is rebooted only when
-// the budget has allowed the eviction.
+// TestADrainWaitsForABudgetThatYieldsLate: no pod is evicted, and nothing reboots, before the
+// budget allows the eviction.
 func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
-	c, ctx := start(t)
+	c, ctx := startAny(t)
 	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
 	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
-	fillDisk(ctx, t, c.Hosts.Host(name))
+	want := causeDrain(ctx, t, c, name)
 	await(ctx, t, c, name, "the cordon of its drain", draining)
 	pods := appPods(ctx, t, c, name)
 	require.Len(t, pods, 1, "the budget keeps it there")
@@ -189,15 +189,15 @@ func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
 	yield(ctx, t, c, budget)
 	repair := awaitRepair(ctx, t, c, name, before)
 	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
-	require.Equal(t, "drain:1, reboot:1", steps(repair))
+	require.Equal(t, want, steps(repair))
 	n := node(t, c, name)
-	require.NotEqual(t, boot, n.Status.NodeInfo.BootID)
+	require.Equal(t, strings.Contains(want, "reboot"), boot != n.Status.NodeInfo.BootID)
 	require.False(t, n.Spec.Unschedulable)
 }
 
 // container only runs.
-func container() corev1.Container {
-	return corev1.Container{Name: "main", Image: cluster.PauseImage, ImagePullPolicy: corev1.PullNever}
+func container(c *cluster.Cluster) corev1.Container {
+	return corev1.Container{Name: "main", Image: c.PauseImage(), ImagePullPolicy: corev1.PullIfNotPresent}
 }
 
 // runApp runs one pod on the node, with a budget that allows no eviction.
@@ -211,7 +211,7 @@ func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) 
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: corev1.PodSpec{
-					Containers: []corev1.Container{container()},
+					Containers: []corev1.Container{container(c)},
 					Affinity: &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{
 						Weight: 100, Preference: corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{
 							{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/hosts"
 	"drydock.dev/drydock/internal/lab/programs"
@@ -28,25 +30,41 @@ type Options struct {
 	Out io.Writer
 }
 
-// Cluster is a running cluster.
+// Cluster is a running cluster. For a cluster that Connect returned, Lab and Hosts are nil.
 type Cluster struct {
 	*lab.Lab
 	Hosts *hosts.Hosts
 
-	options   Options
-	dir       string
-	archives  []string // of the images
-	processes []*lab.Process
-	listeners []net.Listener
-	values    string // the file with the values of the chart's release
+	options     Options
+	dir         string
+	credentials lab.Credentials
+	archives    []string // of the images
+	processes   []*lab.Process
+	listeners   []net.Listener
+	client      kubernetes.Interface
+	kubeconfig  string   // of an administrator
+	values      []string // files with the values of the chart's release, the last one first in rank
+	nodes       []string // those that a test may disturb
+	pauseImage  string
 }
 
-// These are the images of the cluster. No registry has them. A pod that only has to run may use
-// PauseImage.
+// These are the images of the lab's cluster. No registry has them.
 const (
-	PauseImage   = "drydock.dev/pause:lab"
+	pauseImage   = "drydock.dev/pause:lab"
 	drydockImage = "docker.io/drydock/drydock" // the chart's default
 )
+
+// Client is an administrator's.
+func (c *Cluster) Client() kubernetes.Interface { return c.client }
+
+// AdminKubeconfig is the path of an administrator's kubeconfig.
+func (c *Cluster) AdminKubeconfig() string { return c.kubeconfig }
+
+// Nodes are the names of the nodes that a test may disturb.
+func (c *Cluster) Nodes() []string { return c.nodes }
+
+// PauseImage is an image that each node has. A container with it only runs.
+func (c *Cluster) PauseImage() string { return c.pauseImage }
 
 func hostOptions() hosts.Options {
 	return hosts.Options{NoControlPlane: true, Workers: 3, Pods: true}
@@ -83,15 +101,19 @@ func build(ctx context.Context, out io.Writer) (Built, error) {
 	if err != nil {
 		return nil, err
 	}
-	for name, pkg := range map[string]string{
-		"drydock": "./cmd/drydock", "kubectl-drydock": "./cmd/kubectl-drydock", "pause": "./internal/lab/cluster/pause",
-	} {
+	return built, compile(ctx, dir, built, "./cmd/drydock", "./cmd/kubectl-drydock", "./internal/lab/cluster/pause")
+}
+
+// compile compiles programs of this module, and adds them to those that were built.
+func compile(ctx context.Context, dir string, built Built, packages ...string) error {
+	for _, pkg := range packages {
+		name := filepath.Base(pkg)
 		built[name] = filepath.Join(dir, name)
 		if err := programs.Compile(ctx, built[name], pkg); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return built, nil
+	return nil
 }
 
 // Start starts the cluster and installs Drydock. The process must be in a network of its own. When
@@ -118,7 +140,10 @@ func (c *Cluster) startAll(ctx context.Context) (err error) {
 	if c.Hosts, err = hosts.New(ctx, o); err != nil {
 		return err
 	}
-	c.dir = filepath.Join(c.Hosts.Dir(), "cluster")
+	for _, host := range c.Hosts.All() {
+		c.nodes = append(c.nodes, host.Name)
+	}
+	c.pauseImage, c.dir = pauseImage, filepath.Join(c.Hosts.Dir(), "cluster")
 	if err := os.Mkdir(c.dir, 0o755); err != nil {
 		return fmt.Errorf("making the cluster's folder: %w", err)
 	}
@@ -127,11 +152,11 @@ func (c *Cluster) startAll(ctx context.Context) (err error) {
 		return err
 	}
 	for _, i := range []image{
-		{name: PauseImage, programs: []string{c.options.Built["pause"]}},
-		{name: drydockImage + ":" + version, programs: []string{c.options.Built["drydock"]}, user: "65532:65532"},
+		{name: pauseImage, program: c.options.Built["pause"]},
+		{name: drydockImage + ":" + version, program: c.options.Built["drydock"], user: "65532:65532"},
 	} {
-		archive := filepath.Join(c.dir, filepath.Base(i.programs[0])+".tar")
-		if err := i.write(archive); err != nil {
+		archive, err := i.write(c.dir)
+		if err != nil {
 			return err
 		}
 		c.archives = append(c.archives, archive)
@@ -147,9 +172,12 @@ func (c *Cluster) startAll(ctx context.Context) (err error) {
 	}); err != nil {
 		return err
 	}
-	if err := c.showAlertmanager(ctx); err != nil {
+	c.client, c.kubeconfig = c.Lab.Client(), c.Lab.AdminKubeconfig()
+	_, listener, err := c.expose(ctx, c.AlertmanagerURLs()[0])
+	if err != nil {
 		return err
 	}
+	c.listeners = append(c.listeners, listener)
 	if err := c.prepare(ctx); err != nil {
 		return err
 	}
@@ -169,26 +197,29 @@ func (c *Cluster) start(ctx context.Context, s lab.Spec) error {
 
 func (c *Cluster) logDir() string { return filepath.Join(c.dir, "logs") }
 
-// showAlertmanager makes the lab's Alertmanager reachable for pods. It listens on loopback alone.
-func (c *Cluster) showAlertmanager(ctx context.Context) error {
-	u, err := url.Parse(c.AlertmanagerURLs()[0])
+// expose makes a server on loopback reachable for hosts and pods, and returns its URL there.
+func (c *Cluster) expose(ctx context.Context, server string) (string, net.Listener, error) {
+	u, err := url.Parse(server)
 	if err != nil {
-		return err
+		return "", nil, err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort(c.Hosts.Machine(), u.Port()))
+	address := net.JoinHostPort(c.Hosts.Machine(), u.Port())
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
-		return fmt.Errorf("making Alertmanager reachable for pods: %w", err)
+		return "", nil, fmt.Errorf("making %s reachable for hosts and pods: %w", server, err)
 	}
-	c.listeners = append(c.listeners, listener)
 	go forward(listener, u.Host)
-	return nil
+	u.Host = address
+	return u.String(), listener, nil
 }
 
-// Keep makes Close leave the folder with the logs.
-func (c *Cluster) Keep() {
-	if c.Hosts != nil {
-		c.Hosts.Keep()
+// Keep makes Close leave the folder with the logs, and returns the folder.
+func (c *Cluster) Keep() string {
+	if c.Hosts == nil {
+		return c.dir
 	}
+	c.Hosts.Keep()
+	return c.Hosts.Dir()
 }
 
 // Close ends everything and removes the data.
@@ -238,7 +269,10 @@ func (c *Cluster) Commands() (string, error) {
 // Run runs one of the cluster's programs, for example kubectl or helm, as an administrator.
 func (c *Cluster) Run(ctx context.Context, program string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.options.Built[program], args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.AdminKubeconfig(), "HOME="+c.dir)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+c.kubeconfig)
+	if c.Hosts != nil { // elsewhere the kubeconfig may run a program that needs the person's folder
+		cmd.Env = append(cmd.Env, "HOME="+c.dir)
+	}
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = 10 * time.Second

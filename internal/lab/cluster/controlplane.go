@@ -32,8 +32,8 @@ func (c *Cluster) server() string {
 	return fmt.Sprintf("https://%s:%d", c.Hosts.Machine(), c.options.APIServerPort)
 }
 
-// kubeconfig returns a kubeconfig with a certificate of the user.
-func (c *Cluster) kubeconfig(credentials lab.Credentials, ca []byte, server, user string, groups ...string) ([]byte, error) {
+// kubeconfigOf returns a kubeconfig with a certificate of the user.
+func (c *Cluster) kubeconfigOf(credentials lab.Credentials, ca []byte, server, user string, groups ...string) ([]byte, error) {
 	cert, key, err := credentials.Issue(nil, user, groups...)
 	if err != nil {
 		return nil, err
@@ -53,6 +53,7 @@ func (c *Cluster) kubeconfig(credentials lab.Credentials, ca []byte, server, use
 // startControlPlane starts etcd, the API server, the nodes, the scheduler and this network's
 // kube-proxy. It is the lab's APIServers. The lab itself starts kube-controller-manager.
 func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credentials) (string, error) {
+	c.credentials = credentials
 	url := fmt.Sprintf("https://127.0.0.1:%d", c.options.APIServerPort)
 	ca, err := os.ReadFile(credentials.Files.CA)
 	if err != nil {
@@ -167,7 +168,7 @@ func (c *Cluster) startProxy(ctx context.Context, credentials lab.Credentials, c
 }
 
 func (c *Cluster) writeKubeconfig(credentials lab.Credentials, ca []byte, url, user string) (string, error) {
-	text, err := c.kubeconfig(credentials, ca, url, user)
+	text, err := c.kubeconfigOf(credentials, ca, url, user)
 	if err != nil {
 		return "", err
 	}

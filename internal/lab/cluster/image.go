@@ -9,50 +9,57 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
+	"path/filepath"
 	"runtime"
 )
 
-// image is a container image of static programs. The first program is its entrypoint.
+// image is a container image of one static program, which is its entrypoint.
 type image struct {
-	name     string
-	programs []string // files; each is in the root folder of the image, with its own name
-	user     string
+	name    string
+	program string // a file; it is in the root folder of the image, with its own name
+	user    string
 }
 
-// write writes the image as an archive that `ctr images import` reads.
-func (i image) write(archive string) error {
+// write writes the image into the folder as an archive that `ctr images import` reads, and returns
+// the archive's path.
+func (i image) write(dir string) (archive string, err error) {
+	archive = filepath.Join(dir, filepath.Base(i.program)+".tar")
+	if err := i.writeTo(archive); err != nil {
+		return "", fmt.Errorf("making the image %s: %w", i.name, err)
+	}
+	return archive, nil
+}
+
+func (i image) writeTo(archive string) error {
 	var layer bytes.Buffer
 	files := tar.NewWriter(&layer)
-	for _, file := range i.programs {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return fmt.Errorf("making the image %s: %w", i.name, err)
-		}
-		if err := add(files, path.Base(file), 0o755, data); err != nil {
-			return fmt.Errorf("making the image %s: %w", i.name, err)
-		}
+	data, err := os.ReadFile(i.program)
+	if err != nil {
+		return err
+	}
+	if err := add(files, filepath.Base(i.program), 0o755, data); err != nil {
+		return err
 	}
 	if err := files.Close(); err != nil {
-		return fmt.Errorf("making the image %s: %w", i.name, err)
+		return err
 	}
 	config, err := json.Marshal(map[string]any{
 		"architecture": runtime.GOARCH, "os": "linux",
-		"config": map[string]any{"Entrypoint": []string{"/" + path.Base(i.programs[0])}, "User": i.user},
+		"config": map[string]any{"Entrypoint": []string{"/" + filepath.Base(i.program)}, "User": i.user},
 		"rootfs": map[string]any{"type": "layers", "diff_ids": []string{"sha256:" + sum(layer.Bytes())}},
 	})
 	if err != nil {
-		return fmt.Errorf("making the image %s: %w", i.name, err)
+		return err
 	}
 	manifest, err := json.Marshal([]any{map[string]any{
 		"Config": sum(config) + ".json", "RepoTags": []string{i.name}, "Layers": []string{"layer.tar"},
 	}})
 	if err != nil {
-		return fmt.Errorf("making the image %s: %w", i.name, err)
+		return err
 	}
 	out, err := os.Create(archive)
 	if err != nil {
-		return fmt.Errorf("making the image %s: %w", i.name, err)
+		return err
 	}
 	defer out.Close()
 	whole := tar.NewWriter(out)
@@ -61,11 +68,11 @@ func (i image) write(archive string) error {
 		data []byte
 	}{{sum(config) + ".json", config}, {"layer.tar", layer.Bytes()}, {"manifest.json", manifest}} {
 		if err := add(whole, part.name, 0o644, part.data); err != nil {
-			return fmt.Errorf("making the image %s: %w", i.name, err)
+			return err
 		}
 	}
 	if err := whole.Close(); err != nil {
-		return fmt.Errorf("making the image %s: %w", i.name, err)
+		return err
 	}
 	return out.Close()
 }

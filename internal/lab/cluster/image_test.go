@@ -16,9 +16,10 @@ import (
 func TestAnImageIsAnArchiveThatContainerdReads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	program, archive := filepath.Join(dir, "drydock"), filepath.Join(dir, "image.tar")
+	program := filepath.Join(dir, "drydock")
 	require.NoError(t, os.WriteFile(program, []byte("a program"), 0o600))
-	require.NoError(t, image{name: "example.com/drydock:1", programs: []string{program}, user: "65532:65532"}.write(archive))
+	archive, err := image{name: "example.com/drydock:1", program: program, user: "65532:65532"}.write(t.TempDir())
+	require.NoError(t, err)
 
 	file, err := os.Open(archive)
 	require.NoError(t, err)

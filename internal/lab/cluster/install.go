@@ -123,27 +123,32 @@ func (c *Cluster) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("writing the chart's values: %w", err)
 	}
-	c.values = filepath.Join(c.dir, "values.yaml")
-	if err := os.WriteFile(c.values, text, 0o600); err != nil {
+	file := filepath.Join(c.dir, "values.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return fmt.Errorf("writing the chart's values: %w", err)
 	}
+	c.values = []string{file}
 	return nil
 }
 
-// Install installs Drydock from this tree's chart, as a person would, and connects Alertmanager.
+// Install installs Drydock from this tree's chart, as a person would, and connects the lab's
+// Alertmanager.
 func (c *Cluster) Install(ctx context.Context) error {
 	began := time.Now()
 	chart, err := Chart()
 	if err != nil {
 		return err
 	}
-	if err := c.Helm(ctx, "install", chart); err != nil {
+	if err := c.Helm(ctx, "install", chart, "--create-namespace"); err != nil {
 		return err
 	}
 	if err := c.AwaitDrydock(ctx, 2); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.options.Out, "Drydock's pods are Ready %.1f s after helm install\n", time.Since(began).Seconds())
+	if c.Lab == nil {
+		return nil // the person's values connect it
+	}
 	return c.connect(ctx)
 }
 
@@ -177,7 +182,11 @@ func (c *Cluster) PreviousChart(ctx context.Context) (string, error) {
 // Helm installs or upgrades the release from a chart, with the cluster's values and further
 // arguments.
 func (c *Cluster) Helm(ctx context.Context, verb, chart string, further ...string) error {
-	_, err := c.Run(ctx, "helm", append([]string{verb, Namespace, chart, "--namespace=" + Namespace, "--values=" + c.values}, further...)...)
+	args := []string{verb, Namespace, chart, "--namespace=" + Namespace}
+	for _, file := range c.values {
+		args = append(args, "--values="+file)
+	}
+	_, err := c.Run(ctx, "helm", append(args, further...)...)
 	return err
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // nodePrograms are the programs of each node.
-var nodePrograms = []string{"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", detector}
+var nodePrograms = []string{"kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", detector, router}
 
 // kubernetesDir has the files of a host's kubelet and kube-proxy.
 const kubernetesDir = "/etc/kubernetes/"
@@ -78,7 +78,7 @@ WantedBy=multi-user.target
 
 const containerdConfig = `version = 3
 [plugins.'io.containerd.cri.v1.images'.pinned_images]
-sandbox = '` + PauseImage + `'
+sandbox = '` + pauseImage + `'
 [plugins.'io.containerd.cri.v1.runtime']
 restrict_oom_score_adj = true
 [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
@@ -89,6 +89,12 @@ SystemdCgroup = false
 bin_dirs = ['/usr/lib/cni']
 conf_dir = '/etc/cni/net.d'
 `
+
+// A kubelet is this user, with its Node's name, in this group.
+const (
+	nodeUser  = "system:node:"
+	nodeGroup = "system:nodes"
+)
 
 // podNetwork are the addresses of all pods; podRange are those of the pods of one node.
 const podNetwork = "10.66.0.0/16"
@@ -107,6 +113,7 @@ func kubeletConfig() map[string]any {
 		"authorization":            map[string]any{"mode": "Webhook"},
 		"containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
 		"cgroupDriver":             "cgroupfs", "failCgroupV1": false, "failSwapOn": false, "oomScoreAdj": 0, "resolvConf": "",
+		"contentType":              "application/json", // so that a proxy may change what it writes (see SetClock)
 		"nodeLeaseDurationSeconds": leaseSeconds, "nodeStatusUpdateFrequency": "4s",
 		"staticPodPath":                    kubernetesDir + "manifests",
 		"evictionPressureTransitionPeriod": (5 * time.Minute / Faster).String(), // of the default
@@ -129,11 +136,15 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials)
 	if err != nil {
 		return fmt.Errorf("reading the lab's authority: %w", err)
 	}
-	kubelet, err := c.kubeconfig(credentials, ca, c.server(), "system:node:"+h.Name, "system:nodes")
+	kubelet, err := c.kubeconfigOf(credentials, ca, c.server(), nodeUser+h.Name, nodeGroup)
 	if err != nil {
 		return err
 	}
-	proxy, err := c.kubeconfig(credentials, ca, c.server(), "system:kube-proxy")
+	proxy, err := c.kubeconfigOf(credentials, ca, c.server(), "system:kube-proxy")
+	if err != nil {
+		return err
+	}
+	routes, err := c.kubeconfigOf(credentials, ca, c.server(), router, "system:masters")
 	if err != nil {
 		return err
 	}
@@ -173,6 +184,8 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials)
 		"/etc/systemd/system/" + hosts.KubeletUnit:    fmt.Appendf(nil, kubeletUnit, h.Address()),
 		"/etc/tmpfiles.d/lab.conf":                    []byte("D! " + TemporaryDir + " 0755 root root\n"),
 		"/etc/systemd/system/kube-proxy.service":      []byte(proxyUnit),
+		kubernetesDir + "kube-router.kubeconfig":      routes,
+		"/etc/systemd/system/" + routerService:        routerUnitOf(h.Name),
 		kubernetesDir + "kernel-monitor.json":         monitor,
 		"/etc/systemd/system/" + detectorService:      c.detectorUnit(h.Name),
 	}
@@ -181,7 +194,7 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials)
 			return err
 		}
 	}
-	for _, unit := range []string{hosts.ContainerdUnit, hosts.KubeletUnit, "kube-proxy.service", detectorService} {
+	for _, unit := range []string{hosts.ContainerdUnit, hosts.KubeletUnit, "kube-proxy.service", routerService, detectorService} {
 		if err := h.Enable(unit); err != nil {
 			return err
 		}
@@ -201,6 +214,24 @@ func (c *Cluster) routes(i int, h *hosts.Host) error {
 	return h.IP(lines...)
 }
 
+// importImage gives the host's containerd an image. It is written by way of a file, since a host has
+// no other way in.
+func importImage(ctx context.Context, h *hosts.Host, archive string) error {
+	inside := "/opt/" + filepath.Base(archive)
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		return fmt.Errorf("reading an image: %w", err)
+	}
+	if err := h.Write(inside, 0o600, data); err != nil {
+		return err
+	}
+	if _, err := h.Run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--local", inside); err != nil {
+		return err
+	}
+	_, err = h.Run(ctx, "rm", inside)
+	return err
+}
+
 // startNode imports the images and starts the kubelet.
 func (c *Cluster) startNode(ctx context.Context, h *hosts.Host) error {
 	if _, err := h.Run(ctx, "systemctl", "daemon-reload"); err != nil {
@@ -213,18 +244,7 @@ func (c *Cluster) startNode(ctx context.Context, h *hosts.Host) error {
 		return err
 	}
 	for _, archive := range c.archives {
-		inside := "/opt/" + filepath.Base(archive)
-		data, err := os.ReadFile(archive)
-		if err != nil {
-			return fmt.Errorf("reading an image: %w", err)
-		}
-		if err := h.Write(inside, 0o600, data); err != nil {
-			return err
-		}
-		if _, err := h.Run(ctx, "ctr", "--namespace=k8s.io", "images", "import", "--local", inside); err != nil {
-			return err
-		}
-		if _, err := h.Run(ctx, "rm", inside); err != nil {
+		if err := importImage(ctx, h, archive); err != nil {
 			return err
 		}
 	}
@@ -238,6 +258,6 @@ func (c *Cluster) startNode(ctx context.Context, h *hosts.Host) error {
 			return err
 		}
 	}
-	_, err = h.Run(ctx, "systemctl", "start", hosts.KubeletUnit, detectorService)
+	_, err = h.Run(ctx, "systemctl", "start", hosts.KubeletUnit, routerService, detectorService)
 	return err
 }

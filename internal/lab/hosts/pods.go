@@ -14,7 +14,7 @@ import (
 )
 
 // podPackages are what a host with pods has besides packages.
-const podPackages = "iptables,nftables,ca-certificates,runc,containernetworking-plugins,kmod,procps,conntrack,ethtool,socat,mount"
+const podPackages = "iptables,ipset,nftables,ca-certificates,runc,containernetworking-plugins,kmod,procps,conntrack,ethtool,socat,mount"
 
 // podSettle masks what would write to the kernel, which is the machine's own.
 const podSettle = `

@@ -27,7 +27,7 @@ var Demo = []string{
 // Cluster names the programs of a cluster with real kubelets.
 var Cluster = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-state-metrics", "prometheus", "alertmanager",
-	"kubelet", "kube-scheduler", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "nodeproblemdetector", "helm",
+	"kubelet", "kube-scheduler", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "nodeproblemdetector", "kube-router", "helm",
 }
 
 // Check names the programs that test, lint and check the repository.
@@ -77,6 +77,7 @@ var all = map[string]program{
 	"helm-docs":               {tool: "helm-docs", module: "github.com/norwoodj/helm-docs", pkg: "cmd/helm-docs"},
 	"blackbox_exporter":       {tool: "blackbox", module: "github.com/prometheus/blackbox_exporter"},
 	"cluster-api":             {tool: "cluster-api", module: "sigs.k8s.io/cluster-api", pkg: "core"},
+	"kube-router":             {tool: "kube-router", module: "github.com/cloudnativelabs/kube-router/v2", pkg: "cmd/kube-router"},
 	"kured":                   {tool: "kured", module: "github.com/kubereboot/kured", pkg: "cmd/kured"},
 	"nodeproblemdetector":     {tool: "node-problem-detector", tags: detectorTags, module: "k8s.io/node-problem-detector", pkg: "cmd/nodeproblemdetector"},
 	"controller-gen":          {tool: "metal3", module: "sigs.k8s.io/controller-tools", pkg: "cmd/controller-gen"},
