@@ -24,8 +24,10 @@ cluster: needs ## Three nodes with real kubelets on this machine, Drydock enforc
 	@$(TESTGO) build -o bin/lab-cluster ./test/cluster && exec bin/lab-cluster
 
 .PHONY: cluster-test
-cluster-test: needs ## Real reboots, drains and hangs on that cluster; root
-	DRYDOCK_CLUSTER=1 DRYDOCK_NO_SKIP=1 $(TESTGO) test -timeout 2h -count=1 -v ./test/cluster
+cluster-test: needs ## Real reboots, drains and hangs on that cluster; root. KUBECONFIG=FILE VALUES=FILE: what needs no root, on a cluster of your own
+	$(OWN) DRYDOCK_CLUSTER=1 DRYDOCK_NO_SKIP=1 $(TESTGO) test -timeout 2h -count=1 -v ./test/cluster
+# Only a KUBECONFIG of the command line is meant, not the one in the environment.
+OWN = $(if $(findstring command,$(origin KUBECONFIG)),DRYDOCK_CLUSTER_KUBECONFIG='$(abspath $(KUBECONFIG))' DRYDOCK_CLUSTER_VALUES='$(and $(VALUES),$(abspath $(VALUES)))')
 
 .PHONY: quick
 quick: ## At every save: the core, the engine, the receiver, the webhook, the configuration, the providers, and what was changed; no lab, no race detector

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/yaml"
+
+	"drydock.dev/drydock/internal/lab"
+	"drydock.dev/drydock/internal/lab/programs"
+)
+
+// DisposableLabel and its value mark the Nodes of a person's own cluster that tests may disturb.
+const (
+	DisposableLabel = "drydock-test"
+	disposable      = "disposable"
+)
+
+// DrainPolicy is the policy of a person's own cluster. It matches no alert: a person requests it.
+const DrainPolicy = "cluster-test"
+
+// PrepareOwn builds what tests on a person's own cluster need.
+func PrepareOwn(ctx context.Context, out io.Writer) (Built, error) {
+	dir, err := programs.Kept("cluster")
+	if err != nil {
+		return nil, err
+	}
+	built, err := programs.Build(ctx, out, "helm", "kubectl")
+	if err != nil {
+		return nil, err
+	}
+	return built, compile(ctx, dir, built, "./cmd/kubectl-drydock")
+}
+
+// Connect installs Drydock in a person's own cluster, the one of the kubeconfig's current context.
+// values is a file with values of the chart: at least the image and the addresses of Alertmanager.
+// Drydock observes there; only DrainPolicy enforces, on the Nodes with DisposableLabel. Connect
+// changes nothing and fails if no Node has that label, or if the cluster has a Drydock already.
+// Close uninstalls.
+func Connect(ctx context.Context, kubeconfig, values string, o Options) (*Cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("reading the kubeconfig %s: %w", kubeconfig, err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of %s: %w", config.Host, err)
+	}
+	c := &Cluster{options: o, client: client, kubeconfig: kubeconfig}
+	if c.nodes, c.pauseImage, err = disposableNodes(ctx, client); err != nil {
+		return nil, fmt.Errorf("cluster %s: %w; nothing was changed", config.Host, err)
+	}
+	fmt.Fprintf(o.Out, "cluster %s: the tests may disturb %s\n", config.Host, strings.Join(c.nodes, ", "))
+	if c.dir, err = os.MkdirTemp("", "drydock-cluster-"); err != nil {
+		return nil, fmt.Errorf("making a folder: %w", err)
+	}
+	if err := errors.Join(c.ownValues(values), c.Install(ctx)); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// disposableNodes returns the names of the Nodes that tests may disturb, and an image that each of
+// them has.
+func disposableNodes(ctx context.Context, client kubernetes.Interface) (names []string, pause string, err error) {
+	found, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: DisposableLabel + "=" + disposable})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing Nodes: %w", err)
+	}
+	if len(found.Items) == 0 {
+		return nil, "", fmt.Errorf("no Node has the label %[1]s=%[2]s. If pods of this cluster may be evicted, and Nodes cordoned: kubectl label node NODE %[1]s=%[2]s", DisposableLabel, disposable)
+	}
+	others, err := client.AppsV1().Deployments(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=drydock"})
+	if err != nil {
+		return nil, "", fmt.Errorf("listing Deployments: %w", err)
+	}
+	if len(others.Items) > 0 {
+		return nil, "", fmt.Errorf("it has a Drydock, in namespace %s; the tests install and uninstall one of their own", others.Items[0].Namespace)
+	}
+	for _, n := range found.Items {
+		names = append(names, n.Name)
+	}
+	if pause = imageOfAll(found.Items); pause == "" {
+		return nil, "", fmt.Errorf("the Nodes %s have no pause image in common, which the pods of the tests run", strings.Join(names, ", "))
+	}
+	return names, pause, nil
+}
+
+// imageOfAll returns the name of a pause image that all Nodes have, or "" if there is none.
+func imageOfAll(nodes []corev1.Node) string {
+	count := map[string]int{}
+	for _, n := range nodes {
+		for _, image := range n.Status.Images {
+			for _, name := range image.Names {
+				if strings.Contains(name, "pause:") {
+					count[name]++
+				}
+			}
+		}
+	}
+	var all []string
+	for name, n := range count {
+		if n == len(nodes) {
+			all = append(all, name)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return slices.Min(all)
+}
+
+// ownValues writes the values that rank above the person's.
+func (c *Cluster) ownValues(file string) error {
+	text, err := yaml.Marshal(map[string]any{
+		"replicaCount": 2,
+		"admission":    map[string]any{"webhook": map[string]any{"enabled": true}},
+		"config": map[string]any{
+			"mode":   "observe",
+			"limits": map[string]any{"repairsPerNode": 20},
+			"policies": []any{map[string]any{
+				"name": DrainPolicy, "mode": "enforce", "target": map[string]any{"node": "node"}, "witness": "none",
+				"match":        []string{fmt.Sprintf("remediation=%q", DrainPolicy)},
+				"nodeSelector": map[string]any{"matchLabels": map[string]string{DisposableLabel: disposable}},
+				"plan":         []any{map[string]any{"step": "drain", "timeout": "10m"}},
+				"cooldown":     window, "relapseWindow": window, "proofFor": window,
+			}},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("encoding the chart's values: %w", err)
+	}
+	own := filepath.Join(c.dir, "values.yaml")
+	if err := os.WriteFile(own, text, 0o600); err != nil {
+		return fmt.Errorf("writing the chart's values: %w", err)
+	}
+	if file != "" {
+		c.values = append(c.values, file)
+	}
+	c.values = append(c.values, own)
+	return nil
+}
+
+// uninstall removes what Connect installed from a person's own cluster.
+func (c *Cluster) uninstall(ctx context.Context) error {
+	_, err := c.Run(ctx, "helm", "uninstall", Namespace, "--namespace="+Namespace, "--wait", "--ignore-not-found")
+	_, cleanup := c.Run(ctx, "kubectl-drydock", "cleanup", "--yes")
+	removed := c.client.CoreV1().Namespaces().Delete(ctx, Namespace, metav1.DeleteOptions{})
+	if apierrors.IsNotFound(removed) {
+		removed = nil
+	}
+	return errors.Join(err, cleanup, removed)
+}
+
+// End ends a test's use of the cluster: a person's own has no Drydock afterwards.
+func (c *Cluster) End() error {
+	defer c.Close()
+	if c.Hosts != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lab.Patience)
+	defer cancel()
+	return c.uninstall(ctx)
+}
