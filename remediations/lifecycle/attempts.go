@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Cured decides whether the repair's cure is proven: the target is well and the alert gone while
-// its source is alive, all of it for proofFor and confirmed again at the end of that time. ok is
-// false if the target is not well.
+// Cured ends the repair if its cure is proven, or waits for the proof. A proof needs a target that
+// is well, an alert that is gone, and a living source of the alert. All three must last for
+// proofFor, and are checked again at the end of that time. ok is false if the target is not well.
 func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
 	r := t.Record
 	if p == nil {
@@ -23,8 +23,8 @@ func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool
 	}
 	due := now.Add(-t.Config.MaxStaleness)
 	matured := !t.WellSince.IsZero() && !now.Before(t.WellSince.Add(p.ProofFor))
-	// An answer requested at the end of that time must still be fresh when it is used: this process
-	// may have slept since.
+	// The answers that confirm the cure must be newer than the end of proofFor. They must also be
+	// fresh, because this process may have been suspended since.
 	if end := t.WellSince.Add(p.ProofFor); matured && end.After(due) {
 		due = end
 	}
@@ -66,7 +66,7 @@ func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool
 	return t.End(outcome, why, now), true
 }
 
-// Await waits for the proof that Well and Evidence give.
+// Await waits until Cured ends the repair. A late answer to the call goes to Settle first.
 func (t *Base) Await(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -83,7 +83,8 @@ func (t *Base) Await(now time.Time) Decision {
 	return t.LookAgain(d, now, lookProof)
 }
 
-// Proceed makes another attempt, unless the target is well and its alert gone.
+// Proceed decides after an attempt without a proof. It makes the next attempt, unless the target is
+// well and its alert is gone.
 func (t *Base) Proceed(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -105,7 +106,7 @@ func (t *Base) Proceed(now time.Time) Decision {
 	case t.Stale(), unseen:
 		return Decision{
 			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Observation: unseen},
-			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.is.Next, // which does not interrupt the time that it was well
+			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.is.Next, // Well: a look does not reset WellSince
 		}
 	}
 	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -140,31 +141,33 @@ func (t *Base) Proceed(now time.Time) Decision {
 	return d
 }
 
-// Expired cancels the repair.
+// Expired cancels a repair that was held until its deadline.
 func (t *Base) Expired(now time.Time) Decision {
 	r := t.Record
 	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
 }
 
-// AwaitsProof is what Drydock waits for after the call of a kind whose proof is not one answer.
+// AwaitsProof is the value of Description.Awaits for a kind whose proof needs several observations.
 const AwaitsProof = "waiting for proof"
 
 const (
-	// LookAgain is how soon a target that cannot be repaired is observed again. LookElsewhere is
-	// how soon a target is looked for on other nodes while its node is held. lookProof is how soon
-	// a repaired target is observed again.
-	LookAgain     = 15 * time.Second
+	// LookAgain is the time between two observations of a target that cannot be repaired now.
+	LookAgain = 15 * time.Second
+	// LookElsewhere is the time between two observations while a hold lasts. They show whether the
+	// target has moved to another node.
 	LookElsewhere = time.Minute
-	lookProof     = 5 * time.Second
+	// lookProof is the time between two observations of a repaired target.
+	lookProof = 5 * time.Second
 )
 
-// Unseen reports whether the target was not observed within the time.
+// Unseen reports whether the last observation of the target is missing or older than within.
 func (t *Base) Unseen(now time.Time, within time.Duration) bool {
 	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
 }
 
-// lookedAt returns the time when the wait for the next observation begins. That is the beginning of
-// the last one or, if it was too slow, its end, so that there is a pause in between.
+// lookedAt returns when the wait for the next observation began: at the beginning of the last
+// observation. If that one was too slow, the wait began at its end. Otherwise a slow system would
+// be observed without a pause.
 func (t *Base) lookedAt() time.Time {
 	if t.tooSlow() != nil {
 		return t.self.SeenAt().Add(t.LookTook)
@@ -172,7 +175,8 @@ func (t *Base) lookedAt() time.Time {
 	return t.self.SeenAt()
 }
 
-// LookAgain makes the decision observe the target again after the time.
+// LookAgain adds to the decision the next observation of the target. It is due after this time
+// since the last one.
 func (t *Base) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true

@@ -8,20 +8,20 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// Base is what every kind of target embeds: what is known of the target, the lifecycle, and the
-// methods of Target that are the same for most kinds. It lacks Describe, Named, Examine, Intend and
-// Rest, because these differ for every kind.
+// Base is embedded by the type of every kind of target. It has the known facts about the target,
+// the lifecycle, and the methods of Target that are the same for most kinds. It lacks Describe,
+// Named, Examine, Intend and Rest, because these differ for every kind.
 type Base struct {
 	*State
 	remediations.Subject
 
-	// self is the target that embeds this Base. The lifecycle asks it, so that what the kind writes
-	// replaces a method of Base.
+	// self is the target that embeds this Base. The lifecycle calls the methods of self, so that a
+	// method of the kind replaces the method of Base with the same name.
 	self Target
 	is   Description
 }
 
-// Bind sets what is known of the target. self is the target that embeds this Base.
+// Bind sets the known facts about the target. self is the target that embeds this Base.
 func (t *Base) Bind(self Target, s *State, of remediations.Subject) {
 	t.State, t.Subject, t.self = s, of, self
 	t.is = self.Describe()
@@ -29,46 +29,46 @@ func (t *Base) Bind(self Target, s *State, of remediations.Subject) {
 
 func (t *Base) base() *Base { return t } //nolint:unused // the kinds of targets embed Base, and Target asks for it
 
-// PolicyFor returns the configured policy of that name.
+// PolicyFor returns the configured policy with the name that the record has.
 func (t *Base) PolicyFor(r *remediations.Record) *remediations.Policy {
 	return t.Config.Policy(r.Policy)
 }
 
-// Causes returns the oldest alert first.
+// Causes returns the target's alerts, the oldest first.
 func (t *Base) Causes() []*remediations.Alert { return pointers(t.Alerts) }
 
-// Verdict returns the verdict on the cause's alert.
+// Verdict returns the Alertmanagers' verdict on the cause's alert.
 func (t *Base) Verdict(cause remediations.Cause) alerts.Verdict {
 	return t.Snapshot.VerdictFor(cause.Alert, t.Config, "")
 }
 
-// Guard has nothing against the candidate.
+// Guard returns nil: most kinds have no guards of their own.
 func (t *Base) Guard(remediations.Reason, *Candidate) *Finding { return nil }
 
-// SeenAt returns that the target was not observed.
+// SeenAt returns zero: most targets are not observed.
 func (t *Base) SeenAt() time.Time { return time.Time{} }
 
-// Elsewhere returns that the target belongs to its node.
+// Elsewhere returns "": the target belongs to this node.
 func (t *Base) Elsewhere() string { return "" }
 
-// Likely returns that no system must be asked.
+// Likely returns zero: no other system has to be asked.
 func (t *Base) Likely(*remediations.Policy, *remediations.Alert, time.Time) remediations.StepOn {
 	return remediations.StepOn{}
 }
 
-// Asks asks for a fresh observation.
+// Asks requests an observation if the last one is too old.
 func (t *Base) Asks(c *Candidate, ask *Ask) remediations.StepOn {
 	ask.Observation = t.Unseen(c.Now, remediations.LookFor)
 	return remediations.StepOn{}
 }
 
-// Well returns that no observation shows the target to be well.
+// Well returns the target's name and false: no observation shows that the target is well.
 func (t *Base) Well() (string, bool) { return t.is.What, false }
 
-// Missing returns that the target is not well.
+// Missing returns the message that the target is not well.
 func (t *Base) Missing() string { return t.is.What + " is not well" }
 
-// Evidence is a fresh observation.
+// Evidence accepts an observation since due. If the last one is older, the decision requests one.
 func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if t.self.SeenAt().Before(due) {
 		d.Ask.Observation, d.Message = true, t.is.Checking
@@ -77,10 +77,10 @@ func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (
 	return true, ""
 }
 
-// Sound trusts the alert's end.
+// Sound returns true: the end of the alert shows that the target is well.
 func (t *Base) Sound() bool { return true }
 
-// First waits after a withheld first call.
+// First holds the repair for a while after its first call was withheld.
 func (t *Base) First(now time.Time) (Decision, bool) {
 	if t.Record == nil {
 		return Decision{}, false
@@ -88,7 +88,7 @@ func (t *Base) First(now time.Time) (Decision, bool) {
 	return AfterWithheld(t.Record, t.PolicyOf(t.Record), t.is.Apart, now)
 }
 
-// Consider decides by the plan's first step that can be carried out.
+// Consider decides about the first step of the policy's plan that can be carried out.
 func (t *Base) Consider(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision {
 	step, ok := t.FirstStep(p, t.Record)
 	if !ok {
@@ -105,21 +105,21 @@ func (t *Base) Consider(p *remediations.Policy, a *remediations.Alert, now time.
 	return t.Act(t.Candidate(p, a, remediations.Cause{Alert: a.Fingerprint}, step, now), r)
 }
 
-// Begun reports whether a step was issued.
+// Begun reports whether the repair has issued a step.
 func (t *Base) Begun(r *remediations.Record) bool { return r.Intent != nil }
 
-// Hold writes the hold if it is new.
+// Hold holds the candidate. It writes the hold into the record if the record does not have it yet.
 func (t *Base) Hold(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision {
 	d := Held(c, reason, f)
-	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.ReasonAtLimit) // a limit of its kind is not a node's
+	d.Fleetwide = f.Fleetwide || (reason.Fleetwide() && reason != remediations.ReasonAtLimit) // here AtLimit is the kind's own limit, not one of all nodes
 	d.Ask.Heartbeats = reason == remediations.ReasonBlind && t.Heartbeats.Blind() != "" && t.Uncounted(c.Now)
 	if hold := NewHold(reason, f, c.Now); t.Record.Holds(pending, hold, d.Fleetwide) {
 		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Deadline = hold, t.self.Until(c, pending, reason)
 	}
-	// What holds the candidate may be this node's, while the target now belongs to another node.
-	// But a cancelled repair stays cancelled, whichever node has its target now, and an undo under
-	// way continues.
+	// The target may now belong to another node, where this node's hold does not apply. The repair
+	// then ends here. Two exceptions: an undo under way continues, and a cancelled repair stays
+	// cancelled on every node.
 	if pending.Back == nil && cancelled(c) == nil {
 		if why := t.self.Elsewhere(); why != "" {
 			return t.leave(why, c.Now)
@@ -131,30 +131,30 @@ func (t *Base) Hold(c *Candidate, pending *remediations.Record, reason remediati
 	return t.LookAgain(d, c.Now, LookElsewhere)
 }
 
-// Until lets the hold last until the record's deadline.
+// Until returns the record's deadline.
 func (t *Base) Until(_ *Candidate, pending *remediations.Record, _ remediations.Reason) time.Time {
 	return pending.Deadline
 }
 
-// Acting waits for the call's answer.
+// Acting waits for the result of the call.
 func (t *Base) Acting(now time.Time) Decision { return t.Settle(now) }
 
-// Overdue lets the record decide.
+// Overdue reports whether the record's deadline is too far in the future.
 func (t *Base) Overdue(r *remediations.Record, now time.Time) bool { return r.Beyond(now) }
 
-// Instead does nothing.
+// Instead returns false: nothing replaces a further attempt.
 func (t *Base) Instead(*remediations.Policy, time.Time) (Decision, bool) { return Decision{}, false }
 
-// Spent leaves it to the plan.
+// Spent returns false: the plan alone limits the attempts.
 func (t *Base) Spent() bool { return false }
 
 // Closing adds nothing.
 func (t *Base) Closing(*Decision, time.Time) {}
 
-// Cure does not claim the cure for the repair.
+// Cure returns SelfRecovered: nothing proves that the repair cured the target.
 func (t *Base) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeSelfRecovered, t.is.What + " is well and the alert is gone"
 }
 
-// Tidy removes the approval that the repair has used, and the target's alerts that have ended.
+// Tidy removes the approval that the repair has used, and the alerts of the target that have ended.
 func (t *Base) Tidy(d *Decision, now time.Time) { t.Tidied(d, t.Record, t.self.Causes(), now) }

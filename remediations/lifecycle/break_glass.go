@@ -12,13 +12,14 @@ import (
 // BreakGlassFor is how long break-glass holds after it was set.
 const BreakGlassFor = time.Hour
 
-// BreakGlassExpired reports whether that time has ended.
+// BreakGlassExpired reports whether break-glass was set on the node at least BreakGlassFor ago.
 func (s *State) BreakGlassExpired(now time.Time) bool {
 	since := s.BreakGlassSince()
 	return !since.IsZero() && !now.Before(since.Add(BreakGlassFor))
 }
 
-// BreakGlassSince returns when Drydock first saw the annotation; zero: not yet, or unknown.
+// BreakGlassSince returns when Drydock first saw the break-glass annotation, from the ledger. It
+// returns zero if the ledger has no time or cannot be read.
 func (s *State) BreakGlassSince() time.Time {
 	if s.Ledger == nil {
 		return time.Time{}
@@ -35,7 +36,8 @@ func BreakGlassSet(n *corev1.Node) bool {
 	return ok
 }
 
-// BreakGlassWhy returns the reason in the annotation, shortened as the ledger stores it.
+// BreakGlassWhy returns the reason that a person wrote into the annotation. It is shortened to the
+// length that the ledger stores.
 func BreakGlassWhy(n *corev1.Node) string {
 	return text.Line(n.Annotations[remediations.BreakGlassKey], 80)
 }

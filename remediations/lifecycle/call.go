@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// answer returns the outcome of the call for the intent. A call that this process does not know
-// counts as issued, because a process that no longer runs may have made it. underWay: an answer may
-// still come until the deadline.
+// answer returns the outcome of the call for the intent. If c is not that call, another process may
+// have made it before it ended. So the outcome is unknown, and the call counts as issued. underWay
+// reports that an answer may still come before the deadline.
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
 	case c == nil || c.IntentID != intentID:
@@ -22,13 +22,13 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 	return remediations.CallUnknown, "the call had no answer in time", now.Before(deadline)
 }
 
-// clockBehind is the message for a repair whose last step is in this process's future.
+// clockBehind is the message for a repair whose last step is in the future by this process's clock.
 const clockBehind = "this process's clock is behind the repair's last step; it cannot distinguish what it sees from what was there before"
 
-// withheld reports whether certainly nothing was done, so that the attempt does not count. Only the
-// process that made the call can know this. For every other process an intent without an outcome
-// counts as issued. tooLong: the target itself is not the cause (the intent grew too old, or the
-// API server or the provider did not answer). This has lasted for as long as a repair may be held.
+// withheld reports in back whether the attempt must not count, because certainly nothing was done.
+// Only the process that made the call can know this. tooLong reports that the repair has been held
+// for as long as it may be, and that the target is not the cause. The intent was too old, or the
+// API server or the provider did not answer.
 func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false, false
@@ -38,49 +38,53 @@ func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bo
 }
 
 const (
-	// unreachableAfter is how many calls in a row must fail before the step is held as
-	// ProviderUnreachable.
+	// unreachableAfter is how many calls in a row must fail before the reason ProviderUnreachable
+	// holds the step.
 	unreachableAfter = 5
-	// CallAgain is how long Drydock then waits before each further call.
+	// CallAgain is the least time between two calls while ProviderUnreachable holds the step.
 	CallAgain = 5 * time.Minute
 )
 
-// Unreachable reports whether the calls for the step on record failed repeatedly.
+// Unreachable reports whether the last calls for the record's step, at least unreachableAfter of
+// them, all failed.
 func Unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
-// UnreachableAlone reports whether the last of these calls, as many as Unreachable needs, failed
-// because of this machine.
+// UnreachableAlone reports whether the last calls for the record's step, at least unreachableAfter
+// of them, all failed because of this machine alone.
 func UnreachableAlone(r *remediations.Record) bool { return r != nil && r.Alone >= unreachableAfter }
 
 // Call is one call to a provider, or one run of a repeatable step.
 type Call struct {
+	// IntentID is the id of the intent that the call is for.
 	IntentID string
 	// Outcome is empty while the call is under way.
 	Outcome remediations.CallOutcome
-	Why     string
-	// Withheld is why the last look withheld the call, so that nothing left this process; empty:
-	// the call was made.
+	// Why explains the outcome in one sentence.
+	Why string
+	// Withheld is the reason if the last check before the call stopped it, so that nothing left
+	// this process. It is empty if the call was made.
 	Withheld remediations.Reason
-	// Alone: according to the provider, the call failed because of this machine. Otherwise the
-	// cause may concern all machines, or Drydock itself.
+	// Alone reports that, according to the provider, only this machine caused the failure.
+	// Otherwise the cause may concern all machines, or Drydock itself.
 	Alone bool
-	// Stop: the provider refuses Drydock's account. The policy is stopped only after such refusals
-	// for two machines.
+	// Stop reports that the provider refuses Drydock's account. The policy is stopped only after
+	// such refusals for two machines.
 	Stop bool
-	// Again is how long the provider asks clients to wait before the next call. Zero: it does not
-	// say.
+	// Again is the time that the provider wants clients to wait before the next call. Zero means
+	// that the provider named no time.
 	Again time.Duration
-	// Note is the progress of a repeatable step. Blocked names what blocks it, for as long as it
-	// does.
-	Note, Blocked string
+	// Note describes the progress of a repeatable step.
+	Note string
+	// Blocked names what blocks the repeatable step now. It is empty if nothing does.
+	Blocked string
 	// Silence is the id of the silence that Drydock created when the call was accepted.
 	Silence string
 }
 
-// giveBack removes an attempt from the record, because certainly nothing was done. The repair waits
-// for a moment, and repeats the attempt once no guard holds it. A call that fails repeatedly is
-// held as ProviderUnreachable. This costs no attempt, so the plan does not continue to a more
-// invasive step.
+// giveBack removes an attempt from the record, because certainly nothing was done. The repair is
+// Pending again, and repeats the attempt after the wait if no guard holds it. If the calls fail
+// repeatedly, the reason ProviderUnreachable holds the step. No attempt is used up, so the plan
+// does not continue to a more invasive step.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
@@ -110,7 +114,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor))
 	r.Hold = &remediations.Hold{Reason: reason, Message: text.Line(message, 400), Since: remediations.Instant(now)}
 	if again := c.again(); again > wait {
-		until := remediations.Instant(now.Add(again + time.Second - 1)) // rounded up: not before the provider wants it
+		until := remediations.Instant(now.Add(again + time.Second - 1)) // rounded up to whole seconds, so that the call is not early
 		r.Hold.Until, wait = &until, until.Sub(now)
 	}
 	d := Decision{Verb: VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Policy: p, Record: r, Recheck: now.Add(wait)}
@@ -120,13 +124,14 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 	return d
 }
 
-// againLongest bounds how long the next call waits because a provider asks for it.
+// againLongest is the longest wait that a provider can impose with Call.Again.
 const againLongest = remediations.AskMended
 
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
-// AfterWithheld waits before a withheld attempt is made again, because the same cause may withhold
-// it again. If the provider wants a longer wait, the record's hold has the end of that wait.
+// AfterWithheld returns the hold for the time between a withheld attempt and its repetition. The
+// same cause would probably withhold an immediate repetition, too. If the provider wants a longer
+// wait, the hold on record has its end in Until. AfterWithheld returns false if no wait is left.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if Unreachable(r) {
 		wait = max(wait, CallAgain)
@@ -134,7 +139,8 @@ func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Dur
 	if !r.Withheld() || r.Hold == nil {
 		return Decision{}, false
 	}
-	// Another hold of the record has another Since.
+	// Until belongs to this wait only if the hold is as old as the phase: a guard's later hold has a
+	// later Since.
 	if h := r.Hold; h.Until != nil && h.Since.Equal(r.Since) {
 		wait = max(wait, min(h.Until.Sub(r.Since), againLongest+time.Second))
 	}

@@ -7,38 +7,40 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// Candidate is one repair that may act now, as the guards see it.
+// Candidate is one step of a repair that Drydock may issue now, with all facts that guards read.
 type Candidate struct {
 	*State
 	Now    time.Time
 	Policy *remediations.Policy
 	Step   remediations.StepRef
-	// Alert is the alert of the repair, and Request what a person requested. A repair has one of
-	// the two.
-	Alert   *remediations.Alert
+	// Alert is the alert that caused the repair. It is nil if a person requested the repair, or if
+	// the Node no longer has the alert.
+	Alert *remediations.Alert
+	// Request is the value of a person's request. It is empty if an alert caused the repair.
 	Request string
 	// Kind is the kind of the target. Subject names the target in messages.
 	Kind    remediations.Kind
 	Subject string
-	// target is what the candidate repairs; nil: unknown, if a guard is asked alone.
+	// target is the target of the repair. It is nil in tests that ask one guard alone.
 	target Describer
 	is     Description
-	// Spent is why no further attempt is made; empty: one may be.
-	Spent   string
+	// Spent is the reason if no further attempt may be made. It is empty if one may be made.
+	Spent string
+	// Verdict is the Alertmanagers' verdict on the cause of the repair.
 	Verdict alerts.Verdict
-	// Repair is the id of the repair if it has acted before; empty: it has not.
+	// Repair is the id of the repair if it has already acted. It is empty otherwise.
 	Repair string
-	// Own is the id of the repair, new or not. What was counted for this id does not hold the
-	// candidate.
+	// Own is the id of the repair, also of a new one. Guards that count repairs do not count this
+	// id.
 	Own string
 }
 
-// CandidateOf returns the candidate for a target that is only described. Base.Candidate returns one
-// for a target with a lifecycle.
+// CandidateOf returns the candidate for any Describer. For a whole Target, Base.Candidate does the
+// same.
 func CandidateOf(of Describer, p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	is := of.Describe()
 	c := &Candidate{State: of.base().State, Now: now, Policy: p, Step: step, Alert: a, Request: cause.Request, Kind: is.Kind, target: of, is: is, Subject: is.What}
-	if c.Snapshot != nil { // undoing moves needs no alert, and Alertmanager may not have been asked yet
+	if c.Snapshot != nil { // it may be nil while moves are undone: that needs no alert
 		c.Verdict = of.Verdict(cause)
 	}
 	return c
@@ -46,12 +48,13 @@ func CandidateOf(of Describer, p *remediations.Policy, a *remediations.Alert, ca
 
 func (c *Candidate) Remediation() remediations.Remediation { return c.Config.Remediation(c.Step.Name) }
 
-// provider returns the provider whose limit the candidate counts for; empty: none.
+// provider returns the name of the provider whose limit applies to the candidate, or "" if none
+// does.
 func (c *Candidate) provider() string {
 	return c.Config.ProviderAhead(c.Policy, c.Step.Index, c.Node)
 }
 
-// record returns the repair of its target; nil: none.
+// record returns the record of the target's repair, or nil if the target has none.
 func (c *Candidate) record() *remediations.Record {
 	if c.target == nil {
 		return c.Journal.Record
@@ -62,7 +65,7 @@ func (c *Candidate) record() *remediations.Record {
 // Acted reports whether the repair has already issued a step.
 func (c *Candidate) Acted() bool { return c.Repair != "" }
 
-// By returns what the candidate acts for: a person's request, or its policy.
+// By returns the end of a sentence that names the cause: a person's request, or the policy.
 func (c *Candidate) By() string {
 	if c.Request != "" {
 		return "as " + remediations.RequestKey + " asked: " + c.Request

@@ -7,30 +7,31 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Trusts reports whether most leases confirm this clock, so that a time from the future is wrong.
-// ask: the leases must be read first.
+// Trusts reports in yes whether most node leases confirm this process's clock. Then a recorded time
+// in the future must be wrong. ask reports that the leases must be read again first.
 func (s *State) Trusts(now time.Time) (yes, ask bool) {
 	return remediations.ClocksAgree(s.Heartbeats, now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > remediations.LookFor
 }
 
-// NeverIssued reports whether the record's step was issued further in the future than any phase
-// lasts, while most kubelets' clocks agree with this one. Drydock does not wait for such a time.
+// NeverIssued reports whether the recorded time of the step is further in the future than any phase
+// lasts, while most kubelets' clocks agree with this process's clock. Such a time is wrong, so
+// Drydock does not wait for it.
 func (s *State) NeverIssued(r *remediations.Record, now time.Time) bool {
 	return remediations.FarAhead(r.Intent.At, now) && remediations.ClocksAgree(s.Heartbeats, now)
 }
 
-// WaitForClock waits until this clock has reached the record's last step. The leases then show
-// whose clock is wrong.
+// WaitForClock waits until this process's clock has passed the recorded time of the last step. If
+// that time is far ahead, it requests the node leases, which show whose clock is wrong.
 func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, proof time.Duration, now time.Time) Decision {
 	d := Decision{Verb: VerbWait, Policy: p, Recheck: r.Intent.At.Add(proof), Message: clockBehind}
 	d.Ask.Heartbeats = remediations.FarAhead(r.Intent.At, now)
 	return d
 }
 
-// Clamp corrects what a leader with a clock ahead wrote on the Node, where the target is the node
-// itself. Ledger.Clamp does the same for the ledger. A repair that "ended" in a month would
-// otherwise hold the next one until then. A repair that waits for a call or a proof is left alone,
-// because the wait ends by itself.
+// Clamp sets times in the future on the Node to now, for a target that is the node itself. A leader
+// whose clock was ahead may have written them. Without this, a repair that "ended" next month would
+// hold the next repair until then. Clamp does not change a repair that waits for a call or a proof,
+// because that wait ends by itself. Ledger.Clamp does the same for the ledger.
 func (t *Base) Clamp(now time.Time) (d Decision, wrong bool) {
 	d = Decision{Verb: VerbRest, Recheck: now, Message: "times from the future on the Node are set to now"}
 	history, changed := slices.Clone(t.Journal.History), false

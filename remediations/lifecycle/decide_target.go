@@ -8,12 +8,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// DecideTarget decides what to do about a target other than the node now. It is pure, like Decide.
-// Decide handles what people write on the Node, except what concerns the target's repair.
+// DecideTarget decides what to do now about a target that is not a node: a sidecar or a location.
+// It is pure: the same target and time give the same decision. Of people's annotations it handles
+// only those about the target's repair. The function Decide of package node handles the others.
 func DecideTarget(target Target, now time.Time) Decision {
 	t := target.base()
 	if t.Journal.Malformed != nil && t.Record == nil {
-		return Decision{Verb: VerbRest} // Decide reports this for the whole node. A repair on record continues to its end
+		return Decision{Verb: VerbRest} // the node's own decision reports the malformed record
 	}
 	right, wrong := t.clampOwn(now)
 	trusts, ask := t.Trusts(now)
@@ -29,8 +30,8 @@ func DecideTarget(target Target, now time.Time) Decision {
 	return d
 }
 
-// clampOwn corrects times in the future in the target's record, as Base.Clamp does for the
-// node's.
+// clampOwn sets times in the future in the target's record to now. Base.Clamp does the same for a
+// node.
 func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	r := t.Record
 	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {
@@ -41,8 +42,9 @@ func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
 }
 
-// Tidied consumes the approval of the repair that begins. It also removes those of the alerts that
-// have ended and that the repair no longer refers to. was is the repair before the decision.
+// Tidied adds to the decision which keys to remove from the Node: the approval of a repair that
+// begins now, and those of the alerts that have ended. An alert that the repair still refers to
+// stays. was is the record before the decision.
 func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediations.Alert, now time.Time) {
 	if d.Verb == VerbIssue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, remediations.ApproveKey)
@@ -61,11 +63,11 @@ func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediat
 	}
 }
 
-// PolicyOf returns the policy of the record; nil: it is no longer configured.
+// PolicyOf returns the record's policy, or nil if it is no longer configured.
 func (t *Base) PolicyOf(r *remediations.Record) *remediations.Policy { return t.self.PolicyFor(r) }
 
-// yields reports whether nothing was done yet, so that the repair yields if only another alert may
-// continue.
+// yields reports whether the repair is Pending and has done nothing, so that it yields to another
+// alert that no guard holds.
 func (t *Base) yields(r *remediations.Record) bool {
 	return r.Phase == remediations.PhasePending && !t.self.Begun(r)
 }
@@ -77,8 +79,8 @@ func (t *Base) End(o remediations.Outcome, why string, now time.Time) Decision {
 	return d
 }
 
-// leave ends what this node has about a target that it no longer owns. The poll writes the target's
-// alerts on the node that owns it now.
+// leave removes from this node the repair and the alerts of a target that now belongs to another
+// node. The next poll of Alertmanager writes the alerts on that node.
 func (t *Base) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: VerbRest, Message: why}
 	if t.Record != nil {
@@ -97,12 +99,13 @@ func pointers(alerts []remediations.Alert) []*remediations.Alert {
 	return out
 }
 
-// Candidate returns the policy's step for the cause, as the guards see it. a is the cause's alert;
-// nil: it is not on the Node.
+// Candidate returns the candidate for a step of the policy. a is the cause's alert, or nil if the
+// Node no longer has it.
 func (t *Base) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	return CandidateOf(t.self, p, a, cause, step, now)
 }
 
+// examine checks the step against the last observation, and requests one first if it is too old.
 func (t *Base) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
 	slow := t.tooSlow()
 	if t.is.Looking != "" && slow == nil && t.Unseen(c.Now, LookAgain) {
@@ -119,8 +122,8 @@ func (t *Base) examine(c *Candidate, pending *remediations.Record, observing boo
 	return instead, against, why
 }
 
-// tooSlow returns the finding that the last observation took too long to be used; nil: it did not.
-// Observing again at once would only repeat this without any message.
+// tooSlow returns a finding if the last observation took so long that its result is too old to use.
+// Drydock must report this, because an immediate next observation would probably be as slow.
 func (t *Base) tooSlow() *Finding {
 	if t.is.Looking == "" || t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
 		return nil

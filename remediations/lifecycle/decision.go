@@ -9,128 +9,139 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Verb is what to do about a node now.
+// Verb is what the engine must do about a target now.
 type Verb string
 
 const (
-	// VerbRest: nothing is to be done.
+	// VerbRest means: do nothing.
 	VerbRest Verb = "Rest"
-	// VerbLook: the known facts are too old for a decision. Ask says what to read again.
+	// VerbLook means: read the facts of Decision.Ask again, because the known ones are too old for
+	// a decision.
 	VerbLook Verb = "Look"
-	// VerbHold: a guard holds the repair. Reason and Message say which guard and why.
+	// VerbHold means: hold the repair. Decision.Reason and Message say which guard holds it and why.
 	VerbHold Verb = "Hold"
-	// VerbIssue: take the slot, write Record, then make the call.
+	// VerbIssue means: take the repair's slot in the ledger, write Decision.Record to the Node, then
+	// make the call.
 	VerbIssue Verb = "Issue"
-	// VerbVerify: the call has ended. Write Record and wait for proof.
+	// VerbVerify means: write Decision.Record and wait for the proof, because the call has ended.
 	VerbVerify Verb = "Verify"
-	// VerbWait: a repair is in flight, and nothing is due.
+	// VerbWait means: wait, because a repair is in flight and nothing is due.
 	VerbWait Verb = "Wait"
-	// VerbResume: a repeatable step is under way according to the record, and this process does not
-	// run it yet.
+	// VerbResume means: run the repeatable step that is under way according to the record. This
+	// process does not run it yet.
 	VerbResume Verb = "Resume"
-	// VerbEnd: the repair has ended. Ended says how.
+	// VerbEnd means: end the repair, and add Decision.Ended to the history.
 	VerbEnd Verb = "End"
-	// VerbDrop: a Pending repair that never acted is no longer wanted. Its record is removed
-	// without an entry in the history.
+	// VerbDrop means: remove the record without an entry in the history. The repair was Pending,
+	// never acted, and is no longer needed.
 	VerbDrop Verb = "Drop"
-	// VerbReset: a person wants Drydock to forget an exhausted or malformed record.
+	// VerbReset means: remove an exhausted or malformed record, because a person asked for it.
 	VerbReset Verb = "Reset"
 )
 
-// Verbs is the closed list.
+// Verbs lists every Verb.
 var Verbs = []Verb{VerbRest, VerbLook, VerbHold, VerbIssue, VerbVerify, VerbWait, VerbResume, VerbEnd, VerbDrop, VerbReset}
 
-// Ask is what must be read again before a decision: the Alertmanagers, the node's lease, or all
-// leases. Survey is the provider's answer about the machine before a step, and Replacement its
-// answer after one. Observation is the state of a sidecar or a mesh location. Witness are the signs
-// that the watched Node does not show.
+// Ask names the facts that must be read again before a decision. Alerts are the answers of the
+// Alertmanagers. Lease is the node's lease, and Heartbeats the leases of all nodes. Survey is the
+// provider's answer about the machine before a step, and Replacement its answer after one.
+// Observation is the state of a sidecar or a mesh location. Witness are the policy's signs that the
+// Node object does not show.
 type Ask struct{ Alerts, Lease, Heartbeats, Survey, Replacement, Observation, Witness bool }
 
-// Decision is what to do about one node, and why.
+// Decision is what the engine must do about one target now, and why.
 type Decision struct {
 	Verb    Verb
 	Reason  remediations.Reason
 	Message string
-	// Fleetwide: the cause of the hold is not the node's own, and is reported once for all nodes.
+	// Fleetwide reports that the cause of the hold concerns all nodes. Drydock reports such a hold
+	// once, not for each node.
 	Fleetwide bool
-	// Recheck is when to decide again even if nothing changes; zero: only on a change.
+	// Recheck is when to decide again even if nothing changes. Zero means only after a change.
 	Recheck time.Time
 	Ask     Ask
-	// AskStep is the step that Ask.Survey is about. Without Ask.Survey it is the step that follows
-	// if Alertmanager confirms the alert, so that the provider can be asked meanwhile.
+	// AskStep is the step that the provider is asked about for Ask.Survey. Without Ask.Survey it is
+	// the step that follows if Alertmanager confirms the alert. The engine can then ask the provider
+	// in advance.
 	AskStep remediations.StepOn
 
 	Policy *remediations.Policy
-	// Signs are the signs for the last look: one of them must still be Ill before the side effect.
-	// None: no sign is read.
+	// Signs are read again in the last check before the call: at least one of them must still be
+	// Ill. If the list is empty, no sign is read.
 	Signs []signs.Sign
-	// Record is the record to write. It is nil with End, Drop and Reset, which remove the record,
-	// and if nothing is to be written.
+	// Record is the record to write to the Node. It is nil if nothing is to be written, and for End,
+	// Drop and Reset, which remove the record.
 	Record *remediations.Record
 	// Ended is the entry that the history gets when the record is removed.
 	Ended *remediations.Entry
-	// Superseded is a record that no repair continues from, and that is removed: see
-	// Journal.Superseded.
+	// Superseded is a record to remove that no repair continues from: see Journal.Superseded.
 	Superseded *remediations.Record
 	NodeWrite
 	LedgerWrite
-	// PutBack are the moves of leadership to undo, the newest first. Issue and Resume have them
-	// instead of a move.
+	// PutBack are the moves of a mesh leadership to undo, the newest first. It is set only for Issue
+	// and Resume, whose call then undoes moves instead of making one.
 	PutBack []remediations.Move
-	// Well reports that the node was found well, and only time is missing: see State.WellSince.
+	// Well reports that the target is well and the cure only needs time: see State.WellSince.
 	Well bool
-	// Heard accompanies Well: see State.WellHeard.
+	// Heard has the last Watchdog alerts at the time of the decision, if Well is true: see
+	// State.WellHeard.
 	Heard alerts.Heard
 	// Notices are answers to people's annotations on the Node, and warnings about the Node.
 	Notices []Notice
 }
 
-// NodeWrite is what a decision changes on the Node, in the same write as the record and the
-// history's new entry.
+// NodeWrite is what a decision changes on the Node besides the record and the history's new entry.
+// All of it is one write.
 type NodeWrite struct {
-	// Prune are keys of alerts to remove. Consume are people's keys that this decision answers.
-	Prune, Consume []string
-	// Alerts are alerts to write, each with what it must remember.
+	// Prune are the keys of alerts to remove.
+	Prune []string
+	// Consume are the keys of people's annotations to remove, because this decision answers them.
+	Consume []string
+	// Alerts are alerts to write, because the facts that Drydock stores with them changed.
 	Alerts []remediations.Alert
-	// Cordon makes the node unschedulable. Uncordon undoes this if the cordon is still Drydock's.
+	// Cordon makes the node unschedulable. Uncordon makes it schedulable again, if the cordon is
+	// still Drydock's.
 	Cordon, Uncordon bool
-	// Taint marks the node out of service, because its machine is proven gone. Untaint removes the
-	// mark.
+	// Taint sets the out-of-service taint, because the machine is proven gone. Untaint removes it.
 	Taint, Untaint bool
-	// Announce are annotations to set. Withdraw are annotations to remove if they are still
-	// Drydock's.
+	// Announce are annotations to set. Withdraw are annotations to remove if Drydock still owns
+	// them.
 	Announce, Withdraw []string
-	// LeftOf is the ended repair whose Left in the history changes; empty: none.
+	// LeftOf is the id of an ended repair whose entry in the history gets a new value of Left. It is
+	// empty if no entry changes.
 	LeftOf string
-	Left   []remediations.Undo
-	// History is the history to write if some of its times were wrong; nil: no write.
+	// Left is that new value: the changes of the ended repair that are not undone.
+	Left []remediations.Undo
+	// History replaces the whole history, because some of its times were wrong. Nil means no change.
 	History []remediations.Entry
-	// Pause is what to write into PauseKey: a person wanted to stop a repair, but wrote a value
-	// that cannot be read.
+	// Pause is a value to write into PauseKey. A person wanted to cancel a repair, but the value of
+	// CancelKey is unreadable, so Drydock pauses the node instead.
 	Pause string
 }
 
-// LedgerWrite is what a decision changes in the ledger about the policy, beside the slot.
+// LedgerWrite is what a decision changes in the ledger besides the repair's slot.
 type LedgerWrite struct {
-	// Relapsed is the cure that did not last. The ledger counts it as failed before the decision is
+	// Relapsed is a cure that did not last. The ledger counts it as failed before the decision is
 	// carried out.
 	Relapsed *ledger.Cure
-	// Stop is why the policy is stopped until a person resets it. Allow are stopped policies that a
-	// person lets continue.
-	Stop  string
+	// Stop is the reason to stop the policy until a person resets it. It is empty if the policy is
+	// not to be stopped.
+	Stop string
+	// Allow are the names of stopped policies that a person allows again.
 	Allow []string
-	// FewerGPUs: a person accepts that the machine has fewer GPUs than the ledger remembers.
+	// FewerGPUs reports that a person accepts fewer GPUs than the ledger has for the machine.
 	FewerGPUs bool
-	// Ends are ends of repairs and cancels that the Node has and the ledger lacks. Uncancel are the
-	// fingerprints of alerts whose cancel a person's reset ends. CancelsOver are alerts whose
-	// cancel has ended. The Node forgets such a cancel first, because the ledger would otherwise
-	// learn it again.
-	Ends                  []ledger.End
-	Uncancel, CancelsOver []string
+	// Ends are ends of repairs, and cancels, that the Node has and the ledger lacks.
+	Ends []ledger.End
+	// Uncancel are the fingerprints of alerts whose cancel a person's reset removes.
+	Uncancel []string
+	// CancelsOver are the fingerprints of alerts whose cancel has ended. The cancel is removed from
+	// the Node first. Otherwise the ledger would copy it from the Node again.
+	CancelsOver []string
 }
 
-// Forgets reports whether the ledger must forget something before the Node is written. If only the
-// Node were written, the reset would not take effect.
+// Forgets reports whether something must be removed from the ledger before the Node is written. If
+// only the Node were written, the person's reset would have no effect.
 func (w LedgerWrite) Forgets() bool { return len(w.Allow)+len(w.Uncancel) > 0 || w.FewerGPUs }
 
 // Notice is an answer to a person, or a warning to people. Drydock sends it as an Event.
@@ -139,20 +150,21 @@ type Notice struct {
 	Message string       `json:"message"`
 }
 
-// NoticeReason is an Event's reason.
+// NoticeReason is the reason of the Event that a Notice becomes.
 type NoticeReason string
 
 const (
-	// AnnotationInvalid: the value cannot be read. The message explains the form.
+	// AnnotationInvalid means that a person's annotation has an unreadable value. The message says
+	// which form Drydock reads.
 	AnnotationInvalid NoticeReason = "AnnotationInvalid"
-	// RequestRefused: the request is valid, but Drydock does not carry it out.
+	// RequestRefused means that Drydock refuses a valid request.
 	RequestRefused NoticeReason = "RequestRefused"
-	// NodeUncordoned: pods may be scheduled to a node that Drydock could not cure, because the
-	// policy's cordon was removed.
+	// NodeUncordoned means that the cordon of an exhausted repair was removed. The scheduler may
+	// place pods on a node that Drydock could not cure.
 	NodeUncordoned NoticeReason = "NodeUncordoned"
-	// NodeWellAgain: a node whose repair tried all steps in vain is well again, and the repair
+	// NodeWellAgain means that the node of an exhausted repair is well again. The repair still
 	// waits for a person.
 	NodeWellAgain NoticeReason = "NodeWellAgain"
-	// BreakGlassExpired: Drydock removed drydock.dev/break-glass when its hour had ended.
+	// BreakGlassExpired means that Drydock removed drydock.dev/break-glass, because its hour ended.
 	BreakGlassExpired NoticeReason = "BreakGlassExpired"
 )

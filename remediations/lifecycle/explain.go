@@ -10,16 +10,19 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Source is where a guard reads its facts. A value may combine several sources.
+// Source is a set of places where a guard reads its facts, one bit each.
 type Source uint8
 
 const (
+	// OnNode is the Node itself.
 	OnNode Source = 1 << iota
-	// OnAlerts: the Alertmanagers. OnLeases: the leases of all nodes. OnFleet: all Nodes. OnLedger:
-	// the ledger.
+	// OnAlerts are the answers of the Alertmanagers.
 	OnAlerts
+	// OnLeases are the leases of all nodes.
 	OnLeases
+	// OnFleet are all Nodes.
 	OnFleet
+	// OnLedger is the ledger.
 	OnLedger
 )
 
@@ -29,9 +32,10 @@ type Standing string
 const (
 	GuardPassed Standing = "passed"
 	GuardHolds  Standing = "holds"
-	// GuardNotSeen: a source that the guard needs was not read, so its answer is unknown.
+	// GuardNotSeen means that the result is unknown, because a source of the guard was not read.
 	GuardNotSeen Standing = "not seen"
-	// GuardOtherKind and GuardOtherStep: the guard does not bind this kind of target, or this step.
+	// GuardOtherKind means that the guard does not apply to this kind of target. GuardOtherStep
+	// means that it does not apply to this step.
 	GuardOtherKind Standing = "not for this kind of target"
 	GuardOtherStep Standing = "not for this step"
 )
@@ -40,14 +44,15 @@ const (
 type GuardAnswer struct {
 	Reason   remediations.Reason `json:"reason"`
 	Standing Standing            `json:"standing"`
-	// Message is what the guard saw; empty if it does not bind the candidate.
+	// Message says what the guard found. It is empty if the guard does not apply to the candidate's
+	// kind.
 	Message string `json:"message,omitempty"`
-	// Until is when the guard stops holding, if that is known.
+	// Until is when the guard stops holding. It is nil if that time is unknown.
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// Explain asks every guard in order, including those after the first that holds. unseen says why a
-// source was not read.
+// Explain returns the answer of every guard in order, including those after the first that holds.
+// unseen has the sources that the caller did not read, each with the reason.
 func (c *Candidate) Explain(unseen map[Source]string) []GuardAnswer {
 	known := map[Source]string{}
 	if c.Snapshot == nil || c.Snapshot.AskedAt.IsZero() {
@@ -96,7 +101,7 @@ func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
 	return a
 }
 
-// unseen returns why one of the sources was not read; empty: all were.
+// unseen returns why sources of the set were not read, or "" if all were read.
 func (s Source) unseen(why map[Source]string) string {
 	var out []string
 	for one := OnNode; one <= OnLedger; one <<= 1 {
@@ -107,7 +112,7 @@ func (s Source) unseen(why map[Source]string) string {
 	return strings.Join(out, "; ")
 }
 
-// FirstHold returns the first answer that holds the repair; nil: no answer does.
+// FirstHold returns the first answer that holds the repair, or nil if no answer does.
 func FirstHold(answers []GuardAnswer) *GuardAnswer {
 	i := slices.IndexFunc(answers, func(a GuardAnswer) bool { return a.Standing == GuardHolds })
 	if i < 0 {

@@ -8,13 +8,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Finding is what a guard has against a repair, and until when, if known.
+// Finding is a guard's objection to a repair.
 type Finding struct {
 	Message string
-	Until   time.Time
-	// Fleetwide: the cause is not the node's own, even if the reason usually is.
+	// Until is when the guard stops holding. Zero means unknown.
+	Until time.Time
+	// Fleetwide reports that the cause concerns all nodes, even if the reason usually concerns one.
 	Fleetwide bool
-	// Pass: the step is passed over if the plan has another step.
+	// Pass reports that the repair may continue with another step of the plan instead.
 	Pass bool
 }
 
@@ -22,23 +23,23 @@ func Because(format string, args ...any) *Finding {
 	return &Finding{Message: fmt.Sprintf(format, args...)}
 }
 
-// Guard is one reason not to repair.
+// Guard is one check that can hold a repair.
 type Guard struct {
 	Reason remediations.Reason
-	// binds are the kinds of target that the guard may hold.
+	// binds reports for which kinds of target the guard applies.
 	binds kinds
-	// scope is the set of remediations that the guard may hold.
+	// scope says whether the guard applies to all steps or only to disruptive ones.
 	scope scope
 	// rests are the sources that find reads. If one of them was not read, the guard's answer is
 	// unknown.
 	rests Source
-	// find returns nil if the guard has nothing against the repair.
+	// find returns the guard's objection to the repair, or nil if there is none.
 	find func(*Candidate) *Finding
-	// passed describes what find saw when it has nothing against the repair.
+	// passed describes the facts that find read, for a repair that find does not hold.
 	passed func(*Candidate) string
 }
 
-// scope is whether a guard holds only disruptive remediations.
+// scope is the set of steps that a guard applies to.
 type scope bool
 
 const (
@@ -46,17 +47,18 @@ const (
 	disruptive scope = true
 )
 
-// guards are in order. The first that finds something holds the repair. RecordMalformed comes
-// before all of them, in Decide: without a record there is no candidate. The table says which kinds
-// of target each guard binds, and whether it binds only disruptive steps; no guard checks this
-// itself.
+// guards has all guards in order. The first guard with a finding holds the repair. The table says
+// for which kinds of target each guard applies, and whether for disruptive steps only. No guard
+// checks this itself. The reason RecordMalformed is not here: without a readable record there is no
+// candidate, so Decide checks it first.
 //
 // The guards about people are in guards_people.go, and those about alerts and the node's age in
 // guards_alert.go. Those about the fleet, windows and limits are in guards_fleet.go, and those
-// about other repairs in guards_repairs.go. NotWitnessed is in guards_witness.go. guards_passed.go
-// has what each guard says when it lets a repair pass.
+// about other repairs in guards_repairs.go. NotWitnessed is in guards_witness.go. The messages for
+// repairs that a guard does not hold are in guards_passed.go.
 //
-// A kind adds its own checks with Target.Guard, and replaces a guard with Target.Own.
+// A kind can replace a guard: it names the reason in Description.Own, and the method Guard of the
+// kind answers.
 var guards = []Guard{
 	{remediations.ReasonExcluded, onNodes, whatever, OnNode, excluded, notExcluded},
 	{remediations.ReasonPaused, ofAll, whatever, OnNode, paused, notPaused},
@@ -102,8 +104,8 @@ func (s *State) guards() []Guard {
 	return s.Guards
 }
 
-// ofItsKind returns a guard that asks the target's kind what it has against the repair for the
-// reason.
+// ofItsKind returns a guard without a check of its own: for the reason, it returns the finding of
+// the target's method Guard.
 func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.target == nil {
@@ -113,7 +115,7 @@ func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	}
 }
 
-// ask returns the guard's finding against the candidate, if the guard binds it.
+// ask returns the guard's finding against the candidate, or nil if the guard does not apply to it.
 func (g Guard) ask(c *Candidate) *Finding {
 	if !g.binds(c.Kind) || !g.binding(c) {
 		return nil
@@ -121,8 +123,8 @@ func (g Guard) ask(c *Candidate) *Finding {
 	return g.finds(c)
 }
 
-// finds returns the finding against a candidate that the guard binds. The candidate's kind answers
-// if it replaces the guard.
+// finds returns the finding against a candidate that the guard applies to. If the candidate's kind
+// replaces the guard, the finding is the kind's own.
 func (g Guard) finds(c *Candidate) *Finding {
 	if slices.Contains(c.is.Own, g.Reason) {
 		return c.target.Guard(g.Reason, c)
@@ -130,12 +132,13 @@ func (g Guard) finds(c *Candidate) *Finding {
 	return g.find(c)
 }
 
-// binding reports whether the guard binds the candidate's step.
+// binding reports whether the guard applies to the candidate's step.
 func (g Guard) binding(c *Candidate) bool {
 	return g.scope == whatever || c.Remediation().Disruptive
 }
 
-// HeldBy asks only the guards with one of the reasons; nil: all guards.
+// HeldBy returns the reason and finding of the first guard that holds the candidate. It asks only
+// the guards with one of the reasons, or all guards if reasons is nil.
 func (c *Candidate) HeldBy(reasons []remediations.Reason) (remediations.Reason, *Finding) {
 	for _, g := range c.guards() {
 		if reasons != nil && !slices.Contains(reasons, g.Reason) {

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// confirmedAs returns a guard that holds if the Alertmanagers' verdict has the reason.
+// confirmedAs returns a guard that holds if the Alertmanagers' verdict on the alert has the reason.
 func confirmedAs(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.Verdict.Reason != reason || (reason == remediations.ReasonAlertUnconfirmed && c.Resolved()) {
@@ -38,8 +38,9 @@ func writesDenied(c *Candidate) *Finding {
 	return Because("%s; nothing is done on this node until the API server takes these writes", c.Denied)
 }
 
-// storeWentBack holds disruptive steps after the API server's store returned to an older state, for
-// as long as a step may take. What was done since that older state may not be on record.
+// storeWentBack holds disruptive steps after the API server's store was set back to an older state,
+// for example from a backup. Steps that were issued after that state may be missing from the
+// records. The hold lasts as long as a step may take.
 func storeWentBack(c *Candidate) *Finding {
 	back := c.Ledger.Status.WentBack
 	if back == nil || !c.Now.Before(back.Until) {
@@ -55,8 +56,8 @@ func leasesBlind(c *Candidate) *Finding {
 	return nil
 }
 
-// Resolved reports whether the alert has ended. No Alertmanager has it, and either it was reported
-// resolved, or this repair has already acted, so that the end is the likely effect.
+// Resolved reports whether the alert has ended. No Alertmanager may have it any more. Also, it must
+// have been reported resolved, or this repair must have acted, which probably ended it.
 func (c *Candidate) Resolved() bool {
 	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == remediations.StatusResolved || c.Acted())
 }
@@ -85,12 +86,12 @@ func alertTooYoung(c *Candidate) *Finding {
 	return nil
 }
 
-// firingSince returns when Drydock first saw the alert, or the alert's start if that is later: then
-// the alert had ended in between, without a message. The start that a sender gives never makes the
-// alert older than Drydock has seen it.
+// firingSince returns the later of two times: when Drydock first saw the alert, and when the alert
+// started. A later start means that the alert had ended in between, which Drydock was not informed
+// of. An earlier start does not count, because Drydock did not see the alert then.
 func (c *Candidate) firingSince() time.Time {
 	if c.Alert == nil {
-		return c.Verdict.StartsAt // the repair has acted already, and its alert's annotation is gone
+		return c.Verdict.StartsAt // the repair has acted, and the Node no longer has the alert
 	}
 	if starts := c.Verdict.StartsAt; starts.After(c.Alert.ReceivedAt) && !starts.After(c.Now) {
 		return starts

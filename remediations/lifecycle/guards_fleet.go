@@ -10,7 +10,7 @@ import (
 )
 
 func fleetUnhealthy(c *Candidate) *Finding {
-	if c.Remediation().ClusterWide { // these remediations are for faults that many nodes have
+	if c.Remediation().ClusterWide { // these steps are meant for faults of many nodes
 		return nil
 	}
 	for _, scope := range c.Fleet.BreakersFor(c.Config.Zone(c.Node)) {
@@ -21,7 +21,8 @@ func fleetUnhealthy(c *Candidate) *Finding {
 	return nil
 }
 
-// brokenBy asks one breaker that is not closed.
+// brokenBy returns the finding of a breaker that is open or half-open. scope is "cluster" or a
+// zone.
 func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	if b.State == ledger.BreakerHalfOpen {
 		if b.Trial == c.Own {
@@ -60,8 +61,8 @@ func outsideWindow(c *Candidate) *Finding {
 	return &Finding{Message: "outside all of the configured windows", Until: next}
 }
 
-// window reports whether a window is open. If there is a fleet, the fleet looked this up once for
-// the whole pass.
+// window reports whether one of the configured windows is open, and when the next one opens. If
+// there is a Fleet, it has computed this once for all nodes.
 func (c *Candidate) window() (open bool, next time.Time) {
 	if c.Fleet == nil {
 		return c.Config.InWindow(c.Now)
@@ -83,10 +84,10 @@ func atLimit(c *Candidate) *Finding {
 	return nil
 }
 
-// commonCause holds nodes that got the same alert about a condition so close together that it is
-// one fault, for example an application's release or a storage outage. The repair of one node shows
-// whether it helps. The guard comes late, so that no node waits for a node that another guard
-// holds.
+// commonCause holds nodes that got alerts of one policy within a short time, because one fault has
+// probably caused all of them, for example a storage outage. One node is repaired first, which
+// shows whether the repair helps. The guard is near the end of the table, so that no node waits for
+// a node that another guard holds.
 func commonCause(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil

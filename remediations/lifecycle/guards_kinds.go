@@ -2,7 +2,7 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// kinds reports whether something is true of a kind of target.
+// kinds is a set of kinds of targets. It reports whether a kind is in the set.
 type kinds func(remediations.Kind) bool
 
 func ofAll(remediations.Kind) bool { return true }
@@ -11,8 +11,8 @@ func ofNodes(k remediations.Kind) bool { return k == remediations.KindNode }
 
 func besideNodes(k remediations.Kind) bool { return k != remediations.KindNode }
 
-// onNodes reports whether Nodes have the records of repairs of the kind, which are decided with a
-// ledger and a fleet. Repairs of API servers are not.
+// onNodes has all kinds whose repairs have their records on Nodes: all except API servers.
+// Decisions about these kinds use the ledger and the fleet.
 func onNodes(k remediations.Kind) bool { return k != remediations.KindAPIServer }
 
 func onNodesButSidecars(k remediations.Kind) bool { return onNodes(k) && k != remediations.KindSidecar }

@@ -12,8 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// What each guard says when it lets the repair pass: the value that the guard itself compared.
+// The functions of this file return the message of each guard for a repair that it does not hold.
+// The message has the facts that the guard compared.
 
+// saying returns a function with a constant message.
 func saying(what string) func(*Candidate) string {
 	return func(*Candidate) string { return what }
 }
@@ -95,8 +97,8 @@ func witnessed(c *Candidate) string {
 	return strings.Join(signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now).Saw, "; ")
 }
 
-// unread returns the names of the witness's signs that must be read before the witness's answer is
-// known; nil: none.
+// unread returns the names of the signs that must be read before NotWitnessed has an answer. It
+// returns nil if the answer is known.
 func (c *Candidate) unread() (names []string) {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	if w.Ill || !w.Unread {
@@ -197,7 +199,7 @@ func approved(c *Candidate) string {
 	return "a person approved the repair"
 }
 
-// moment returns a time, and how long ago it was.
+// moment formats a time together with its age.
 func moment(at, now time.Time) string {
 	said := at.UTC().Format(time.RFC3339)
 	age := now.Sub(at)

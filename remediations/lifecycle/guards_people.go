@@ -18,8 +18,8 @@ func excluded(c *Candidate) *Finding {
 }
 
 func paused(c *Candidate) *Finding {
-	// For most targets break-glass and a pause hold until they are removed, once the leases confirm
-	// that their time has ended.
+	// An annotation whose time has ended still holds most targets until Drydock removes it. Drydock
+	// does that when the node leases confirm its clock. See Description.TakesOff.
 	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
 		f := Because("%s is set (%s); to allow repairs: kubectl drydock resume %s", remediations.BreakGlassKey, text.Line(why, 80), c.Node.Name)
 		if since := c.BreakGlassSince(); !since.IsZero() {
@@ -48,8 +48,9 @@ func paused(c *Candidate) *Finding {
 
 func (c *Candidate) takesOff() bool { return c.is.TakesOff }
 
-// cancelled holds an alert whose last repair a person cancelled, until the alert has ended and
-// fires again. Otherwise the next repair would repeat the cancelled one under another id.
+// cancelled holds a new repair if a person cancelled the last repair of the same alert. It holds
+// until the alert has ended and fires again. Without this guard, the next repair would repeat the
+// cancelled one under another id.
 func cancelled(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil
@@ -64,8 +65,8 @@ func cancelled(c *Candidate) *Finding {
 	}
 	still := ""
 	if remediations.Instant(startsAt).After(by.At) {
-		// A Prometheus that was away for a while gives the alert another start, although the fault
-		// is the same.
+		// After an outage of Prometheus the alert has a later start, although the fault is the same.
+		// So the cancel still holds if the signs show the fault since then.
 		if still = signs.IllSince(c.Signs(), c.seen(), by.At); still == "" {
 			return nil
 		}
@@ -80,9 +81,9 @@ func cancelled(c *Candidate) *Finding {
 	return f
 }
 
-// CancelOf returns the last repair of the alert, if a person cancelled it: from the Node, or from
-// the ledger if the Node has lost it. A later repair of the alert that acted or was cancelled takes
-// precedence over the ledger.
+// CancelOf returns the last repair of the alert if a person cancelled it, or nil. It reads the Node
+// and, in case the Node has lost its annotations, the ledger. The ledger's cancel does not count if
+// the Node has a later cancel, or a later repair that acted.
 func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.CancelledRepair {
 	by := s.Journal.Cancelled(a)
 	if s.Ledger == nil {
@@ -95,8 +96,8 @@ func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.Can
 	return &remediations.CancelledRepair{ID: known.Repair, At: known.At}
 }
 
-// actedSince reports whether, by the history, a repair of the alert has acted and ended since, and
-// no person cancelled it.
+// actedSince reports whether the history has a repair of the alert that acted, ended later than
+// since, and was not ended by a person.
 func (s *State) actedSince(a *remediations.Alert, since time.Time) bool {
 	return slices.ContainsFunc(s.Journal.History, func(e remediations.Entry) bool {
 		return e.Cause == a.Fingerprint && e.By == "" && len(e.Steps) > 0 && e.Ended.After(since)
@@ -126,7 +127,8 @@ func (c *Candidate) cordonedByUs() bool {
 	return r != nil && slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 }
 
-// awaitingApproval holds the first step of a repair whose policy needs a person's approval.
+// awaitingApproval holds the first step of a repair until a person approves it, if the policy needs
+// an approval.
 func awaitingApproval(c *Candidate) *Finding {
 	r := c.record()
 	if !c.Policy.Approval || c.Acted() || (r != nil && r.ID == c.Own && c.Node.Annotations[remediations.ApproveKey] == c.Own) {
@@ -135,7 +137,8 @@ func awaitingApproval(c *Candidate) *Finding {
 	return Because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.Policy.Name, c.Node.Name, remediations.ApproveKey, c.Own)
 }
 
-// observing comes last, so that only a step that would be issued at this moment reaches it.
+// observing holds every step of a policy that only observes. It is the last guard, so that its
+// message appears only for a step that no other guard holds.
 func observing(c *Candidate) *Finding {
 	if c.Policy.Mode == remediations.ModeEnforce {
 		return nil

@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// underRepair returns the finding that another repair of the node is under way.
+// underRepair returns the finding that r, another repair of the node, is under way.
 func underRepair(r *remediations.Record) *Finding {
 	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
-// unreadable holds repairs while a record on the node cannot be read: the record may be of a repair
-// under way.
+// unreadable holds repairs while a record on the node cannot be read, because that record may
+// describe a repair under way.
 func unreadable(c *Candidate) *Finding {
 	if c.Journal.Malformed == nil {
 		return nil
@@ -37,8 +37,9 @@ func nodeUnderRepair(c *Candidate) *Finding {
 	return nil
 }
 
-// hostUnderRepair holds the candidate while the node that has its record is under repair. So does a
-// repair of another target of that node, unless the two may run at the same time.
+// hostUnderRepair holds a sidecar or a location while the node with its record is under repair. It
+// also holds while another target of that node is under repair, unless both repairs may run at the
+// same time.
 func hostUnderRepair(c *Candidate) *Finding {
 	if f := unreadable(c); f != nil {
 		return f
@@ -72,9 +73,9 @@ func cooldown(c *Candidate) *Finding {
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
-// bootedLately waits after another policy's repair restarted the machine. What the boot started,
-// GPU drivers above all, may need as long as this step's own wait (requirement S3-16). A person's
-// request is not held, because the person knows of the last boot.
+// bootedLately holds a restart of the machine after another policy's repair has restarted it. The
+// programs that start at boot, above all GPU drivers, may need as long as this step's own wait
+// (requirement S3-16). A person's request is not held, because the person knows of the last boot.
 func bootedLately(c *Candidate) *Finding {
 	if !c.Remediation().Restarts || c.Request != "" {
 		return nil
@@ -97,8 +98,8 @@ func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Du
 	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; after a restart, a %s of policy %s waits %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, text.Duration(wait)), Until: ended.Add(wait)}
 }
 
-// endsKnown returns the ends of repairs of the Node's machine that the ledger has. They hold the
-// next repair if the Node has lost its history.
+// endsKnown returns the ended repairs of the node's machine that the ledger has. They are needed if
+// the Node has lost its history. Only candidates that are nodes have such ends.
 func (c *Candidate) endsKnown() []ledger.End {
 	if c.Kind != remediations.KindNode {
 		return nil
@@ -106,8 +107,8 @@ func (c *Candidate) endsKnown() []ledger.End {
 	return slices.DeleteFunc(c.Ledger.EndsOf(c.Node, c.Now, c.Config.Limits.RepairsWindow), func(e ledger.End) bool { return e.Alert != "" })
 }
 
-// lastRepair returns the policy's last repair of the node that counts, from the Node's history or
-// the ledger, whichever ended later; nil: unknown.
+// lastRepair returns the policy's last repair of the target that counts for the cooldown. It takes
+// the later one of the Node's history and the ledger. It returns nil if there is none.
 func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	for _, e := range c.remembered() {
 		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
@@ -123,9 +124,9 @@ func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	return last
 }
 
-// remembered returns the ended repairs that may hold the next one: those of the Node's machine.
-// Without a spec.providerID the same machine may have registered again. Then repairs that ended
-// under the Node's name count, too, for limits.repairsWindow.
+// remembered returns the ended repairs of the node's machine. If the Node has no spec.providerID,
+// the same machine may have registered again as a new Node. Then the result also has the repairs of
+// earlier Nodes with the same name that ended within limits.repairsWindow.
 func (c *Candidate) remembered() []remediations.Entry {
 	if len(c.Journal.Past) == 0 || c.Node.Spec.ProviderID != "" {
 		return c.Journal.History
@@ -139,16 +140,16 @@ func (c *Candidate) remembered() []remediations.Entry {
 	return out
 }
 
-// counts reports whether the ended repair counts as one that acted. For a policy that observes,
-// would-be repairs count, too, because the policy reports what would really happen. They never hold
-// a policy that enforces.
+// counts reports whether the ended repair counts for cooldowns and limits: it issued a step. For a
+// policy that observes, would-be repairs count, too, so that it reports what would really happen.
+// They never hold a policy that enforces.
 func (c *Candidate) counts(e remediations.Entry) bool {
 	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }
 
-// begun counts the disruptive repairs that began on the machine in the window, and returns when the
-// oldest began. It merges the ledger with the Node's history: neither hides an entry of the other,
-// even if an old version of one was restored.
+// begun counts the disruptive repairs that began on the machine within limits.repairsWindow, and
+// returns when the oldest of them began. It merges the ledger and the Node's history, because an
+// old version of one of them may have been restored from a backup.
 func (c *Candidate) begun() (count int, oldest time.Time) {
 	window := c.Config.Limits.RepairsWindow
 	all := c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
@@ -170,7 +171,8 @@ func (c *Candidate) begun() (count int, oldest time.Time) {
 	return len(all), oldest
 }
 
-// disrupted reports whether the ended repair took a disruptive step, or would have.
+// disrupted reports whether the ended repair issued a disruptive step. For a would-be repair it
+// reports whether the step would have been disruptive.
 func (c *Candidate) disrupted(e remediations.Entry) bool {
 	return e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive ||
 		slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Disruptive })

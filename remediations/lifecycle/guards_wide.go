@@ -11,9 +11,10 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// clusterWide makes sure that one bad node never changes the whole cluster. A step that is not due
-// is passed over, if the plan has another step. If another repair changes the cluster at this
-// moment, the step waits.
+// clusterWide holds a step that changes the whole cluster, unless enough nodes have the policy's
+// alert. So one bad node never causes such a step. If too few nodes have it, or the last such step
+// was too recent, the plan may continue with another step. While another repair changes the
+// cluster, the step waits.
 func clusterWide(c *Candidate) *Finding {
 	if !c.Remediation().ClusterWide {
 		return nil
@@ -33,7 +34,8 @@ func clusterWide(c *Candidate) *Finding {
 	return nil
 }
 
-// sick counts the nodes with an alert of the candidate's policy that the Alertmanagers confirm.
+// sick counts the nodes that have a confirmed alert of the candidate's policy. Confirmed means that
+// the Alertmanagers' verdict allows a repair.
 func (c *Candidate) sick() int {
 	nodes := map[string]bool{}
 	for _, r := range c.Snapshot.Replicas {

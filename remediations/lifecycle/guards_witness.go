@@ -12,16 +12,16 @@ import (
 )
 
 const (
-	// witnessKept is how long a sign's answer still holds a repair. An older answer counts as not
-	// read.
+	// witnessKept is the greatest age of a sign's reading that may hold a repair. An older reading
+	// counts as not read.
 	witnessKept = time.Minute
-	// witnessAgain is how soon a sign is read again while it holds a repair.
+	// witnessAgain is the age at which Drydock reads a sign again while the sign holds a repair.
 	witnessAgain = 30 * time.Second
 )
 
-// Signs returns the signs for the candidate's step: at least one must be Ill before the step; nil:
-// no sign is read. After a step of this repair, a node that is not Ready is ill for every policy:
-// while a node is away, most signs give no answer.
+// Signs returns the policy's signs of the fault: at least one must be Ill before the step. It
+// returns nil if the step needs no sign. After the repair's first step, a node that is not Ready
+// counts as Ill for every policy, because most signs cannot be read from such a node.
 func (c *Candidate) Signs() []signs.Sign {
 	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil
@@ -32,14 +32,13 @@ func (c *Candidate) Signs() []signs.Sign {
 	return c.Policy.Witness.Signs
 }
 
-// seen returns the Node as the witness sees it: with the GPUs that its machine had before the
-// fault.
+// seen returns the Node for reading its signs: with the GPUs that its machine had before the fault.
 func (c *Candidate) seen() *corev1.Node {
 	return remediations.WithGPUsBefore(c.Node, c.Journal.Record, c.Ledger.GPUsOf(c.Node))
 }
 
-// notWitnessed holds a repair that only an alert supports. Signs that were not read yet are read
-// once no other guard holds.
+// notWitnessed holds a repair if the alert alone reports the fault and no sign on the node shows
+// it. While a sign is unread, the guard does not hold: Drydock reads it when no other guard holds.
 func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
 		return &Finding{Fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
@@ -59,14 +58,13 @@ func notWitnessed(c *Candidate) *Finding {
 	return f
 }
 
-// Unwitnessed reports whether the witness must be read before the step: no fresh sign is Ill.
+// Unwitnessed reports whether signs must be read before the step, because no fresh sign is Ill.
 func (c *Candidate) Unwitnessed() bool {
 	asked := c.Signs()
 	return len(asked) > 0 && !signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-remediations.LookFor), c.Now).Ill
 }
 
-// WitnessDue reports whether the signs that hold the repair are so old that they must be read
-// again.
+// WitnessDue reports whether a sign was read so long ago that it must be read again.
 func (c *Candidate) WitnessDue() bool {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// LetsAct returns an error if the marks of people and other systems on the node forbid Drydock to
-// act on it, or on a pod of it. decided is the time of the decision: a mark that was too old to
-// hold it then does not withhold the call either.
+// LetsAct returns an error if labels, annotations or taints of people or other systems forbid a
+// call about the node or one of its pods. decided is the time of the decision to make the call. A
+// mark that was too old at that time to hold the repair does not stop the call either.
 func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decided time.Time) error {
 	if remediations.Excluded(n) {
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
@@ -21,7 +21,8 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	if why := holdWhen.Leaving(n, j, decided); why != "" {
 		return remediations.Withhold(remediations.ReasonNodeLeaving, "%s", why)
 	}
-	// A pause that has ended was already consumed. One that still exists holds, whatever its value.
+	// The decision has already removed a pause that has ended. Any other pause stops the call,
+	// whatever its value.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := n.Annotations[key]; ok {
 			return remediations.Withhold(remediations.ReasonPaused, "%s was set in the meantime", key)
@@ -33,8 +34,8 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	return nil
 }
 
-// MayStillRepair checks, right before the call, whether the Node still says what the decision about
-// the target depended on.
+// MayStillRepair returns an error if the Node has changed since the decision so that the call must
+// not be made. It is called right before the call. key is the annotation with the target's record.
 func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Records[key]
@@ -55,13 +56,13 @@ func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string
 	return LetsAct(c.HoldWhen, n, j, r.Intent.At)
 }
 
-// StillWitnessed checks the signs for the last time before a call. read has the signs that were
-// read for this check.
+// StillWitnessed returns an error if no sign shows the fault any more. It is the last check of the
+// signs before the call. read has the readings that were made for this check.
 func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	if len(asked) == 0 {
 		return nil
 	}
-	w := signs.Weigh(asked, n, read, time.Time{}, time.Time{}) // the decision has just checked their age
+	w := signs.Weigh(asked, n, read, time.Time{}, time.Time{}) // no age limit: the decision has just checked their age
 	if w.Ill {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Live continues the target's repair from its phase, or begins one.
+// Live continues the target's repair according to its phase, or begins a repair.
 func (t *Base) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
@@ -30,15 +30,16 @@ func (t *Base) Live(now time.Time) Decision {
 	return t.self.Proceed(now)
 }
 
-// Cancelled reports whether a person cancelled the repair by an annotation on the Node. A call
-// under way is not interrupted: the repair is cancelled when the call has ended.
+// Cancelled reports whether the repair must end because a person cancelled it by an annotation on
+// the Node. A call under way that cannot be repeated is not interrupted: the repair ends after it.
 func (t *Base) Cancelled() bool {
 	r := t.Record
 	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
-// begin looks for an alert that no guard holds. A Pending repair that has not acted does not
-// prevent this. It continues if its own alert may, and yields if only another alert may.
+// begin decides about the target's alerts in order, and returns the first decision that is not a
+// hold. A Pending repair that has not acted does not stop this: it yields to another alert that no
+// guard holds.
 func (t *Base) begin(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
@@ -90,7 +91,8 @@ func (t *Base) begin(now time.Time) Decision {
 	return Decision{Verb: VerbRest}
 }
 
-// Act issues the candidate's step, or holds it. pending is the record to write for a hold.
+// Act issues the candidate's step or holds it, or requests facts that are too old. pending is the
+// record to write for a hold.
 func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
@@ -111,7 +113,7 @@ func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
 		case why != nil:
 			reason, f = against, why
 		default:
-			f = observing(c) // which may say more than when the guard was asked
+			f = observing(c) // asked again, because Examine may have changed the message's subject
 		}
 	}
 	if f != nil {
@@ -130,19 +132,20 @@ func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
 	return t.issue(c, pending)
 }
 
-// Uncounted reports whether the count of the leases is too old to act on.
+// Uncounted reports whether the count of stale node leases is missing or too old to act on.
 func (s *State) Uncounted(now time.Time) bool {
 	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 }
 
-// issue records the candidate's step as an intent, before the side effect.
+// issue returns the decision to issue the candidate's step. Its record has the step as an intent,
+// which is written before the call.
 func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := remediations.NextIntentID(r, c.Step, now)
 	r.Phase, r.Step, r.Hold, r.Note = remediations.PhaseActing, c.Step, nil, ""
 	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
-	// The intent decides, because a plan may repeat a step, and each is an attempt of its own. A
-	// drain that continues is not a new attempt.
+	// A drain that continues already has an intent for this step and is not a new attempt. The list
+	// Done cannot show this, because a plan may repeat a step.
 	if !r.Intent.Of(r, c.Step) {
 		r.Done = append(r.Done, c.Step.Issued())
 	}
@@ -152,7 +155,7 @@ func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	return d
 }
 
-// Settle moves the repair on from Acting once its call has ended.
+// Settle decides what follows the phase Acting when the call has ended. Until then it waits.
 func (t *Base) Settle(now time.Time) Decision {
 	old, call := t.Record, t.Call
 	p := t.PolicyOf(old)
@@ -178,14 +181,14 @@ func (t *Base) Settle(now time.Time) Decision {
 			r.Silence = call.Silence
 		}
 		if call.Stop {
-			d.Stop = text.Line(why, 300) // unless certainly nothing was done: see giveBack
+			d.Stop = text.Line(why, 300) // giveBack does the same for a call that was withheld
 		}
 	}
 	r.Deadline = remediations.Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))
 	switch outcome {
 	case remediations.CallRefused:
-		// Never later than the proof of a call could take: a clock that jumped would otherwise make
-		// it wait that long.
+		// After a refusal the wait is short. It never exceeds the step's own wait, because a jump of
+		// the clock could make now.Add(wait) much too late.
 		wait := t.is.Apart
 		if call != nil && call.IntentID == old.Intent.ID {
 			wait = max(wait, call.again()+time.Second)
@@ -199,7 +202,7 @@ func (t *Base) Settle(now time.Time) Decision {
 	return d
 }
 
-// NewHold returns the record's hold for a guard's finding.
+// NewHold returns the hold that the record gets for a guard's finding.
 func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediations.Hold {
 	h := &remediations.Hold{Reason: reason, Message: text.Line(f.Message, 400), Since: remediations.Instant(now)}
 	if !f.Until.IsZero() {
@@ -209,12 +212,12 @@ func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediation
 	return h
 }
 
-// withoutStep returns the decision that no step of the policy's plan can be carried out here.
+// withoutStep returns the hold for a policy without a step that this installation can carry out.
 func withoutStep(p *remediations.Policy) Decision {
 	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
-// Held returns the decision that holds the candidate without a write.
+// Held returns the decision to hold the candidate. It writes nothing.
 func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
 	if f.Until.After(c.Now) {

@@ -8,9 +8,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// observe continues a would-be repair. It asks no guards, because none would be asked after the
-// step was issued. The repair ends as Observed when the step's wait ends, when its alert ends, or
-// when a repair that acts needs the target: an observation must not delay such a repair.
+// observe continues a would-be repair: the record of a repair that Drydock would have made in
+// enforce mode. It asks no guards, because a real repair would wait for its proof now. The record
+// ends as Observed when the step's wait or the alert has ended. It also ends when a real repair
+// needs the target, because a would-be repair must not delay a real one.
 func (t *Base) observe(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -39,13 +40,13 @@ func (t *Base) observe(now time.Time) Decision {
 	}
 }
 
-// enforces reports whether the policy carries out its repairs.
+// enforces reports whether the policy exists and its mode is enforce.
 func (t *Base) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// watch makes the decision observe the target again after the time, if targets of its kind are
-// observed.
+// watch adds the next observation to the decision, if Drydock observes targets of this kind. It is
+// due after this time since the last one.
 func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	if t.is.Looking == "" {
 		return d
@@ -53,8 +54,8 @@ func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	return t.LookAgain(d, now, after)
 }
 
-// enforced returns the decision about another alert, whose policy enforces, if something is to be
-// done or approved now.
+// enforced returns the decision about another alert whose policy enforces. It returns false if no
+// such decision would do anything or wait for an approval.
 func (t *Base) enforced(now time.Time) (Decision, bool) {
 	for _, a := range t.self.Causes() {
 		p := t.Config.Policy(a.Policy)
@@ -73,8 +74,8 @@ func (t *Base) enforced(now time.Time) (Decision, bool) {
 	return Decision{}, false
 }
 
-// givesWay ends the would-be repair if the decision needs its place on the Node. That decision is
-// made again when the place is free.
+// givesWay ends the would-be repair if the decision has to write its own record or history, because
+// the Node has only one record for the target. The decision is made again in the next pass.
 func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
@@ -86,8 +87,8 @@ func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	return t.observed("it gave way to "+by, now)
 }
 
-// observed ends a would-be repair. why is the cause of the end, unless the step's wait or the alert
-// ended.
+// observed ends a would-be repair as Observed. why is the cause of the end. It is empty if the
+// step's wait or the alert has ended.
 func (t *Base) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
@@ -125,7 +126,8 @@ func (t *Base) observed(why string, now time.Time) Decision {
 	return d
 }
 
-// ended reports whether no Alertmanager has the alert any more, while its source is alive.
+// ended reports whether no Alertmanager has the alert any more, while Prometheus still evaluates
+// its rule.
 func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	if a := t.AlertBy(cause.Alert); a != nil {
 		return t.Over(a, now)
@@ -133,7 +135,7 @@ func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	return t.self.Verdict(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
-// nextWould names the step that would follow if the first step cured nothing.
+// nextWould returns the end of a sentence that names the step after a first step without success.
 func (t *Base) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""
@@ -144,9 +146,10 @@ func (t *Base) nextWould(p *remediations.Policy) string {
 	return "; if the step had not cured it, a person would have to look"
 }
 
-// saidAlready returns the decision to report nothing more about an alert that an observing policy
-// has reported and that has not ended since. What would follow after the first step cannot be
-// known. The decision's reason says what a person must change for a repair.
+// saidAlready returns the decision to do nothing about an alert that an observing policy has
+// already reported. It returns false if the alert is new or has ended since. Reporting the next
+// step, too, would be a guess, because the effect of the first step is unknown. The decision has
+// the reason Observing, which shows people what to change for a real repair.
 func (t *Base) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
 	if p.Mode != remediations.ModeObserve {
 		return Decision{}, false

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// WithoutLedger returns why nothing begins without the ledger; nil: the ledger is read again at
-// once.
+// WithoutLedger returns the reason and finding that hold repairs while the ledger cannot be read.
+// It returns nil if the failure is recent: then Drydock reads the ledger again at once.
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
@@ -22,13 +22,13 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	return "", nil
 }
 
-// LedgerLost returns the message about a ledger that could be neither read nor saved for some time.
+// LedgerLost returns the message that the ledger could not be read or saved since the time.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger has been unreachable since %s (%s); without it Drydock begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// leasesLost holds repairs that cannot begin because the leases cannot be listed; nil: they are
-// listed at once.
+// leasesLost returns the finding that holds repairs while the nodes' leases cannot be listed. It
+// returns nil if the failure is recent: then Drydock lists the leases again at once.
 func (s *State) leasesLost(now time.Time) *Finding {
 	if !Lost(s.LeasesLost, now) {
 		return nil
@@ -36,18 +36,18 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
 }
 
-// LeasesLost returns the message about leases that could not be listed for some time.
+// LeasesLost returns the message that the nodes' leases could not be listed since the time.
 func LeasesLost(since time.Time, err error) string {
 	return fmt.Sprintf("Drydock has not been able to list the nodes' leases since %s (%s); without them it begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// LeaseLost returns the message about one node's lease that could not be read for some time.
+// LeaseLost returns the message that one node's lease could not be read since the time.
 func LeaseLost(since time.Time, err error) string {
 	return fmt.Sprintf("a node's lease cannot be read since %s (%s); no cure is proven without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// Lost reports whether a failure since `since` has lasted long enough to hold repairs. Zero: no
-// failure.
+// Lost reports whether a failure that began at since has lasted long enough to hold repairs. A zero
+// since means that there is no failure.
 func Lost(since, now time.Time) bool {
 	return !since.IsZero() && now.Sub(since) >= remediations.OutageFor
 }

@@ -2,14 +2,15 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// Doable reports whether the step is in the plan as named, this installation can carry it out, it
-// accepts this node, and the repair, if any, is not past it.
+// Doable reports whether the step can be carried out now. The policy's plan must have it under this
+// index and name, and a provider of this installation must serve it. Its remediation must not
+// refuse this node, and the repair must not have tried it yet. r is nil if there is no repair.
 func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remediations.StepRef) bool {
 	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
 		return false
 	}
 	if r.SwitchedOff() != nil && s.Config.Remediation(ref.Name).PowersOff {
-		return false // it is off
+		return false // the machine is off already
 	}
 	if r != nil && r.Policy == p.Name && (r.Tried(ref) || r.Spent(s.Config, p, ref)) {
 		return false
@@ -18,14 +19,14 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	return there && ref.Attempt <= step.Attempts && s.Config.Provides(step)
 }
 
-// FirstStep returns the first step of the plan that can be carried out for the repair; nil: for a
-// repair that continues none.
+// FirstStep returns the first step of the plan that can be carried out. r is the repair that
+// continues, or nil for a new one.
 func (s *State) FirstStep(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
 	return s.StepFrom(p, r, 0)
 }
 
-// NextStep returns what follows an issued attempt: the step's next attempt, or the next step that
-// can be carried out.
+// NextStep returns the attempt after an issued one: the next attempt of the same step or, if the
+// step has no more attempts, the next step that can be carried out.
 func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after remediations.StepRef) (remediations.StepRef, bool) {
 	again := remediations.StepRef{Index: after.Index, Name: after.Name, Attempt: after.Attempt + 1}
 	if s.Doable(p, r, again) {
@@ -34,9 +35,10 @@ func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after r
 	return s.StepFrom(p, r, after.Index+1)
 }
 
+// StepFrom returns the first attempt that can be carried out, from the plan's step with this index.
 func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index int) (remediations.StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
-		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have issued the first ones
+		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have used the first attempts
 			ref := remediations.StepRef{Index: i, Name: p.Plan[i].Name, Attempt: attempt}
 			if s.Doable(p, r, ref) && !s.idle(p, r, i) {
 				return ref, true
@@ -46,8 +48,8 @@ func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index i
 	return remediations.StepRef{}, false
 }
 
-// idle reports whether the step only prepares others, and none of those can be done: a node must
-// not be drained for nothing. A step at the end of the plan is wanted for itself.
+// idle reports whether the step only prepares later steps, and no later step can be carried out. It
+// prevents that a node is drained for nothing. The last step of a plan is never idle.
 func (s *State) idle(p *remediations.Policy, r *remediations.Record, index int) bool {
 	if s.Config.Remediation(p.Plan[index].Name).Once || index == len(p.Plan)-1 {
 		return false

@@ -12,65 +12,70 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// State is everything that Decide may know about one node.
+// State has all facts that a decision about one node or its other targets may use.
 type State struct {
 	Config  *remediations.Config
 	Node    *corev1.Node
 	Journal remediations.Journal
-	// Snapshot has the answers of the Alertmanagers; nil: they were not asked.
+	// Snapshot has the answers of the Alertmanagers. It is nil if they were not asked.
 	Snapshot *alerts.Snapshot
 	Fleet    *fleet.Fleet
-	// Ledger is nil if it cannot be read. LedgerErr says why, and all repairs are held.
+	// Ledger is nil if it cannot be read. LedgerErr then has the cause, and no repair begins.
 	Ledger    *ledger.Ledger
 	LedgerErr error
-	// LedgerLost is since when the ledger could be neither read nor saved. LeasesLost is since when
-	// the leases of all nodes could not be listed, and LeasesErr says why. Zero: no failure.
-	LedgerLost, LeasesLost time.Time
-	LeasesErr              error
-	// Reset is what the ledger may already have forgotten for the reset on the Node; empty: no
-	// attempt was made.
+	// LedgerLost is the time since when the ledger can be neither read nor saved. Zero means that
+	// there is no failure.
+	LedgerLost time.Time
+	// LeasesLost is the time since when the leases of all nodes cannot be listed, and LeasesErr is
+	// the cause. A zero time means that there is no failure.
+	LeasesLost time.Time
+	LeasesErr  error
+	// Reset has what may already be removed from the ledger for the reset on the Node. It is empty
+	// if no removal was tried.
 	Reset string
-	// Behind is why the cache of Nodes cannot be trusted; empty: it can.
+	// Behind is why the cache of Nodes cannot be trusted. It is empty if it can.
 	Behind string
-	// Denied is why no Node can be written: the API server refuses Drydock's own keys. Empty: it
-	// accepts them.
+	// Denied is why Drydock cannot write its keys on Nodes: the API server refuses them. It is empty
+	// if the API server accepts them.
 	Denied string
-	// Lease is the node's lease as last read; nil: not read.
+	// Lease is the node's lease as last read. It is nil if the lease was not read.
 	Lease *signs.Lease
-	// Read has the signs that were read because the watched Node does not show them. A sign without
-	// an entry was not read.
+	// Read has the readings of signs that the Node object does not show. A sign without an entry
+	// was not read.
 	Read map[signs.Sign]signs.Testimony
-	// Heartbeats is the count of all nodes' leases as last read; nil: not read.
+	// Heartbeats has the count of stale node leases as last read. It is nil if it was not read.
 	Heartbeats *signs.Heartbeats
-	// Call is what this process knows of the call for the intent on record; nil: this process did
-	// not make it.
+	// Call is the call for the intent on record. It is nil if this process did not make that call.
 	Call *Call
-	// Survey is the provider's answer about the machine before the intent; nil: the provider was
-	// not asked.
+	// Survey is the provider's answer about the machine before the intent. It is nil if the provider
+	// was not asked.
 	Survey *remediations.Survey
-	// Replacement is the provider's answer about a machine that is being replaced. Pods is the
-	// cluster's answer about pods. nil: not asked.
+	// Replacement is the provider's answer about a machine that is being replaced. It is nil if the
+	// provider was not asked.
 	Replacement *remediations.Replacement
-	Pods        *remediations.PodProof
-	// LookSince is when this node first needed a fresh answer of Alertmanager; zero: it does not
-	// need one yet.
+	// Pods says whether the pods that the step restarted are back. It is nil if they were not read.
+	Pods *remediations.PodProof
+	// LookSince is when this node first needed a fresh answer of Alertmanager. Zero means that it
+	// does not need one yet.
 	LookSince time.Time
-	// WellSince is when the node was first seen well, without interruption since; zero: it was not.
+	// WellSince is when the target was first found well, without an interruption since. Zero means
+	// that it is not well.
 	WellSince time.Time
-	// WellHeard is the arrival of the last Watchdog at that time. The alert's end counts only after
-	// a newer Watchdog, because a dead source's alerts end by themselves, some of them before the
-	// Watchdog does.
+	// WellHeard has the arrival of the last Watchdog alerts at the time WellSince. The end of the
+	// repair's alert counts only after a newer Watchdog. Otherwise it could come from a Prometheus
+	// that died: its alerts end by themselves, and some of them end before the Watchdog.
 	WellHeard alerts.Heard
 	// LookTook is how long the last observation of the target took.
 	LookTook time.Duration
-	// NewID is a new id for a repair that this decision may begin.
+	// NewID is the id for a repair that this decision may begin.
 	NewID string
-	// Guards are the guards to ask before each repair; nil: all guards. Only a test sets fewer.
+	// Guards replaces the table of guards if it is not nil. Only tests set it.
 	Guards []Guard
-	// Asking is called with each candidate before its guards are asked; nil: not called.
+	// Asking is called with each candidate before its guards are asked, if it is not nil.
 	Asking func(*Candidate)
 }
 
+// OwnSilence returns the id of the silence that this node's repair created, or "".
 func (s *State) OwnSilence() string {
 	if r := s.Journal.Record; r != nil {
 		return r.Silence
@@ -78,15 +83,18 @@ func (s *State) OwnSilence() string {
 	return ""
 }
 
-// Stale reports whether the Alertmanagers were last asked before this node needed their answer.
+// Stale reports whether the last answers of the Alertmanagers are from before LookSince, the time
+// when this node first needed fresh ones.
 func (s *State) Stale() bool {
 	return s.LookSince.IsZero() || s.Snapshot == nil || s.Snapshot.AskedAt.Before(s.LookSince)
 }
 
+// Look returns the decision to ask the Alertmanagers. why is its message.
 func (s *State) Look(why string) Decision {
 	return Decision{Verb: VerbLook, Ask: Ask{Alerts: true}, Message: why}
 }
 
+// AlertBy returns the Node's alert with the fingerprint, or nil.
 func (s *State) AlertBy(fingerprint string) *remediations.Alert {
 	for i := range s.Journal.Alerts {
 		if s.Journal.Alerts[i].Fingerprint == fingerprint {
@@ -96,8 +104,8 @@ func (s *State) AlertBy(fingerprint string) *remediations.Alert {
 	return nil
 }
 
-// Over reports whether an alert without a repair needs no more attention. No Alertmanager has it,
-// and either it was reported resolved, or no post about it came for a while.
+// Over reports whether the alert has ended: no Alertmanager has it any more. Also, it must have
+// been reported resolved, or Alertmanager must have posted nothing about it for UnconfirmedFor.
 func (s *State) Over(a *remediations.Alert, now time.Time) bool {
 	return s.Snapshot.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Snapshot.BlindCause(s.Config) == "" &&
 		(a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt).Abs() > remediations.UnconfirmedFor) // Abs: a wrong clock may have written it

@@ -7,121 +7,140 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// Target is one target of a kind, as Live and DecideTarget decide about it. A kind embeds Base,
-// which has the methods that are the same for most kinds, and calls Bind. It writes the methods
-// that Base lacks, and those that differ for it.
+// Target is one object that Drydock may repair: a node, a sidecar or a mesh location. Live and
+// DecideTarget decide about it. The type of a kind embeds Base, which has the methods that are the
+// same for most kinds, and calls Bind. The type itself has the methods that Base lacks, and those
+// that differ from Base.
 type Target interface {
 	Describer
 	Observer
 	Repairer
 }
 
-// Description is what messages and guards say about a target.
+// Description has the facts and the words that guards and messages use for one target.
 type Description struct {
 	Kind remediations.Kind
-	// What names the target. Of names what an attempt belongs to; empty: an attempt is named by its
-	// step alone. Asked is the system that is observed and waited for. Next names a further
-	// attempt. Awaits is what Drydock waits for after a call. Looking and Checking say that Drydock
-	// observes the target, before a repair and for its proof; empty for a kind that Drydock does not
+	// What is the target's name in messages, for example "location eu".
+	What string
+	// Of follows the step in messages about one attempt, as in "mark-ready:1 of POD". If Of is
+	// empty, these messages name only the step.
+	Of string
+	// Asked is the system that Drydock observes and whose answer it waits for, for example "the
+	// mesh".
+	Asked string
+	// Next is the noun for a further attempt, for example "move".
+	Next string
+	// Awaits says what Drydock waits for after a call, for example "waiting for proof".
+	Awaits string
+	// Looking and Checking are the messages while Drydock observes the target: Looking before a
+	// repair, Checking for the proof of its cure. Both are empty for a kind that Drydock does not
 	// observe.
-	What, Of, Asked, Next, Awaits, Looking, Checking string
-	// Unknown is the reason that holds the target while its state is unknown.
+	Looking, Checking string
+	// Unknown is the reason that holds the repair while the target's state is unknown.
 	Unknown remediations.Reason
-	// Apart is the least time between a refused or withheld attempt and the next one. A kind
+	// Apart is the least time between a refused or withheld attempt and the next attempt. A kind
 	// without a wait of its own uses the constant LookAgain.
 	Apart time.Duration
-	// Soon are the holds that may end soon, so that the target is observed again soon.
+	// Soon are the reasons whose holds may end soon. While one of them holds the repair, Drydock
+	// observes the target more often.
 	Soon []remediations.Reason
-	// TakesOff: the decision about the target removes people's annotations from the Node when their
-	// time has ended, so that they no longer hold it. Other targets are held until the annotations
-	// are removed. OnRequest: a person can request its repair.
-	TakesOff, OnRequest bool
-	// Own are the reasons that Guard answers in place of the general guard, because what that guard
-	// reads does not exist for this kind.
+	// TakesOff reports whether the decision about this target removes people's annotations from
+	// the Node when their time has ended. All other targets are held until the annotations are
+	// removed.
+	TakesOff bool
+	// OnRequest reports whether a person can request the target's repair.
+	OnRequest bool
+	// Own are the reasons for which the method Guard replaces the general guard. The general guard
+	// reads facts that do not exist for this kind.
 	Own []remediations.Reason
 }
 
-// Describer says what the target is, which policy and alerts it has, and what its kind has against
-// a repair. A candidate needs only this part.
+// Describer has the part of a Target that describes it: its policy, its alerts, and the objections
+// of its kind to a repair. A Candidate needs only this part.
 type Describer interface {
 	Describe() Description
-	// PolicyFor returns the policy of the record; nil: it is no longer configured.
+	// PolicyFor returns the record's policy. It returns nil if the policy is no longer configured.
 	PolicyFor(r *remediations.Record) *remediations.Policy
-	// Causes returns the alerts about the target, in the order of consideration.
+	// Causes returns the alerts about the target. Drydock considers them in this order.
 	Causes() []*remediations.Alert
 	// Verdict returns the Alertmanagers' verdict on the cause.
 	Verdict(cause remediations.Cause) alerts.Verdict
-	// Guard returns what this kind alone has against the candidate for the reason, see the table of
-	// guards; nil: nothing.
+	// Guard returns this kind's own finding against the candidate for the reason. It returns nil if
+	// there is none. The table of guards says for which reasons Guard is called.
 	Guard(reason remediations.Reason, c *Candidate) *Finding
 
 	base() *Base
 }
 
-// Observer reads what was observed of the target.
+// Observer has the part of a Target that reads the last observation of it.
 type Observer interface {
-	// SeenAt is when the last observation of the target began; zero: it was not observed.
+	// SeenAt returns when the last observation of the target began. Zero means never observed.
 	SeenAt() time.Time
-	// Elsewhere returns why the target no longer belongs to this node, by the observation; empty:
-	// it does.
+	// Elsewhere returns why the target no longer belongs to this node, according to the
+	// observation. It returns "" if the target still belongs to this node.
 	Elsewhere() string
-	// Likely returns the step that the alert would lead to, if another system must be asked about
-	// the step first; zero: no system must be.
+	// Likely returns the step that the alert would lead to, so that another system can be asked
+	// about this step in advance. It returns zero if no other system has to be asked.
 	Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn
-	// Examine checks what the observation says against the step, when no guard or only Observing
-	// holds it. It returns a decision that replaces the step, or a reason and finding that hold it,
-	// or neither.
+	// Examine checks the step against the observation. It is called when no guard holds the step,
+	// or only the guard Observing does. It returns a decision that replaces the step, or a reason
+	// and a finding that hold the step, or neither.
 	Examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding)
-	// Asks adds to ask what else the step depends on and is unknown or too old. It returns the step
-	// that other systems are asked about; zero: no system must be.
+	// Asks adds to ask the facts that the step depends on and that are unknown or too old. It
+	// returns the step that other systems must be asked about, or zero.
 	Asks(c *Candidate, ask *Ask) (step remediations.StepOn)
-	// Well describes the target, and reports whether it is well by the observation.
+	// Well returns a description of the target, and whether the observation shows it to be well.
 	Well() (string, bool)
-	// Missing returns what the proof still lacks.
+	// Missing returns what is still missing for the proof of the cure.
 	Missing() string
-	// Evidence reads what else the proof needs, not older than due. there: nothing contradicts the
-	// cure. against: why the target is not well. Neither: the decision says what Drydock waits for.
+	// Evidence checks the other facts that prove the cure. Facts from before due do not count.
+	// there is true if the facts support the cure. against is the reason if they contradict it. If
+	// both are empty, Evidence has written into d what Drydock waits for.
 	Evidence(d *Decision, p *remediations.Policy, due, now time.Time) (there bool, against string)
-	// Sound reports whether the target is well when its alert has ended.
+	// Sound reports whether the end of the alert shows that the target is well.
 	Sound() bool
 }
 
-// Repairer decides about the repair of the target.
+// Repairer has the part of a Target that decides about its repair.
 type Repairer interface {
-	// First decides before any alert; false: the alerts decide.
+	// First may decide before the alerts are considered. It returns false if the alerts decide.
 	First(now time.Time) (Decision, bool)
-	// Consider decides about an alert.
+	// Consider decides about one alert.
 	Consider(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision
-	// Named writes the target into the new record of a repair.
+	// Named writes the target's name into the new record of a repair.
 	Named(r *remediations.Record)
-	// Begun reports whether something was already done, so that the repair does not yield to
-	// another alert.
+	// Begun reports whether the repair has already changed something. A repair that has begun does
+	// not yield to another alert.
 	Begun(r *remediations.Record) bool
-	// Intend adds to the decision and to the record's new intent what the kind needs for the
-	// attempt.
+	// Intend adds the kind's own data for the attempt to the decision and to the record's new
+	// intent.
 	Intend(c *Candidate, pending *remediations.Record, d *Decision)
-	// Hold returns the decision to hold the candidate. Until returns how long this hold may last.
+	// Hold returns the decision to hold the candidate.
 	Hold(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision
+	// Until returns when a hold for the reason ends at the latest.
 	Until(c *Candidate, pending *remediations.Record, reason remediations.Reason) time.Time
 	// Acting continues a repair whose step is under way.
 	Acting(now time.Time) Decision
-	// Overdue reports whether the record's deadline is further away than any deadline can be.
+	// Overdue reports whether the record's deadline is later than any correct deadline can be.
 	Overdue(r *remediations.Record, now time.Time) bool
-	// Await waits for the proof of the attempt that was issued. Proceed continues after an attempt
-	// whose proof did not come. Rest leaves an exhausted repair to a person.
+	// Await waits for the proof that the issued attempt cured the target.
 	Await(now time.Time) Decision
+	// Proceed continues after an attempt without a proof of the cure.
 	Proceed(now time.Time) Decision
+	// Rest decides about an exhausted repair, which waits for a person.
 	Rest(now time.Time) Decision
-	// Instead does something in place of another attempt; false: nothing. Spent reports that no
-	// further attempt is made, even if the plan has more. Expired ends a repair that was held until
-	// its deadline.
+	// Instead may decide something other than a further attempt. It returns false if it does not.
 	Instead(p *remediations.Policy, now time.Time) (Decision, bool)
+	// Spent reports whether further attempts are forbidden, even if the plan has more.
 	Spent() bool
+	// Expired ends a repair that was held until its deadline.
 	Expired(now time.Time) Decision
-	// Cure returns whether this repair cured the target, and how.
+	// Cure returns the outcome of a repair whose target is well, and how the target became well.
 	Cure(p *remediations.Policy) (remediations.Outcome, string)
-	// Closing adds what is special to the kind to the end of the repair and to the history's entry.
+	// Closing adds the kind's own data to the decision that ends the repair and to its entry in the
+	// history.
 	Closing(d *Decision, now time.Time)
-	// Tidy removes from the Node, in the decision's write, what has had its effect or has ended.
+	// Tidy adds to the decision which keys to remove from the Node, because they were used or have
+	// ended.
 	Tidy(d *Decision, now time.Time)
 }
