@@ -14,20 +14,21 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Statuses of an alert, as Alertmanager's payload names them.
+// The values of Alert.Status. Alertmanager's webhook payload has the same.
 const (
 	StatusFiring   = "firing"
 	StatusResolved = "resolved"
 )
 
-// Bounds of an alert's labels on the Node. Only the labels that a reader needs are kept, because a
-// label may have a kilobyte.
+// Bounds of the labels that Drydock stores of one alert: how many, and the bytes of one value.
+// Alertmanager allows much longer values.
 const (
 	maxAlertLabels     = 16
 	maxAlertLabelBytes = 256
 )
 
-// Alert is one alert, as the Node stores it under AlertPrefix and the alert's fingerprint.
+// Alert is one alert, as an annotation of the Node stores it. The annotation's key is AlertPrefix
+// and the alert's fingerprint.
 type Alert struct {
 	V          int               `json:"v"`
 	Name       string            `json:"alertname"`
@@ -36,18 +37,17 @@ type Alert struct {
 	StartsAt   time.Time         `json:"startsAt"`
 	ReceivedAt time.Time         `json:"receivedAt"`
 	Labels     map[string]string `json:"labels"`
-	// Cancelled is the repair of this alert that a person cancelled; nil: no repair. The alert
-	// itself stores it, because the history drops its oldest entries. The annotation goes when the
-	// alert has ended.
+	// Cancelled is the last repair of this alert, if a person cancelled it. Otherwise it is nil. It
+	// is stored here as well, because the history drops its oldest entries.
 	Cancelled *CancelledRepair `json:"cancelled,omitempty"`
 
-	// Fingerprint is the last part of the annotation's key. The value does not repeat it.
+	// Fingerprint is the last part of the annotation's key, so the JSON value does not have it.
 	Fingerprint string `json:"-"`
 }
 
-// Fingerprint identifies an alert by its labels, as Alertmanager computes it: FNV-1a over the
-// sorted names and values. A fingerprint in a webhook's post is never used. Computing the sum here
-// avoids a copy of the labels for each alert that arrives.
+// Fingerprint returns the fingerprint that Alertmanager computes for an alert with these labels:
+// FNV-1a over the sorted names and values. Drydock never trusts a fingerprint that arrives in a
+// post. This function, unlike the one of Prometheus' library, needs no copy of the labels.
 func Fingerprint(labels map[string]string) string {
 	var some [32]string
 	names := some[:0]
@@ -68,8 +68,8 @@ func Fingerprint(labels map[string]string) string {
 	return model.Fingerprint(sum).String()
 }
 
-// NewAlert returns what the Node stores of an alert for the policy. It keeps the labels that name
-// the target and the cluster, and the severity.
+// NewAlert returns the alert in the form that the Node stores for the policy. Of the labels it
+// keeps those that name the target and the cluster, and the severity.
 func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
 	kept := map[string]string{}
 	for _, k := range append(slices.Clone(p.Labels), c.ClusterLabel, "severity") {
@@ -84,8 +84,8 @@ func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, st
 	}
 }
 
-// firstYear and lastYear bound the years that JSON can hold: RFC 3339 writes a year with four
-// digits.
+// firstYear and lastYear bound the years that JSON can hold, because RFC 3339 writes a year with
+// four digits.
 const firstYear, lastYear = 1, 9999
 
 // InYears returns the time in UTC, or the nearest time that JSON can hold. RFC 3339 allows
@@ -107,27 +107,27 @@ func inYears(t time.Time) bool { return t.Equal(InYears(t)) }
 // Key returns the key of the alert's annotation.
 func (a Alert) Key() string { return AlertPrefix + a.Fingerprint }
 
-// Same reports whether two alerts say the same; the time of arrival does not count.
+// Same reports whether two alerts are equal except for the time of arrival and the cancelled
+// repair.
 func (a Alert) Same(b Alert) bool {
 	return a.Fingerprint == b.Fingerprint && a.Name == b.Name && a.Policy == b.Policy && a.Status == b.Status &&
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
 }
 
-// CancelledRepair is a repair that a person cancelled, and the time.
+// CancelledRepair is the id of a repair that a person cancelled, and the time of the cancel.
 type CancelledRepair struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 }
 
-// aheadMost bounds how far another replica's clock may be ahead. A wrong clock wrote each arrival
-// that is later.
+// aheadMost is how far an arrival time may be in the future, because clocks of replicas differ. A
+// time further ahead is from a wrong clock.
 const aheadMost = 2 * time.Minute
 
-// SeenSince returns the alert with what the Node remembers of it: when Drydock first wrote it
-// there, and the repair that a person cancelled. A post changes neither, whether it says that the
-// alert fires or has ended, because every holder of the receiver's token can post both. Only
-// Alertmanager ends an episode: once Alertmanager has no such alert, the annotation goes. An alert
-// that fires again then counts from the start that Alertmanager gives.
+// SeenSince returns the alert a with two facts of old, the same alert on the Node: when Drydock
+// first wrote it, and the repair that a person cancelled. A post never changes these facts, because
+// every client with the receiver's token can post that an alert fires or has ended. The facts go
+// when Alertmanager no longer has the alert: then the annotation is removed.
 func (a Alert) SeenSince(old Alert) Alert {
 	if a.Fingerprint != old.Fingerprint {
 		return a
@@ -135,20 +135,20 @@ func (a Alert) SeenSince(old Alert) Alert {
 	if old.Cancelled != nil {
 		a.Cancelled = old.Cancelled
 	}
-	if old.ReceivedAt.Before(a.ReceivedAt) { // otherwise a clock that was ahead wrote the old time
+	if old.ReceivedAt.Before(a.ReceivedAt) { // otherwise the old time is from a clock that was ahead
 		a.ReceivedAt = old.ReceivedAt
 	}
 	return a
 }
 
-// FromTheFuture reports whether a wrong clock wrote the time of arrival, so that it must be written
-// again.
+// FromTheFuture reports whether the time of arrival is from a wrong clock, so that the alert must
+// be written again.
 func (a Alert) FromTheFuture(now time.Time) bool { return a.ReceivedAt.Sub(now) > aheadMost }
 
-// Reads reports whether the annotation's value says the same as the alert; the time of arrival does
-// not count. It compares texts, because alerts that Alertmanager repeats arrive most often, and
-// decoding would be most of their cost. False means only that the texts differ: another version may
-// have written the same alert in another way.
+// Reads reports whether the annotation's value is the alert's encoding, apart from the time of
+// arrival. It compares the texts without decoding, which is faster: most alerts that arrive are
+// repeated ones. A false does not prove a difference, because another version of Drydock may encode
+// the same alert in another way.
 func (a Alert) Reads(value string) bool {
 	const key = `"receivedAt":"` // no label can contain this text: quotes in a label are escaped
 	before, after, _ := strings.Cut(a.Encode(), key)
@@ -165,8 +165,8 @@ func (a Alert) Reads(value string) bool {
 // Encode returns the annotation's value.
 func (a Alert) Encode() string { return EncodeJSON(a) }
 
-// DecodeAlert reads an alert's annotation. It returns an error for a value that Drydock did not
-// write.
+// DecodeAlert decodes an alert from its annotation. It returns an error for a value that Drydock
+// cannot have written.
 func DecodeAlert(key, value string) (Alert, error) {
 	var a Alert
 	if err := DecodeStrict(value, &a); err != nil {
@@ -179,8 +179,8 @@ func DecodeAlert(key, value string) (Alert, error) {
 	return a, nil
 }
 
-// AlertsOn returns all alerts on a Node, oldest first. It leaves out alerts that it cannot read:
-// they cannot cause a repair, and the next poll writes a real alert again.
+// AlertsOn returns all alerts on a Node, oldest first. It leaves out annotations that it cannot
+// decode, so they never cause a repair. If such an alert is real, the next poll writes it again.
 func AlertsOn(annotations map[string]string) []Alert {
 	var out []Alert
 	for k, v := range annotations {
@@ -200,8 +200,9 @@ func AlertsOn(annotations map[string]string) []Alert {
 	return out
 }
 
-// Admit returns the keys to remove so that one more alert fits on the Node. The oldest resolved
-// alerts go first; a firing alert never goes. ok is false if the alert does not fit at all.
+// Admit returns the keys of alerts to remove from the Node so that one more alert fits: resolved
+// alerts, the oldest first. It never removes a firing alert. ok is false if the new alert does not
+// fit even then.
 func Admit(annotations map[string]string, a Alert) (drop []string, ok bool) {
 	count, size := 0, len(a.Key())+len(a.Encode())
 	for k, v := range annotations {
@@ -243,15 +244,15 @@ func EncodeJSON(v any) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// DecodeStrict refuses unknown keys and any text after the value: Drydock must not act on what this
-// version does not understand.
+// DecodeStrict decodes JSON into v. It returns an error for unknown keys and for text after the
+// value, because Drydock must not act on data that this version does not understand.
 func DecodeStrict(s string, v any) error {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	// Not d.More(), which takes a surplus closing bracket for the end.
+	// Not d.More(): it would accept a surplus closing bracket.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("something follows the JSON value")
 	}
@@ -266,7 +267,7 @@ func KeysOf(alerts []Alert) (out []string) {
 	return out
 }
 
-// AlertOf returns the alert of the cause; nil: the alerts do not have it.
+// AlertOf returns the cause's alert from the alerts, or nil if they do not have it.
 func AlertOf(alerts []Alert, cause Cause) *Alert {
 	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })
 	if i < 0 {

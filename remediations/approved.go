@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Approved returns the digest of what a person approves: the plan and the Node's machine. Empty:
-// the policy needs no approval.
+// Approved returns the digest of what a person approves: the policy's plan and the Node's machine.
+// It returns "" if the policy needs no approval.
 func (p *Policy) Approved(n *corev1.Node) string {
 	if !p.Approval {
 		return ""
@@ -17,9 +17,9 @@ func (p *Policy) Approved(n *corev1.Node) string {
 	return fmt.Sprintf("%x", sum[:6])
 }
 
-// AsksFor reports whether the record waits for the approval of the policy's current plan on the
-// Node's machine. A record of another plan is replaced by a record with a new id, so that an
-// approval of the old plan does not approve the new one.
+// AsksFor reports whether an approval of the record approves the policy's current plan on the
+// Node's machine. If not, a record with a new id replaces the record, because an approval of the
+// old plan must not count for the new one.
 func (r *Record) AsksFor(p *Policy, n *corev1.Node) bool {
 	return !p.Approval || r.Plan == "" || r.Plan == p.Approved(n)
 }

@@ -11,12 +11,12 @@ type Attempt struct {
 	// Name is the remediation's name. Number counts from 1.
 	Name   string
 	Number int
-	// text is the original text if it has another form: Drydock keeps what it did not write
-	// unchanged.
+	// text is the original text if it has another form, so that Drydock writes it unchanged.
+	// Otherwise it is empty.
 	text string
 }
 
-// Issued returns the attempt that the reference names. The step's place in the plan does not count.
+// Issued returns the reference without the step's index in the plan.
 func (s StepRef) Issued() Attempt { return Attempt{Name: s.Name, Number: s.Attempt} }
 
 func (a Attempt) String() string {
@@ -42,7 +42,7 @@ func (a *Attempt) UnmarshalText(text []byte) error {
 func AttemptOf(text string) Attempt {
 	name, number, _ := strings.Cut(text, ":")
 	a := Attempt{Name: name}
-	a.Number, _ = strconv.Atoi(number) // if it is not a number, the comparison below keeps the text
+	a.Number, _ = strconv.Atoi(number) // on an error the comparison below keeps the whole text
 	if a.String() != text {
 		a.text = text
 	}

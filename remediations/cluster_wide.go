@@ -8,8 +8,8 @@ var rolloutRestart = Remediation{
 	PassedOver: true, ClusterWide: true, RenewsLease: true, AsksPods: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 6, Proof: succeeded,
 }
 
-// applyCNI applies the network's own manifest again. It never applies an older version than the
-// installed one.
+// applyCNI applies the manifest of the cluster's network (CNI) again. It never applies an older
+// version than the installed one.
 var applyCNI = Remediation{
 	Name: "apply-cni", Verb: "apply, in the whole cluster, the network manifest that is missing on", Disruptive: true, Once: true, LooksFirst: true,
 	PassedOver: true, ClusterWide: true, RenewsLease: true, AsksPods: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 7, Proof: succeeded,

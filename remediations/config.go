@@ -14,118 +14,121 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Mode is how much Drydock may do.
+// Mode is how much Drydock may do for a policy.
 type Mode string
 
 const (
-	// ModeOff ignores the policy's alerts.
+	// ModeOff means that Drydock ignores the policy's alerts.
 	ModeOff Mode = "off"
-	// ModeObserve decides, and reports what a repair would do. It changes nothing on the node.
+	// ModeObserve means that Drydock decides and reports what a repair would do, but repairs nothing.
 	ModeObserve Mode = "observe"
-	// ModeEnforce repairs.
+	// ModeEnforce means that Drydock repairs.
 	ModeEnforce Mode = "enforce"
 )
 
-// Config is all of the configuration that a decision depends on. It is read once at the start and
-// never changes.
+// Config is the part of the configuration that decisions depend on. It is read once at the start
+// and never changes.
 type Config struct {
-	// Mode is the mode of policies without a mode of their own, and of a person's request for a
-	// remediation.
+	// Mode is the mode of policies that set no mode, and of a person's request for a remediation.
 	Mode Mode
-	// ClusterLabel and ClusterValue distinguish this cluster's alerts from another cluster's. An
-	// empty label: no check.
+	// ClusterLabel and ClusterValue are the label that this cluster's alerts have, and its value.
+	// If ClusterLabel is empty, all alerts count as this cluster's.
 	ClusterLabel, ClusterValue string
 	// Registry has the remediations that plans may name.
 	Registry Registry
-	// Kinds are the kinds of target that policies may have, beside nodes.
+	// Kinds are the kinds of target that policies may have besides nodes.
 	Kinds []*TargetKind
-	// Policies are in order of precedence: the first policy that matches takes the alert.
+	// Policies are in order of precedence: the first policy that matches an alert takes it.
 	Policies []*Policy
 	Limits   Limits
 	Windows  []Window
-	// MaxStaleness is how old an answer of Alertmanager may be when a side effect depends on it.
+	// MaxStaleness is how old an answer of Alertmanager may be when a call depends on it.
 	MaxStaleness time.Duration
-	// RequireAll makes each Alertmanager that does not answer hold repairs, even while another
-	// answers.
+	// RequireAll reports whether all Alertmanagers must answer. One without an answer then holds all
+	// repairs.
 	RequireAll bool
-	// Watchdog makes the answer of an Alertmanager replica count only while it shows the Watchdog
-	// alert.
+	// Watchdog reports whether an Alertmanager's answer counts only while it has the Watchdog alert.
 	Watchdog bool
-	// SelfTest selects the alert that always fires to test the path to Drydock; none: no self-test
-	// is configured. Receiver is Alertmanager's name for the receiver that posts to Drydock.
+	// SelfTest selects the self-test alert, which always fires and so tests the path from Prometheus
+	// to Drydock. It is empty if no self-test is configured.
 	SelfTest labels.Matchers
+	// Receiver is the name of Drydock's receiver in Alertmanager's configuration.
 	Receiver string
-	// Provided holds the names of the remediations that this installation can carry out.
+	// Provided has the names of the remediations that this installation can carry out.
 	Provided map[string]bool
 	// Providers are the systems that carry out these remediations, with the Nodes that each serves.
 	Providers []Provider
 	// TopologyLabel is the Node label that names the Node's location in the mesh, if no annotation
 	// names it.
 	TopologyLabel string
-	// SidecarProviders holds the names of the configured providers of sidecars.
+	// SidecarProviders has the names of the configured providers of sidecars.
 	SidecarProviders map[string]bool
-	// ControlPlaneHosts are the Nodes whose hosts run the API servers, in the order of a rescue's
-	// attempts. Without them Drydock knows nothing of API servers.
+	// ControlPlaneHosts are the names of the Nodes that run the API servers. A rescue of the API
+	// servers tries them in this order. If the list is empty, Drydock never repairs API servers.
 	ControlPlaneHosts []string
-	// Announce are the annotations that a Node has while it is under repair.
+	// Announce are annotations that Drydock sets on a Node while it repairs it, so that other
+	// systems see the repair.
 	Announce []string
-	// Conditions makes the Node's conditions show a repair, too.
+	// Conditions reports whether Drydock also shows a repair in the Node's conditions.
 	Conditions bool
-	// Reserves makes Drydock reserve the node before a disruptive step, where several repair
-	// systems share nodes. Leases: the Leases of Medik8s make the reservation.
+	// Reserves reports whether Drydock must reserve a node before a disruptive step, because other
+	// repair systems work on the same nodes. Leases reports whether a Lease of Medik8s is the
+	// reservation.
 	Reserves, Leases bool
-	// HoldWhen are the marks of other systems that hold repairs; nil: the shipped marks.
+	// HoldWhen are the marks of other systems on a Node that hold repairs. Nil means the shipped
+	// marks.
 	HoldWhen marks.List
 	// ClusterWide bounds the steps that change the whole cluster.
 	ClusterWide ClusterWide
 }
 
-// Policy is what Drydock does about one kind of alert.
+// Policy says what Drydock does about one kind of alert.
 type Policy struct {
 	Name string
-	// Match selects the alerts: all matchers must match. NodeSelector selects the nodes; nil: all
-	// nodes.
-	Match        labels.Matchers
+	// Match selects the alerts: all matchers must match.
+	Match labels.Matchers
+	// NodeSelector selects the nodes. Nil means all nodes.
 	NodeSelector k8slabels.Selector
-	// Kind is the kind of the policy's target. Labels are the alert's labels that name the target:
-	// the node, the pod's namespace and the pod, or the mesh's location. API servers have no such
-	// label.
-	Kind   Kind
+	// Kind is the kind of the policy's targets.
+	Kind Kind
+	// Labels are the alert's labels that name the target: the node, the pod's namespace and the
+	// pod, or the mesh location. For API servers the list is empty.
 	Labels []string
 	Mode   Mode
-	// Witness is what must be true of the node itself, beside the alert. With nil the policy
-	// repairs no node.
+	// Witness has the signs on the node itself that must confirm the alert. If it is nil, the
+	// policy repairs no node.
 	Witness *signs.Witness
 	// For is how long the alert must have been firing, in addition to the `for` of its rule.
 	For  time.Duration
 	Plan []Step
-	// ProofFor is how long a proof must hold without interruption before it counts.
+	// ProofFor is how long the proof of a cure must last without interruption before it counts.
 	ProofFor time.Duration
-	// RelapseWindow is how long after a cure a returning alert continues the plan; zero: it never
-	// does.
+	// RelapseWindow is the time after a cure in which a returning alert continues the plan with the
+	// next step. Zero means that a returning alert always starts the plan at its first step.
 	RelapseWindow time.Duration
 	// Cooldown is the least time between the end of a repair and the start of this policy's next
 	// repair of the node.
 	Cooldown time.Duration
 	// Approval makes the repair wait for a person's approval before its first step.
 	Approval bool
-	// RepairCordoned lets the policy repair nodes that Drydock did not cordon itself.
+	// RepairCordoned reports whether the policy also repairs nodes that someone else has cordoned.
 	RepairCordoned bool
-	// CordonExhausted makes Drydock cordon a node after all steps of a disruptive plan failed.
+	// CordonExhausted reports whether Drydock cordons a node after all steps of a disruptive plan
+	// failed.
 	CordonExhausted bool
 	// EndWhenWell is how long a node must be well without interruption before its exhausted repair
-	// ends by itself; zero: it never does.
+	// ends without a person. Zero means that a person must end it.
 	EndWhenWell time.Duration
 }
 
-// Takes reports whether the policy selects the node by its current labels. A GPU node that lost
-// GPUCountLabel still counts as a node with that label.
+// Takes reports whether the policy selects the node by its current labels. A GPU node that has lost
+// the label GPUCountLabel counts as a node that has it.
 func (p *Policy) Takes(n *corev1.Node) bool {
 	return p.NodeSelector == nil || p.NodeSelector.Matches(signs.LabelsOf(n))
 }
 
-// StepAt returns the step of the plan that a record names. ok is false if the policy is nil, if the
-// plan has no step at that index, or if it has another step there.
+// StepAt returns the step of the plan that a record refers to. ok is false if the policy is nil, or
+// if the plan has no step or another step at that index.
 func (p *Policy) StepAt(ref StepRef) (step Step, ok bool) {
 	if p == nil || ref.Index >= len(p.Plan) || p.Plan[ref.Index].Name != ref.Name {
 		return Step{}, false
@@ -133,8 +136,8 @@ func (p *Policy) StepAt(ref StepRef) (step Step, ok bool) {
 	return p.Plan[ref.Index], true
 }
 
-// Moved reports whether an edit of the plan moved the step on record: the plan has another step at
-// its index, or has the step elsewhere.
+// Moved reports whether the plan was edited so that a record's step no longer fits: another step is
+// at its index, or the step is at another index.
 func (p *Policy) Moved(ref StepRef) bool {
 	if _, there := p.StepAt(ref); there {
 		return false
@@ -150,50 +153,52 @@ type Step struct {
 	Wait time.Duration
 	// Attempts is how often the step may be issued, at least 1.
 	Attempts int
-	// Provider is the sidecar provider that a mark-ready calls.
+	// Provider is the name of the sidecar provider, for the step mark-ready.
 	Provider string
-	// Unit is the unit that restart-unit restarts. DaemonSet is the one that rollout-restart
-	// restarts, as namespace/name.
-	Unit, DaemonSet string
-	// Template is the template for an external remediator. Only external and external-replace have
-	// it.
+	// Unit is the systemd unit to restart, for the step restart-unit.
+	Unit string
+	// DaemonSet is the DaemonSet to restart, as namespace/name, for the step rollout-restart.
+	DaemonSet string
+	// Template is the template for an external remediator, for the steps external and
+	// external-replace.
 	Template Template
-	// Soft makes the first attempt of a reboot go through the machine's operating system. Later
-	// attempts cut its power.
+	// Soft reports whether the first attempt of a reboot goes through the machine's operating
+	// system. All other attempts cut the power.
 	Soft bool
-	// Timeout and ContinueOnTimeout bound a step that takes several passes, for example drain.
-	// Timeout also bounds a rescue of the API servers, from its first restart on.
-	Timeout           time.Duration
+	// Timeout is how long a repeatable step, for example drain, may take. It also limits a rescue of
+	// the API servers, from its first restart on.
+	Timeout time.Duration
+	// ContinueOnTimeout reports whether the plan continues after a drain that timed out.
 	ContinueOnTimeout bool
-	// ContinueUnreachable makes the plan continue with the next step while the provider stays
-	// unreachable, instead of waiting for it. If false, it is not part of the digest that a person
-	// approves.
+	// ContinueUnreachable reports whether the plan continues with the next step while the step's
+	// provider is unreachable. Otherwise the repair waits for the provider. False is left out of
+	// the digest that a person approves, so that the digests of older plans stay the same.
 	ContinueUnreachable bool `json:",omitempty"`
-	// WithoutController is what a drain does with pods that have no controller. The default is not
-	// part of the digest that a person approves, so that the digests of older plans stay the same.
+	// WithoutController is what a drain does with pods that have no controller. The default is left
+	// out of the digest, too.
 	WithoutController WithoutController `json:",omitempty"`
 }
 
-// StepOn is what Drydock asks a provider about before a step: the remediation, and the part of the
-// machine that the plan names.
+// StepOn names a step in a question to a provider: the remediation, and what the plan names for it.
+// Only one of Unit, DaemonSet and Template is set, or none.
 type StepOn struct {
 	Name, Unit, DaemonSet string
 	Template              Template
 }
 
-// On returns the step's remediation and what the step acts on.
+// On returns the StepOn of the step.
 func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet, s.Template} }
 
 func (s StepOn) String() string {
 	return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet + s.Template.String())
 }
 
-// Kept returns the annotations of other systems that must be read on each Node.
+// Kept returns the keys of other systems' annotations that decisions read on each Node.
 func (c *Config) Kept() []string {
 	return append(c.HoldWhen.Keys(marks.Annotation), c.Announce...)
 }
 
-// Policy returns the policy of that name, or nil.
+// Policy returns the policy with the name, or nil.
 func (c *Config) Policy(name string) *Policy {
 	for _, p := range c.Policies {
 		if p.Name == name {
@@ -203,8 +208,8 @@ func (c *Config) Policy(name string) *Policy {
 	return nil
 }
 
-// Wants reports whether any policy could take an alert with these labels, for any node. No policy
-// takes another cluster's alert.
+// Wants reports whether a policy could take an alert with these labels, if the node allows it. No
+// policy takes the alert of another cluster.
 func (c *Config) Wants(alert map[string]string) bool {
 	if c.OfAnother(alert) {
 		return false
@@ -218,13 +223,13 @@ func (c *Config) Wants(alert map[string]string) bool {
 }
 
 const (
-	// RemediationLabel is the label that a rule's author sets to name the policy. noRemediation is
-	// its value for an alert that only people handle.
+	// RemediationLabel is the alert label with which a rule names its policy. noRemediation is the
+	// value for an alert that only people handle.
 	RemediationLabel, noRemediation = "remediation", "none"
 )
 
-// Meant reports whether the author of the alert's rule meant it for this cluster's Drydock. It does
-// not matter whether a policy takes the alert.
+// Meant reports whether the alert's rule names a policy and the alert is about this cluster. It
+// does not report whether any policy takes the alert.
 func (c *Config) Meant(alert map[string]string) bool {
 	meant := alert[RemediationLabel]
 	return meant != "" && meant != noRemediation && !c.OfAnother(alert) && !c.IsSelfTest(alert)
@@ -235,20 +240,20 @@ func (c *Config) OfAnother(alert map[string]string) bool {
 	return c.ClusterLabel != "" && alert[c.ClusterLabel] != c.ClusterValue
 }
 
-// Matches reports whether the policy selects alerts with these labels. No policy selects the alert
-// that Drydock posts at the end of a repair.
+// Matches reports whether the policy selects alerts with these labels. No policy selects
+// EndedAlert, which Drydock itself posts.
 func (p *Policy) Matches(alert map[string]string) bool {
 	return alert[model.AlertNameLabel] != EndedAlert && matches(p.Match, alert)
 }
 
-// IsSelfTest reports whether an alert with these labels is this cluster's self-test. The self-test
-// is not about a node.
+// IsSelfTest reports whether an alert with these labels is this cluster's self-test alert. That
+// alert is not about a node.
 func (c *Config) IsSelfTest(alert map[string]string) bool {
 	return len(c.SelfTest) > 0 && !c.OfAnother(alert) && matches(c.SelfTest, alert)
 }
 
-// Serves reports whether Drydock can take the policy's alerts at all. Without the step's provider
-// Drydock cannot observe pods, the mesh or the control plane's hosts.
+// Serves reports whether Drydock can handle the policy's alerts. For targets other than nodes it
+// needs the provider of the plan's first step, because only that provider can observe them.
 func (c *Config) Serves(p *Policy) bool {
 	if p.Kind == KindNode {
 		return true
@@ -262,8 +267,8 @@ func (c *Config) Provides(s Step) bool {
 	return c.Provided[s.Name] && (s.Name != markReady.Name || c.SidecarProviders[s.Provider])
 }
 
-// Names reports whether an alert with these labels is about the node, for any policy. An alert of
-// another cluster is about a node there, even if the names are equal.
+// Names reports whether, for some policy, an alert with these labels is about the node. An alert of
+// another cluster is about a node there, even if both nodes have the same name.
 func (c *Config) Names(alert map[string]string, node string) bool {
 	if c.OfAnother(alert) {
 		return false
@@ -279,7 +284,7 @@ func (c *Config) Names(alert map[string]string, node string) bool {
 	return false
 }
 
-// NodeLabels returns the alert labels that policies read the node's name from.
+// NodeLabels returns the names of the alert labels in which policies find the node's name.
 func (c *Config) NodeLabels() (out []string) {
 	for _, p := range c.Policies {
 		if p.Kind == KindNode && len(p.Labels) == 1 && !slices.Contains(out, p.Labels[0]) {

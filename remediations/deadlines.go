@@ -10,33 +10,33 @@ import (
 )
 
 const (
-	// ActingFor is far longer than a call takes. A call without an outcome then counts as perhaps
-	// done.
+	// ActingFor is how long Drydock waits for the outcome of a call, far longer than a call takes.
+	// After that the outcome is unknown, and the call counts as made.
 	ActingFor = time.Minute
-	// PendingFor bounds how long a repair may be held before it ends. If its alert still fires, a
+	// PendingFor is how long a repair may be held before it ends. If its alert still fires then, a
 	// new repair begins.
 	PendingFor = 24 * time.Hour
-	// UnconfirmedFor is how long an alert that no Alertmanager knows is kept, because a post may
-	// arrive before the poll.
+	// UnconfirmedFor is how long Drydock keeps an alert that no Alertmanager knows. A post may
+	// arrive before the poll that confirms it.
 	UnconfirmedFor = time.Minute
-	// LookFor is how fresh an observation must be when a side effect depends on it. It is longer
-	// than a replica may take to answer. It is far below the 30 s of invariant 5, so that Drydock
-	// sees a silence made a moment ago.
+	// LookFor is the greatest age of an observation that a call may depend on. It is longer than an
+	// Alertmanager may take to answer. It is far below the 30 s of invariant 5, so that a silence
+	// takes effect sooner.
 	LookFor = 10 * time.Second
-	// OutageFor is how long the ledger or the leases may be missing before the outage holds repairs
-	// and is reported.
+	// OutageFor is how long the ledger or the leases may be unreadable before this holds repairs and
+	// is reported.
 	OutageFor = time.Minute
 )
 
-// OverdueFor is how long after its deadline a repair in flight still counts, if only its Node shows
-// it.
+// OverdueFor is how long a repair in flight still counts against limits after its deadline, if the
+// ledger has no slot for it.
 const OverdueFor = 5 * time.Minute
 
-// FarAway is later than any time that Drydock compares with it.
+// FarAway stands for an unknown end. It is later than every real time.
 var FarAway = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// phaseFor returns the longest time that the policy allows for the record's phase. p is nil if the
-// policy no longer exists.
+// phaseFor returns the longest time that the record's phase may last under the policy. p is nil if
+// the policy no longer exists.
 func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	switch {
 	case r.Phase == PhasePending:
@@ -51,10 +51,10 @@ func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	return c.WaitOf(p, r.Step)
 }
 
-// Flight returns when a disruptive record in flight counts against the limits although the ledger
-// has no slot for it. Each repair takes its slot before its intent. So a person took the slot out
-// of the ledger, or Drydock never wrote the record. The record counts for as long as its step may
-// take, and not at all if its policy does not enforce.
+// Flight returns the time during which a disruptive repair in flight counts against the limits
+// without a slot in the ledger. A slot is always written before the intent. So a person has removed
+// the slot, or Drydock did not write the record. The record then counts for as long as its step may
+// take. It does not count at all (zero times) if its policy does not enforce.
 func (c *Config) Flight(n *corev1.Node, r *Record) (from, until time.Time) {
 	return c.flightBy(c.PolicyOf(r.Policy, n), r)
 }
@@ -66,6 +66,8 @@ func (c *Config) flightBy(p *Policy, r *Record) (from, until time.Time) {
 	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+c.phaseFor(p, r))).Add(OverdueFor)
 }
 
+// InFlightAt reports whether now is within the times of Flight. It allows for small differences of
+// clocks.
 func InFlightAt(from, until, now time.Time) bool {
 	return !from.After(now.Add(ahead)) && now.Before(until)
 }
@@ -85,9 +87,9 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// WouldUntil returns how long a step that only the mode holds would occupy its place. That is the
-// wait for its proof or, for a repeatable step, its timeout. Zero: something else holds the record,
-// or nothing does.
+// WouldUntil returns until when a would-be repair counts against the limits. That is the end of the
+// step's wait for proof or, for a repeatable step, of its timeout. It returns zero if the record is
+// not held by the reason Observing.
 func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 	if r == nil || r.Phase != PhasePending || r.Hold == nil || r.Hold.Reason != ReasonObserving {
 		return time.Time{}
@@ -106,11 +108,11 @@ func timeoutOf(p *Policy, step StepRef) time.Duration {
 	return time.Hour
 }
 
-// unknownWait is the wait of a step that this version of Drydock does not know.
+// unknownWait is the wait for the proof of a step that this version of Drydock does not know.
 const unknownWait = 10 * time.Minute
 
-// WaitOf returns how long the proof of a step on record may take. The plan gives the time or, if
-// the plan no longer has the step, the remediation itself.
+// WaitOf returns how long Drydock waits for the proof of a record's step: the step's wait in the
+// plan or, if the plan no longer has the step, the remediation's default.
 func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	if s, there := p.StepAt(step); there {
 		return s.Wait
@@ -118,8 +120,7 @@ func (c *Config) WaitOf(p *Policy, step StepRef) time.Duration {
 	return cmp.Or(c.Remediation(step.Name).Wait, unknownWait)
 }
 
-// LongestWait returns the longest time that any step of a policy may take. Policies whose mode is
-// off do not count.
+// LongestWait returns the longest wait for the proof of any step, of all policies that are not off.
 func (c *Config) LongestWait() time.Duration {
 	longest := ActingFor
 	for _, p := range c.Policies {
@@ -133,19 +134,20 @@ func (c *Config) LongestWait() time.Duration {
 	return longest
 }
 
-// ahead is how far a time may lie in the future: clocks always differ a little.
+// ahead is how far in the future a recorded time may be, because clocks always differ a little.
 const ahead = time.Minute
 
-// FromTheFuture reports whether a wrong clock wrote the time, if this replica's clock is right.
+// FromTheFuture reports whether the time is in the future, so that a clock must be wrong: the one
+// that wrote the time, or this one.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
-// ClocksAgree reports whether most kubelets' clocks agree with this one. Only then may Drydock call
-// a time from the future wrong.
+// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. Only then
+// must a time from the future be wrong, and not this clock. h must have been read just now.
 func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }
 
-// ClampTo returns a function that sets a time from the future to now, and records the change.
+// ClampTo returns a function that sets a time to now if it is in the future, and then sets changed.
 func ClampTo(now time.Time, changed *bool) func(*time.Time) {
 	return func(t *time.Time) {
 		if FromTheFuture(*t, now) {
@@ -154,9 +156,9 @@ func ClampTo(now time.Time, changed *bool) func(*time.Time) {
 	}
 }
 
-// Clamped returns the record with corrected times. Times from the future become now, and a deadline
-// beyond the phase's longest time becomes the end of that time. The second result is false if every
-// time was right.
+// Clamped returns a copy of the record with corrected times. Times in the future become now, and a
+// deadline that is too late becomes the phase's latest possible end. The second result reports
+// whether it changed any time.
 func (c *Config) Clamped(p *Policy, r *Record, now time.Time) (*Record, bool) {
 	out, changed := r.Clone(), false
 	clamp := ClampTo(now, &changed)
@@ -174,5 +176,5 @@ func (c *Config) Clamped(p *Policy, r *Record, now time.Time) (*Record, bool) {
 	return out, changed
 }
 
-// FarAhead reports whether the time is further ahead than any phase can last.
+// FarAhead reports whether the time is further in the future than any phase of a repair can last.
 func FarAhead(t, now time.Time) bool { return t.After(now.Add(PendingFor + ahead)) }

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// drain empties a node before the node is replaced. It cordons the node and evicts pods within the
-// bounds that people set. A drain cures nothing, so only the step that follows can prove a cure.
+// drain cordons a node and evicts its pods, before a step that replaces the machine. It respects
+// PodDisruptionBudgets. A drain cures nothing, so its own proof always fails.
 var drain = Remediation{
 	Name: "drain", Verb: "drain", Disruptive: true, Timeout: 30 * time.Minute, Invasive: 9,
 	Proof: func(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
@@ -17,8 +17,8 @@ var drain = Remediation{
 	},
 }
 
-// WithoutController is what a drain does with pods that have no controller. No controller would
-// create them again.
+// WithoutController is what a drain does with pods that have no controller. No controller creates
+// such pods again after an eviction.
 type WithoutController string
 
 const (
@@ -27,12 +27,12 @@ const (
 	// WithoutControllerWait evicts all other pods, and waits until the pods without a controller
 	// have ended.
 	WithoutControllerWait WithoutController = "wait"
-	// WithoutControllerEvict evicts them like all other pods.
+	// WithoutControllerEvict evicts these pods like all other pods.
 	WithoutControllerEvict WithoutController = "evict"
 )
 
-// GivesUpPods reports whether the repair has drained the node and its policy continues without the
-// evictions that timed out (`onTimeout: continue`). Later steps need not wait for these pods again.
+// GivesUpPods reports whether the repair has drained the node with a policy that continues after a
+// timeout (`onTimeout: continue`). Later steps then do not wait for pods that were not evicted.
 func (p *Policy) GivesUpPods(r *Record) bool {
 	return r.Drained() && slices.ContainsFunc(p.Plan[:min(r.Step.Index, len(p.Plan))], func(s Step) bool {
 		return s.Name == drain.Name && s.ContinueOnTimeout

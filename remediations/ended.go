@@ -6,17 +6,18 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// EndedAlert is the alert that says that a repair has ended. Drydock posts it and never takes it:
-// an end is not a fault.
+// EndedAlert is the name of the alert that Drydock posts to Alertmanager when a repair has ended.
+// No policy takes it, because the end of a repair is not a fault.
 const EndedAlert = "DrydockRepairEnded"
 
-// EndedLabels are the labels of that alert that Drydock alone sets.
+// EndedLabels are the labels of EndedAlert that Drydock sets and that the configuration must not.
 var EndedLabels = []string{model.AlertNameLabel, "remediation", "node", "policy", "outcome", "repair"}
 
-// Reported reports whether people receive this end: the repair took a step.
+// Reported reports whether Drydock posts EndedAlert for the entry: only if the repair issued a
+// step.
 func (e Entry) Reported() bool {
 	return len(e.Steps) > 0 && e.Outcome != OutcomeObserved && !e.Ended.IsZero()
 }
 
-// Took is how long the repair lasted.
+// Took returns how long the repair lasted.
 func (e Entry) Took() time.Duration { return max(0, e.Ended.Sub(e.Began)) }

@@ -2,28 +2,28 @@ package remediations
 
 import "time"
 
-// external has a remediator of the cluster reboot the machine, for example SelfNodeRemediation.
-// Drydock creates an object from a template, and deletes the object when the attempt has ended. The
-// object's status is only the remediator's opinion: the new boot ID is the proof.
+// external lets another controller of the cluster reboot the machine, for example
+// SelfNodeRemediation. Drydock creates the controller's object from a template, and deletes it when
+// the attempt has ended. The proof is a new boot ID, not the object's status.
 var external = Remediation{
 	Name: "external", Verb: "have an external remediator reboot", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, Wait: 10 * time.Minute, Attempts: 1,
 	Invasive: 9, Proof: rebooted,
 }
 
-// externalReplace has a remediator of the cluster replace the machine, for example
-// MachineDeletionRemediation. All else is as in replace: which nodes it refuses, the drain before
-// it, the ledger's fence, and its proof, which is another machine.
+// externalReplace lets another controller of the cluster replace the machine, for example
+// MachineDeletionRemediation. Apart from that it equals replace: it refuses the same nodes, needs a
+// drain before it, is fenced by the ledger in the same way, and has the same proof.
 var externalReplace = func() Remediation {
 	r := replace
 	r.Name, r.Verb = "external-replace", "have an external remediator replace"
 	return r
 }()
 
-// MachineDeletion is the kind of template whose remediator deletes the machine. Remediators of
-// other kinds reboot it.
+// MachineDeletion is the kind of template for a controller that deletes the machine. The
+// controllers of all other kinds reboot the machine.
 const MachineDeletion = "MachineDeletionRemediationTemplate"
 
-// Template is the template that Drydock creates remediation objects from.
+// Template names the object in the cluster from which Drydock creates remediation objects.
 type Template struct{ APIVersion, Kind, Namespace, Name string }
 
 func (t Template) String() string {

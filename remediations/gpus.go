@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// GPUsToKeep returns how many GPUs the machine had before its fault. It is the larger of what an
-// earlier attempt of the repair found and what the node's label says.
+// GPUsToKeep returns how many GPUs the machine had before its fault. It is the larger of two
+// numbers: the one in the record's intent, if that is of the same machine, and the one in the
+// node's label.
 func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	count, _ := signs.ExpectedGPUs(n)
 	if r != nil && r.Intent != nil && r.Intent.ProviderID == n.Spec.ProviderID {
@@ -19,25 +20,25 @@ func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	return count
 }
 
-// LostGPUs returns how many GPUs the machine has now and how many it had, by the record or the
-// ledger. seen is the number that the ledger has recorded; zero: none. lost is false if the machine
-// has as many as before, or if their number is unknown.
+// LostGPUs returns how many GPUs the machine has now (count) and had before (had). seen is the
+// number in the ledger, or zero if the ledger has none. lost is false if no GPU is missing, or if
+// the number is unknown.
 func (r *Record) LostGPUs(n *corev1.Node, seen int) (count, had int, lost bool) {
 	had = max(r.GPUsToKeep(n), seen)
 	count, lost = signs.LostGPUs(n, had)
 	return count, had, lost
 }
 
-// WellAgain reports whether the node of the exhausted repair was found well and its machine has all
-// of its GPUs.
+// WellAgain reports whether the node of the exhausted repair is well again and its machine has lost
+// no GPU.
 func (r *Record) WellAgain(n *corev1.Node) bool {
-	_, _, lost := r.LostGPUs(n, 0) // the record's intent has the number of the ledger
+	_, _, lost := r.LostGPUs(n, 0) // zero: the intent already has the ledger's number
 	return !r.WellSince.IsZero() && !lost
 }
 
-// WithGPUsBefore returns the Node as a witness must see it. If the machine lost GPUs, the Node's
-// label has the number that the machine had. Otherwise the Node is returned unchanged. seen is the
-// most GPUs that the ledger has recorded; zero: none.
+// WithGPUsBefore returns the Node for reading its signs. If the machine lost GPUs, the result is a
+// copy whose label has the number before the loss, so that the signs show the loss. Otherwise it is
+// the Node itself. seen is the number in the ledger, or zero if the ledger has none.
 func WithGPUsBefore(n *corev1.Node, r *Record, seen int) *corev1.Node {
 	if n == nil {
 		return n

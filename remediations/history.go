@@ -10,30 +10,31 @@ import (
 type Outcome string
 
 const (
-	// OutcomeRecovered: the step's own proof held for proofFor.
+	// OutcomeRecovered means that the step's own proof of the cure lasted for proofFor.
 	OutcomeRecovered Outcome = "Recovered"
-	// OutcomeSelfRecovered: the node is well and the alert gone, but the step's own proof never came.
+	// OutcomeSelfRecovered means that the node is well and the alert is gone, without a proof that
+	// the step caused this.
 	OutcomeSelfRecovered Outcome = "SelfRecovered"
-	// OutcomeSuperseded: the target no longer exists, or another policy repairs the node.
+	// OutcomeSuperseded means that the target no longer exists, or another policy repairs the node.
 	OutcomeSuperseded Outcome = "Superseded"
-	// OutcomeCancelled: a person, or the deadline of the phase, ended the repair before the plan
-	// did.
+	// OutcomeCancelled means that the repair ended early: a person cancelled it, it was held for too
+	// long, or its policy was removed or edited.
 	OutcomeCancelled Outcome = "Cancelled"
-	// OutcomeExhausted: the plan has no more steps.
+	// OutcomeExhausted means that the plan has no more steps and the target is not well.
 	OutcomeExhausted Outcome = "Exhausted"
 	// OutcomeRelapsed replaces the outcome of a cure when the alert returns within the policy's
 	// relapseWindow.
 	OutcomeRelapsed Outcome = "Relapsed"
-	// OutcomeObserved: the policy only observes. Drydock did nothing; Would is what it would have
-	// done.
+	// OutcomeObserved means that the policy only observes and Drydock did nothing. Entry.Would has
+	// the step that Drydock would have issued.
 	OutcomeObserved Outcome = "Observed"
 )
 
-// Outcomes is the closed list, for metrics and documentation.
+// Outcomes lists every Outcome, for metrics and documentation.
 var Outcomes = []Outcome{OutcomeRecovered, OutcomeSelfRecovered, OutcomeSuperseded, OutcomeCancelled, OutcomeExhausted, OutcomeRelapsed, OutcomeObserved}
 
-// Bounds of the history on a Node: the number of repairs per kind of target, and the bytes of them
-// all. Observed repairs have a bound of their own, so that they never displace repairs that acted.
+// Bounds of the history on a Node: the number of entries for each kind of target, and the bytes of
+// all. Observed entries have bounds of their own, so that they never displace repairs that acted.
 const (
 	maxHistory       = 10
 	maxHistoryBytes  = 12 << 10
@@ -42,66 +43,73 @@ const (
 
 // Entry is one ended repair in drydock.dev/history. The newest entry comes first.
 type Entry struct {
-	ID     string `json:"id"`
-	Target string `json:"target,omitempty"` // absent: the node itself
-	// Machine is the Node's machine at that time, in the form of MachineOf. Absent: an earlier
-	// version wrote the entry.
+	ID string `json:"id"`
+	// Target is the target as Subject.Entry names it. It is empty for the node itself.
+	Target string `json:"target,omitempty"`
+	// Machine is the Node's machine at that time, in the form of MachineOf. It is empty in entries
+	// of earlier versions.
 	Machine string `json:"machine,omitempty"`
-	Pod     string `json:"pod,omitempty"` // the pod of the sidecar, as namespace/name
-	// Location is the location whose leader was repaired. Moves are the changes of leadership, with
-	// the earlier value of each key. PutBack: the keys have these earlier values again.
-	Location string    `json:"location,omitempty"`
-	Moves    []Move    `json:"moves,omitempty"`
-	PutBack  bool      `json:"putBack,omitempty"`
-	Policy   string    `json:"policy"`
-	Outcome  Outcome   `json:"outcome"`
-	Steps    Attempts  `json:"steps"`
-	Began    time.Time `json:"began"`
-	Ended    time.Time `json:"ended"`
-	// Cause is the alert of the repair. Also are the alerts that fired beside it. Request is what a
-	// person requested.
-	Cause   string   `json:"cause,omitempty"`
-	Also    []string `json:"also,omitempty"`
-	Request string   `json:"request,omitempty"`
-	Why     string   `json:"why,omitempty"`
-	// Evidence is the host's last report before a step on it.
+	// Pod is the pod of the repaired sidecar, as namespace/name.
+	Pod string `json:"pod,omitempty"`
+	// Location is the mesh location whose leader was repaired.
+	Location string `json:"location,omitempty"`
+	// Moves are the changes of leadership, with the earlier value of each key. PutBack reports that
+	// Drydock has restored these earlier values.
+	Moves   []Move    `json:"moves,omitempty"`
+	PutBack bool      `json:"putBack,omitempty"`
+	Policy  string    `json:"policy"`
+	Outcome Outcome   `json:"outcome"`
+	Steps   Attempts  `json:"steps"`
+	Began   time.Time `json:"began"`
+	Ended   time.Time `json:"ended"`
+	// Cause is the fingerprint of the repair's alert. Also are the fingerprints of other alerts that
+	// fired during the repair.
+	Cause string   `json:"cause,omitempty"`
+	Also  []string `json:"also,omitempty"`
+	// Request is the person's request, if a request caused the repair.
+	Request string `json:"request,omitempty"`
+	Why     string `json:"why,omitempty"`
+	// Evidence is the end of the host's log before a step on the host.
 	Evidence string `json:"evidence,omitempty"`
-	// Left are Drydock's changes to the Node that are not undone, because a mark of a person or
-	// another system on the Node forbade it.
+	// Left are Drydock's changes to the Node that it has not undone, because a mark of a person or
+	// another system on the Node forbade that.
 	Left []Undo `json:"left,omitempty"`
-	// After is the repair that this repair continued, because its alert returned. Earlier are the
-	// attempts that were issued before this repair began.
+	// After is the id of the earlier repair that this repair continued, because the alert returned.
+	// Earlier are the attempts that were issued before this repair began.
 	After   string   `json:"after,omitempty"`
 	Earlier Attempts `json:"earlier,omitempty"`
-	// Last is the last attempt that was issued; set only if the machine was cured.
+	// Last is the last attempt that was issued. It is set only if the machine was cured.
 	Last *StepRef `json:"last,omitempty"`
-	// Reset: a person has reset the machine since, so that the repair counts against no limit.
+	// Reset reports that a person has reset the machine since. The repair then counts against no
+	// limit.
 	Reset bool `json:"reset,omitempty"`
-	// By is who ended the repair, if that was not Drydock.
+	// By is ByPerson if a person ended the repair, and empty otherwise.
 	By string `json:"by,omitempty"`
-	// Would is what an observing policy would have done. Only Observed entries have it, and they
-	// have no Steps.
+	// Would is the step that an observing policy would have issued. Only Observed entries have it,
+	// and their Steps are empty.
 	Would *Would `json:"would,omitempty"`
 }
 
 // Would is the step that an observing policy would have issued.
 type Would struct {
-	// Step is the attempt, At the time of its issue, and Until the end of its wait.
+	// Step is the attempt, At when Drydock would have issued it, and Until the end of its wait for
+	// proof.
 	Step  Attempt   `json:"step"`
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
-	// IllSince is when the alert began to fire. WellAt is when the alert had ended and the target
-	// was well; absent: the fault still existed when this entry was written.
+	// IllSince is when the alert began to fire.
 	IllSince time.Time `json:"illSince"`
-	WellAt   time.Time `json:"wellAt,omitzero"`
+	// WellAt is when Drydock found that the alert had ended and the target was well. It is zero if
+	// the fault still existed when the entry was written.
+	WellAt time.Time `json:"wellAt,omitzero"`
 }
 
 // Unnecessary reports whether the target became well by itself before the step's wait ended.
 func (w *Would) Unnecessary() bool { return !w.WellAt.IsZero() && w.WellAt.Before(w.Until) }
 
-// SameObserved reports whether both entries describe the same observation: the same target, policy
-// and alert, at overlapping times. Each replica observes the API servers by itself, and all
-// replicas write into the histories.
+// SameObserved reports whether two Observed entries are about the same would-be repair: they have
+// the same target, policy and alert, and their times overlap. For API servers there may be several,
+// because each replica observes them and writes its own entry.
 func (e Entry) SameObserved(o Entry) bool {
 	return e.Outcome == OutcomeObserved && o.Outcome == OutcomeObserved && e.Target == o.Target && e.Policy == o.Policy && e.Cause == o.Cause &&
 		!e.Ended.Before(o.Began) && !o.Ended.Before(e.Began)
@@ -110,8 +118,8 @@ func (e Entry) SameObserved(o Entry) bool {
 // ByPerson is the value of Entry.By if a person cancelled the repair.
 const ByPerson = "person"
 
-// DecodeHistory reads the history. The history informs people and bounds the cooldown alone, so a
-// history that cannot be read counts as empty and does not hold the node.
+// DecodeHistory decodes the history. An unreadable history counts as empty and holds no repair,
+// because it only informs people and limits how soon the next repair may begin.
 func DecodeHistory(value string) []Entry {
 	if value == "" {
 		return nil
@@ -123,14 +131,14 @@ func DecodeHistory(value string) []Entry {
 	return es
 }
 
-// EncodeHistory adds e in front. It drops the oldest entries of each kind of target beyond the
-// tenth, and the oldest entries of all while the text is too long. Entries that acted and observed
-// entries are bounded separately.
+// EncodeHistory returns the text of the history with e as its newest entry. For each kind of target
+// it keeps the ten newest entries, and it drops the oldest of all while the text is too long. The
+// bounds count Observed entries separately.
 func EncodeHistory(old []Entry, e Entry) string {
 	out := []Entry{e}
 	for _, o := range old {
 		if e.OnlyHeld() && o.OnlyHeld() && o.Target == e.Target && o.Policy == e.Policy && o.Cause == e.Cause && o.Request == e.Request {
-			continue // a repair that is held every day would displace all that acted
+			continue // only the newest one: a repair that is held every day would displace all others
 		}
 		out = append(out, o)
 	}
@@ -139,26 +147,26 @@ func EncodeHistory(old []Entry, e Entry) string {
 	return EncodeJSON(out)
 }
 
-// forgetOldest keeps the newest ten of these entries per kind, and of all kinds the newest that
-// fit. It always keeps the newest entry, and each entry with changes that Drydock has still to
-// undo.
+// forgetOldest drops the oldest of the entries that of selects. It keeps the ten newest of each
+// kind of target, and of these the newest that fit into most bytes. It always keeps the newest
+// entry, and entries with changes that Drydock must still undo.
 func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 	same, size, full := map[Kind]int{}, len("["), false
 	return slices.DeleteFunc(entries, func(e Entry) bool {
 		if !of(e) || len(e.Left) > 0 {
-			return false // only its entry lets Drydock undo what is left on the Node
+			return false // Drydock knows only from this entry what to undo on the Node
 		}
 		kind, newest := KindOf(e.Target), len(same) == 0
 		if same[kind]++; same[kind] > maxHistory {
 			return true
 		}
-		size += len(EncodeJSON(e)) + len(",") // the comma, or the last bracket
+		size += len(EncodeJSON(e)) + len(",") // a comma, or the closing bracket
 		full = full || (size > most && !newest)
 		return full
 	})
 }
 
-// EncodeEntries writes a history with changed outcomes. Its entries are the same.
+// EncodeEntries returns the text of a history without adding or dropping entries.
 func EncodeEntries(entries []Entry) string { return EncodeJSON(entries) }
 
 // Restarted reports whether a step of the repair restarted the machine.
@@ -171,14 +179,14 @@ func (e Entry) OnlyHeld() bool {
 	return e.Outcome == OutcomeCancelled && e.By == "" && len(e.Steps) == 0
 }
 
-// DidNothing reports whether the repair has no effect on the next one: it issued nothing, or it
-// only observed.
+// DidNothing reports whether the repair issued no step, because it was only held or only observed.
+// Such a repair has no effect on the next one.
 func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == OutcomeObserved }
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
-// HistoryLeaving returns the history after the entry's Left was replaced. ok is false if no entry
-// has the id.
+// HistoryLeaving returns the text of the history in which the entry with the id has a new Left. ok
+// is false if no entry has the id.
 func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bool) {
 	out := slices.Clone(history)
 	i := slices.IndexFunc(out, func(e Entry) bool { return e.ID == id })
@@ -189,7 +197,8 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 	return EncodeJSON(out), true
 }
 
-// MarkRelapsed writes into the history that the repair's alert returned.
+// MarkRelapsed returns the history in which the node's repair with this id, if it was a cure, has
+// the outcome Relapsed.
 func MarkRelapsed(history []Entry, repair string) []Entry {
 	out := slices.Clone(history)
 	for i := range out {
@@ -200,18 +209,19 @@ func MarkRelapsed(history []Entry, repair string) []Entry {
 	return out
 }
 
-// Cured reports whether the repair of an alert ended because the machine was well. Such a repair
-// can still relapse.
+// Cured reports whether a repair with an alert as its cause ended because the machine was well.
+// Only such a repair can relapse, or has relapsed.
 func (e Entry) Cured() bool {
 	return e.Last != nil && e.Request == "" && (e.Outcome == OutcomeRecovered || e.Outcome == OutcomeSelfRecovered || e.Outcome == OutcomeRelapsed)
 }
 
-// roomOfAnEntry is more than any entry needs: a history with this much room left has dropped no
-// entry for its size.
+// roomOfAnEntry is more bytes than any entry needs. A history that is shorter than its bound by
+// this much has never dropped an entry because of its size.
 const roomOfAnEntry = 2 << 10
 
-// RemembersSince returns the time since which no ended repair is missing from the history. That is
-// the end of the oldest entry of a full part; zero: no part is full.
+// RemembersSince returns the time since which the history is complete: it has all repairs that
+// ended later. Zero means that it never dropped an entry. A full part of the history, one kind of
+// target for example, is complete only since the end of its oldest entry.
 func RemembersSince(entries []Entry) (since time.Time) {
 	since = remembersSince(entries, func(e Entry) bool { return e.Outcome != OutcomeObserved }, maxHistoryBytes)
 	if observed := remembersSince(entries, func(e Entry) bool { return e.Outcome == OutcomeObserved }, maxObservedBytes); observed.After(since) {

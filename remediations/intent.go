@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// NextIntentID returns the id of the attempt that comes next. A withheld attempt is made again
-// under a longer id of its own. A former leader may remember that the call was withheld, and must
-// not take the next call for that one.
+// NextIntentID returns the id of the next attempt. An attempt that repeats a withheld one gets a
+// longer, new id. Otherwise a replica that led before could take the new call for the call that it
+// withheld itself.
 func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	if r.Withheld() {
 		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
@@ -24,8 +24,8 @@ func NextIntentID(r *Record, s StepRef, now time.Time) string {
 // intentID returns the id of one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
-// Issued returns the attempt of the intent, parsed from its id; false: no attempt was issued. While
-// the repair is Pending, Step already names the next attempt.
+// Issued returns the last attempt that was issued, from the id of the intent, or false if there is
+// none. The record's Step is not the same: while the repair is Pending, Step is the next attempt.
 func (r *Record) Issued() (StepRef, bool) {
 	if r.Intent == nil {
 		return StepRef{}, false
@@ -37,8 +37,9 @@ func (r *Record) Issued() (StepRef, bool) {
 	return ref, ok
 }
 
-// AttemptNamed parses the step's index and the attempt's number from the id of an attempt of the
-// repair. It returns false for any other id. The id does not contain the step's name.
+// AttemptNamed parses the id of an attempt of the repair: the step's index and the attempt's
+// number. The id does not have the step's name. It returns false if the id belongs to another
+// repair.
 func AttemptNamed(repair, attempt string) (ref StepRef, ok bool) {
 	if _, err := fmt.Sscanf(attempt, repair+"-%d-%d", &ref.Index, &ref.Attempt); err != nil {
 		return StepRef{}, false
@@ -46,27 +47,26 @@ func AttemptNamed(repair, attempt string) (ref StepRef, ok bool) {
 	return ref, true
 }
 
-// Of reports whether the intent is one for the attempt.
+// Of reports whether the intent is for this attempt of the record's repair.
 func (i *Intent) Of(r *Record, s StepRef) bool {
 	id := intentID(r, s)
 	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
 
-// Ahead reports whether the step was issued at a time that this replica's clock has not reached.
-// Each observation would then seem older than the step, and Drydock would repeat the observation
-// without end.
+// Ahead reports whether the step's recorded time is in the future by this replica's clock. Every
+// observation would then seem older than the step, and Drydock would repeat it without end.
 func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }
 
-// maxBefore bounds what a record keeps for a provider in an intent.
+// maxBefore is the greatest length of Before in bytes.
 const maxBefore = 1 << 10
 
-// Before is what a provider found right before a step: one JSON object, kept with the intent. It
-// later proves that a machine was replaced, and not merely deleted. Only the provider that wrote it
-// reads it. Empty: nothing was kept.
+// Before has facts that a provider found right before a step: one JSON object, stored with the
+// intent. The provider needs them for its proof after the step, for example that a machine was
+// replaced and not only deleted. Only the same provider reads them. Empty means no facts.
 type Before string
 
-// Keeping returns a provider's answer that nothing prevents the step. v is what the provider needs
-// for the proof afterwards.
+// Keeping returns a provider's answer that nothing prevents the step. v has the facts for Before.
+// If they do not fit into the record, the answer is an obstacle.
 func Keeping(v any) Survey {
 	b := Before(EncodeJSON(v))
 	if err := b.Check(); err != nil {
@@ -75,8 +75,8 @@ func Keeping(v any) Survey {
 	return Survey{Before: b}
 }
 
-// Read decodes what the provider kept into v. A key that v does not have is an error: another
-// provider, or another version, wrote it.
+// Read decodes the facts into v. It returns an error if they have a key that v lacks, because
+// another provider or another version wrote them.
 func (b Before) Read(v any) error {
 	if b == "" {
 		return errors.New("the record does not say what there was before the step")
@@ -87,11 +87,11 @@ func (b Before) Read(v any) error {
 	return nil
 }
 
-// MarshalJSON writes the object unchanged, so that a record stays readable and equals what earlier
-// versions wrote.
+// MarshalJSON returns the object unchanged, not as an escaped string. So a record stays readable,
+// and equals the form of earlier versions.
 func (b Before) MarshalJSON() ([]byte, error) { return []byte(b), b.Check() }
 
-// UnmarshalJSON accepts any object. Only its provider knows the content.
+// UnmarshalJSON accepts any JSON object, because only the provider knows its content.
 func (b *Before) UnmarshalJSON(data []byte) error {
 	if string(data) == "null" {
 		return nil
@@ -104,6 +104,7 @@ func (b *Before) UnmarshalJSON(data []byte) error {
 	return b.Check()
 }
 
+// Check returns an error if b is too long or is not a JSON object.
 func (b Before) Check() error {
 	switch {
 	case len(b) > maxBefore:
@@ -114,7 +115,8 @@ func (b Before) Check() error {
 	return nil
 }
 
-// withholding is the error of a last look that withholds a call. The record gives its reason.
+// withholding is the error of the last check before a call if the call must not be made. The reason
+// goes into the record.
 type withholding struct {
 	reason Reason
 	error
@@ -122,12 +124,14 @@ type withholding struct {
 
 func (w withholding) Unwrap() error { return w.error }
 
-// Withhold returns an error that withholds a call for the reason.
+// Withhold returns an error of the last check before a call: the call must not be made, for this
+// reason.
 func Withhold(reason Reason, format string, args ...any) error {
 	return withholding{reason, fmt.Errorf(format, args...)}
 }
 
-// WithheldFor returns the reason of the last look's error, or otherwise if the error has no reason.
+// WithheldFor returns the reason of an error from Withhold. For any other error it returns
+// otherwise.
 func WithheldFor(err error, otherwise Reason) Reason {
 	if w := (withholding{}); errors.As(err, &w) {
 		return w.reason
@@ -135,14 +139,14 @@ func WithheldFor(err error, otherwise Reason) Reason {
 	return otherwise
 }
 
-// Withheld reports whether the last attempt was withheld: its intent has no id, and Step is still
-// to be issued.
+// Withheld reports whether the last attempt was withheld, so that its Step is still to be issued.
+// The record then is Pending with an intent without an id.
 func (r *Record) Withheld() bool {
 	return r.Phase == PhasePending && r.Intent != nil && r.Intent.ID == ""
 }
 
-// NameIntent gives a withheld intent an id when the repair continues without that attempt. Only in
-// a Pending record does an intent without an id mean an attempt that is still to come.
+// NameIntent gives the intent of a withheld attempt an id, when the repair continues without that
+// attempt. Every phase except Pending needs an intent with an id.
 func (r *Record) NameIntent() {
 	if r.Intent != nil && r.Intent.ID == "" {
 		r.Intent.ID = r.ID + "-withheld"

@@ -12,27 +12,28 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// Journal is all data that Drydock keeps on a Node, decoded.
+// Journal has all data that Drydock stores in one Node's annotations, decoded.
 type Journal struct {
+	// Record is the node's own repair. It is nil if there is none, or if it cannot be read.
 	Record *Record
-	// Malformed is why one of the records cannot be read. Unreadable are the keys of all such
-	// records. Record is nil if the node's own record is one of them.
+	// Malformed is why one of the records cannot be read, or nil. Unreadable are the annotation keys
+	// of all such records.
 	Malformed  error
 	Unreadable []string
-	// Superseded are the records that no repair continues from, by key. They are records of another
-	// machine that had a Node of this name, or of repairs that have ended according to the history.
+	// Superseded are records that no repair may continue from, by annotation key. They belong to
+	// another machine that had a Node of this name, or to a repair that has ended by the history.
 	Superseded map[string]*Record
 	Alerts     []Alert
-	// History are the ended repairs of the Node's machine. Past are those of other machines that
-	// had a Node of this name.
+	// History are the ended repairs of the Node's machine. Past are the ended repairs of other
+	// machines that had a Node of this name.
 	History, Past []Entry
-	// OtherRepairs are the records in flight of the node's other targets.
+	// OtherRepairs are the repairs in flight of the node's other targets: sidecars and a location.
 	OtherRepairs []*Record
-	// Records are the records of all of the node's other targets, by key.
+	// Records are the records of all other targets of the node, by annotation key.
 	Records map[string]*Record
 }
 
-// Of returns the records of the kind, by key.
+// Of returns the records of targets of the kind, by annotation key.
 func (j Journal) Of(kind Kind) map[string]*Record {
 	out := map[string]*Record{}
 	for key, r := range j.Records {
@@ -43,7 +44,7 @@ func (j Journal) Of(kind Kind) map[string]*Record {
 	return out
 }
 
-// On returns the record with the key; nil: there is none.
+// On returns the record under the annotation key, or nil.
 func (j Journal) On(key string) *Record {
 	if key == NodeRepairKey {
 		return j.Record
@@ -51,12 +52,11 @@ func (j Journal) On(key string) *Record {
 	return j.Records[key]
 }
 
-// Location returns the record of a location's repair, if the node led the location when the repair
-// began; nil: no record.
+// Location returns the repair of a mesh location that is recorded on this Node, or nil. The Node is
+// the one that led the location when the repair began.
 func (j Journal) Location() *Record { return j.Records[LocationKey] }
 
-// UnderWay returns the repair with the id that has not ended, of the node or of another of its
-// targets; nil: no such repair.
+// UnderWay returns the record with the id, of the node or of another target on it, or nil.
 func (j Journal) UnderWay(id string) *Record {
 	if j.Record != nil && j.Record.ID == id {
 		return j.Record
@@ -69,12 +69,12 @@ func (j Journal) UnderWay(id string) *Record {
 	return nil
 }
 
-// Knows reports whether the journal has a repair with the id, under way or ended.
+// Knows reports whether the journal has a repair with the id, on record or in the history.
 func (j Journal) Knows(id string) bool {
 	return j.UnderWay(id) != nil || slices.ContainsFunc(j.Whole(), func(e Entry) bool { return e.ID == id })
 }
 
-// ToUndo returns Drydock's changes to the Node that are still to be undone.
+// ToUndo returns Drydock's changes to the Node that it still has to undo.
 func (j Journal) ToUndo() (undo []Undo) {
 	if j.Record != nil {
 		undo = append(undo, j.Record.Undo...)
@@ -88,35 +88,35 @@ func (j Journal) ToUndo() (undo []Undo) {
 	return undo
 }
 
-// OwnTaint reports whether Drydock has the taint on record as its own, or caused it: a cloud says
-// that a machine is shut down when Drydock has switched it off.
+// OwnTaint reports whether Drydock set or caused the taint. Drydock causes the shutdown taint when
+// it switches a machine off: the cloud provider's controller then sets the taint.
 func (j Journal) OwnTaint(t corev1.Taint) bool {
-	// Before the call, that taint withholds the step, so it has come since.
+	// A shutdown taint before the call would have stopped the step, so this one came after it.
 	if r := j.Record; t.Key == marks.ShutdownTaint && r != nil && r.Phase == PhaseVerifying && LastDone(r).Name == powerOff.Name {
 		return true
 	}
 	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 
-// Announced reports whether the Node's annotation is an announcement that Drydock has on record,
-// with its value.
+// Announced reports whether the Node's annotation is Drydock's own announcement: it has Drydock's
+// value, and it is on record.
 func (j Journal) Announced(n *corev1.Node, key string) bool {
 	return n.Annotations[key] == announce.Value && slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.announces(key) })
 }
 
-// OwnCondition reports whether Drydock set the condition. The condition's reason alone decides; the
-// record does not count.
+// OwnCondition reports whether Drydock set the condition. Only the condition's reason decides this,
+// not the record.
 func (j Journal) OwnCondition(c corev1.NodeCondition) bool { return announce.Own(c) }
 
-// Caused reports whether the condition appeared after the last step of the node's repair was
-// issued.
+// Caused reports whether the condition last changed after the last step of the node's repair. Such
+// a condition is probably an effect of the step.
 func (j Journal) Caused(c corev1.NodeCondition) bool {
 	r := j.Record
 	return r != nil && r.Intent != nil && !c.LastTransitionTime.Time.Before(r.Intent.At)
 }
 
-// ConditionsDue returns the conditions to set and to remove, so that the Node's conditions match
-// its record. If the record cannot be read, it returns none.
+// ConditionsDue returns which conditions to set and to remove so that the Node's conditions show
+// its repair. If the record cannot be read, it returns nothing.
 func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	if j.CannotRead(NodeRepairKey) {
 		return nil, nil
@@ -124,12 +124,12 @@ func (j Journal) ConditionsDue(n *corev1.Node) (set []corev1.NodeCondition, remo
 	return announce.Due(n, j.Record.announces)
 }
 
-// ReadJournal decodes a Node's annotations.
+// ReadJournal decodes all of Drydock's annotations on a Node.
 func (g Registry) ReadJournal(n *corev1.Node) Journal {
 	j := Journal{Alerts: AlertsOn(n.Annotations)}
 	j.readHistory(n)
 	j.forgetCancels()
-	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // so that of several unreadable records always the same one is named
+	for _, k := range slices.Sorted(maps.Keys(n.Annotations)) { // sorted, so that Malformed always names the same record
 		if !strings.HasPrefix(k, RepairPrefix) {
 			continue
 		}
@@ -166,17 +166,20 @@ func (j *Journal) keep(key string, r *Record) {
 // CannotRead reports whether the record under the key cannot be read.
 func (j Journal) CannotRead(key string) bool { return slices.Contains(j.Unreadable, key) }
 
-// OccupyingKey reports whether the Node's phase label shows the phase of the record under the key.
+// OccupyingKey reports whether a record under the annotation key occupies its Node: the Node's
+// phase label shows the record's phase.
 func OccupyingKey(key string) bool {
 	kind, known := kindOfKey(key)
 	return known && kind.one()
 }
 
-// occupyingKeys are the keys of the records that occupy their Node.
+// occupyingKeys are the annotation keys of records that occupy their Node: the node's own record
+// and a location's.
 var occupyingKeys = []string{NodeRepairKey, LocationKey}
 
-// InFlight returns the repair that occupies the node, if any. The webhook calls it before it lets a
-// person change the node. Sidecar repairs do not occupy their node.
+// InFlight returns the repair in flight that occupies the node, or nil. While there is one, the
+// webhook denies changes of the node that would collide with it. Repairs of sidecars never occupy
+// their node.
 func (g Registry) InFlight(n *corev1.Node) *Record {
 	for _, key := range occupyingKeys {
 		if r, err := g.DecodeRecord(n.Annotations[key]); err == nil && r.Phase.InFlight() {
@@ -186,8 +189,8 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 	return nil
 }
 
-// LabelFor returns the value of PhaseLabel on a Node with these annotations. Of the repairs that
-// occupy the Node, it is the phase that matters most to a person. Empty: no label.
+// LabelFor returns the value of PhaseLabel for a Node with these annotations, or "" for no label.
+// If two repairs occupy the Node, it is the phase that matters more to a person.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
 	rank := map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
@@ -199,8 +202,8 @@ func (g Registry) LabelFor(annotations map[string]string) Phase {
 	return label
 }
 
-// Ends reports whether a repair in flight on the Node waits for the end of that alert. Such a
-// repair finds the end by itself, so writing it on the Node changes no decision.
+// Ends reports whether the node's repair in flight is a repair of this alert. Such a repair asks
+// Alertmanager whether the alert has ended. So the end need not be written on the Node.
 func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	if !Phase(n.Labels[PhaseLabel]).InFlight() {
 		return false
@@ -209,14 +212,15 @@ func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	return err == nil && r.Phase.InFlight() && r.Cause.Alert == fingerprint
 }
 
-// ReadJournal is Registry.ReadJournal with the shipped remediations alone.
+// ReadJournal is Registry.ReadJournal for an installation with only the shipped remediations.
 func ReadJournal(n *corev1.Node) Journal { return Registry(nil).ReadJournal(n) }
 
-// InFlight is Registry.InFlight with the shipped remediations alone.
+// InFlight is Registry.InFlight for an installation with only the shipped remediations.
 func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }
 
-// Cancelled returns the last repair of the alert, if a person cancelled it. The history takes
-// precedence over the alert's own field, because the history has any later repair that acted.
+// Cancelled returns the last repair of the alert if a person cancelled it, or nil. The history
+// takes precedence over the field Alert.Cancelled, because only the history has later repairs that
+// acted.
 func (j Journal) Cancelled(a *Alert) *CancelledRepair {
 	for _, e := range j.History {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Keys on the Node. Only Drydock writes AlertPrefix, RepairPrefix, HistoryKey and PhaseLabel;
-// people write the others.
+// The keys of annotations and labels on a Node. Only Drydock writes keys with AlertPrefix and
+// RepairPrefix, HistoryKey and PhaseLabel. People write the others.
 const (
 	AlertPrefix   = "alert.drydock.dev/"
 	RepairPrefix  = "repair.drydock.dev/"
@@ -30,24 +30,25 @@ const (
 	ExcludeLabel  = "drydock.dev/exclude"
 )
 
-// AttemptKey, on an object whose annotations are a request of Drydock's, is the attempt that made
-// the request. That object may be a Node.
+// AttemptKey is the annotation with the id of Drydock's attempt. Drydock sets it on an object (also
+// a Node) when it requests a step of another system by annotations of that object.
 const AttemptKey = "drydock.dev/attempt"
 
-// VersionKey, on the ledger's ConfigMap, is the version of the Drydock that wrote the ConfigMap
-// last.
+// VersionKey is the annotation of the ledger's ConfigMap with the version of Drydock that last
+// wrote the ConfigMap.
 const VersionKey = "drydock.dev/version"
 
-// FieldManager is the field manager of Drydock's writes. An undo finds Drydock's own changes by
-// this name in managedFields.
+// FieldManager is the field manager of Drydock's writes. By this name in managedFields Drydock
+// finds its own changes when it undoes them.
 const FieldManager = "drydock"
 
-// Bounds of what Drydock keeps on one Node.
+// Bounds of the data that Drydock stores on one Node.
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
-	// MaxAlertBytes is the part for alerts. The rest is room for the node's record, its leader's
-	// record, the history, and people's keys. An accepted alert may later grow by cancelledBytes.
+	// MaxAlertBytes is the part for alerts. The rest is for the records of the node and of its
+	// location, the history, and people's keys. A stored alert may later grow by cancelledBytes,
+	// when a person cancels its repair.
 	MaxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
 	cancelledBytes = 64
 )
@@ -58,7 +59,7 @@ func Owned(key string) bool {
 		key == HistoryKey || key == PhaseLabel
 }
 
-// OwnBytes returns how many bytes all of Drydock's keys take on a Node.
+// OwnBytes returns how many bytes the annotations take that only Drydock may write.
 func OwnBytes(annotations map[string]string) int {
 	size := 0
 	for k, v := range annotations {
@@ -69,7 +70,7 @@ func OwnBytes(annotations map[string]string) int {
 	return size
 }
 
-// Relevant reports whether Drydock reads or writes the key.
+// Relevant reports whether the key is one of Drydock's, or one that people write for Drydock.
 func Relevant(key string) bool { return Owned(key) || strings.HasPrefix(key, "drydock.dev/") }
 
 // Excluded reports whether a person excluded the node from repairs: it has the label
@@ -81,13 +82,13 @@ func Excluded(n *corev1.Node) bool {
 
 // Pause is the content of drydock.dev/pause.
 type Pause struct {
-	// Until is when the pause ends by itself; zero: it ends when a person removes it.
+	// Until is when the pause ends by itself. Zero means that it lasts until a person removes it.
 	Until time.Time
 	Why   string
 }
 
-// ParsePause parses "true[ why]" or "<RFC 3339>[ why]". The error explains the form. A caller that
-// gets an error must hold repairs, because the person who wrote the value wanted a pause.
+// ParsePause parses "true[ why]" or "<RFC 3339>[ why]". The error explains these forms. After an
+// error the caller must hold repairs, because the person who wrote the value wanted a pause.
 func ParsePause(v string) (Pause, error) {
 	head, why, _ := strings.Cut(strings.TrimSpace(v), " ")
 	why = strings.TrimSpace(why)
@@ -120,14 +121,14 @@ func ofIDLetters(v string) bool {
 // errEmptyName is the error for an empty name.
 var errEmptyName = errors.New("the name is empty")
 
-// ValidNodeName returns why name cannot be the name of a Node. A name from an alert is used only if
-// it equals the name of an existing object. This check runs before, so that invalid names do not
-// reach look-ups, logs and messages.
+// ValidNodeName returns an error if name cannot be the name of a Node. It keeps invalid names from
+// alerts out of look-ups, logs and messages. Drydock then uses a name only if a Node has it.
 func ValidNodeName(name string) error {
 	return ValidName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
 }
 
-// ValidName accepts letters, digits, and the characters of more.
+// ValidName returns an error if name is empty, is longer than longest, or has characters other than
+// lower-case letters, digits and those in more. allowed describes these characters in the error.
 func ValidName(name string, longest int, allowed, more string) error {
 	if name == "" {
 		return errEmptyName
@@ -143,6 +144,5 @@ func ValidName(name string, longest int, allowed, more string) error {
 	return nil
 }
 
-// clip shortens s for a message: one line of at most n bytes, of printable characters, with "…"
-// where text was cut.
+// clip returns s as one line of printable characters: at most n bytes, plus "…" where text was cut.
 func clip(s string, n int) string { return text.Line(s, n) }

@@ -10,40 +10,43 @@ import (
 	"strings"
 )
 
-// Kind is a kind of target. Policies, remediations, slots and entries of the history each have one.
+// Kind is a kind of target that Drydock repairs. The value is part of annotation keys.
 type Kind string
 
 const (
-	// KindNode: the node itself.
+	// KindNode is the node itself.
 	KindNode Kind = ""
-	// KindSidecar: the sidecar of a pod.
+	// KindSidecar is the sidecar of a pod.
 	KindSidecar Kind = "sidecar"
-	// KindLocation: a location of the mesh, identified by the node that leads it.
+	// KindLocation is a location of the mesh. Its record is on the Node that leads the location.
 	KindLocation Kind = "leader"
-	// KindAPIServer: the API servers. No Node has the record of their repair.
+	// KindAPIServer are the API servers. The record of their repair is on no Node.
 	KindAPIServer Kind = "apiserver"
 )
 
-// TargetKind is a kind of target that this installation supports, beside nodes.
+// TargetKind describes a kind of target other than nodes that this installation supports.
 type TargetKind struct {
 	Kind Kind
 	// Name returns the name of the alert's target, from the labels that the policy lists. It
 	// returns an error if they name no target.
 	Name func(p *Policy, labels map[string]string) (string, error)
-	// Unknown is the result for an alert whose target does not exist; empty: MisrouteNoTarget.
+	// Unknown is the Misroute of an alert whose target does not exist. If it is empty,
+	// MisrouteNoTarget is used.
 	Unknown Misroute
-	// Called is the name of one target in messages; empty: the kind's name. Selects is what a
-	// policy about such targets is for; empty: nodes.
-	Called, Selects string
-	// NotAsked is why a person cannot request such a repair on a Node; empty: only the policy
-	// decides.
+	// Called is the noun for one target in messages, with its article. If it is empty, the kind's
+	// name is used.
+	Called string
+	// Selects says in messages what a policy of this kind selects. If it is empty, that is nodes.
+	Selects string
+	// NotAsked is why a person cannot request a repair of this kind on a Node. It is empty if a
+	// person can.
 	NotAsked string
-	// Served reports whether this installation has what the repair needs beside its step; nil:
-	// nothing else is needed.
+	// Served reports whether this installation has everything that the repair needs besides its
+	// step. If it is nil, nothing else is needed.
 	Served func(c *Config) bool
 }
 
-// kind returns the TargetKind of the kind.
+// kind returns the description of the kind.
 func (c *Config) kind(of Kind) TargetKind {
 	for _, k := range c.Kinds {
 		if k.Kind == of {
@@ -53,10 +56,10 @@ func (c *Config) kind(of Kind) TargetKind {
 	return TargetKind{Kind: of}
 }
 
-// Called returns the name of one target of the kind in messages.
+// Called returns the noun for one target of the kind in messages, for example "a sidecar".
 func (c *Config) Called(kind Kind) string { return cmp.Or(c.kind(kind).Called, "a "+string(kind)) }
 
-// Misroute is why an alert is not Drydock's. Its values are label values of the metric
+// Misroute is why Drydock does not handle an alert. Its values are label values of the metric
 // drydock_alerts_received_total.
 type Misroute string
 
@@ -70,13 +73,13 @@ const (
 	MisrouteOtherCluster    Misroute = "other_cluster"
 )
 
-// Unknown returns the Misroute for an alert whose target, of this kind, does not exist.
+// Unknown returns the Misroute of an alert about a target of this kind that does not exist.
 func (c *Config) Unknown(kind Kind) Misroute {
 	return cmp.Or(c.kind(kind).Unknown, MisrouteNoTarget)
 }
 
-// NameOf returns the name of the alert's target according to the policy. It returns an error if the
-// alert names no target.
+// NameOf returns the name of the target that an alert with these labels is about, if the policy
+// takes the alert. It returns an error if the labels name no target.
 func (c *Config) NameOf(p *Policy, labels map[string]string) (string, error) {
 	if p.Kind == KindNode {
 		return nodeName(p, labels)
@@ -95,11 +98,11 @@ func nodeName(p *Policy, labels map[string]string) (string, error) {
 	return name, ValidNodeName(name)
 }
 
-// one reports whether a Node has at most one record of the kind. Such a repair occupies its Node:
-// the Node's phase label shows it, and the admission webhook checks it.
+// one reports whether a Node has at most one record of the kind. Repairs of these kinds occupy
+// their Node: the Node's phase label shows them, and the admission webhook protects them.
 func (k Kind) one() bool { return k == KindNode || k == KindLocation }
 
-// KeyOf returns the key of the record of the target with that kind and name.
+// KeyOf returns the annotation key of the record of a target, from the target's kind and name.
 func KeyOf(kind Kind, name string) string {
 	switch {
 	case kind == KindNode:
@@ -111,7 +114,8 @@ func KeyOf(kind Kind, name string) string {
 	return fmt.Sprintf("%s%s-%x", RepairPrefix, kind, sum[:8])
 }
 
-// kindOfKey returns the kind of the records under the key; false: the key is not one of a record.
+// kindOfKey returns the kind of target whose record has this annotation key, or false if the key is
+// not one of a record.
 func kindOfKey(key string) (Kind, bool) {
 	if key == NodeRepairKey {
 		return KindNode, true
@@ -121,7 +125,7 @@ func kindOfKey(key string) (Kind, bool) {
 	return kind, kind != KindNode && kind.one() == !hash
 }
 
-// name returns the name of the record's target; the node itself has none.
+// name returns the name of the record's target, or "" for the node itself.
 func (r *Record) name() string {
 	if r.Pod != nil {
 		return r.Pod.String()
@@ -129,8 +133,8 @@ func (r *Record) name() string {
 	return cmp.Or(r.Location, r.Target)
 }
 
-// kind returns the kind of the record's target. For a kind without a field of its own, the
-// remediation `of` gives the kind.
+// kind returns the kind of the record's target. of is the remediation of the record's step. It
+// gives the kind if the kind has no field of its own in the record.
 func (r *Record) kind(of Remediation) Kind {
 	switch {
 	case r.Pod != nil:
@@ -143,26 +147,29 @@ func (r *Record) kind(of Remediation) Kind {
 	return KindNode
 }
 
-// Shares reports whether other repairs may run on the Node at the same time. Only the node's own
-// repair excludes it.
+// Shares reports whether other repairs may run on the Node at the same time, except a repair of the
+// node itself. This is so for sidecars.
 func (r *Record) Shares() bool { return r.Pod != nil }
 
-// Subject is a target on a Node: the node itself, or one that has a repair or alerts that a policy
-// takes.
+// Subject is one target on a Node, with its record and alerts.
 type Subject struct {
-	// Key is the key of the target's record. Name distinguishes the target from others of its kind
-	// on the Node.
-	Key, Name string
-	Record    *Record
-	// Alerts are the target's alerts, oldest first.
+	// Key is the annotation key of the target's record.
+	Key string
+	// Name is the target's name, which is unique for its kind on the Node. It is empty for the node
+	// itself.
+	Name string
+	// Record is the target's repair, or nil.
+	Record *Record
+	// Alerts are the alerts about the target, oldest first. It is nil for the node itself, whose
+	// alerts are in the Journal.
 	Alerts []Alert
 }
 
-// Subjects returns the targets of the kind that the journal has records or alerts of. Those under
-// repair come first, then the others by the age of their alerts. If a Node can have only one target
-// of the kind, alerts about another target wait.
+// Subjects returns the targets of the kind that have a record or an alert in the journal. Targets
+// with a record come first, then the others by the age of their alerts. If a Node can have only one
+// record of the kind, alerts about a second target are left out until the first is done.
 func (c *Config) Subjects(kind Kind, j Journal) []Subject {
-	if kind == KindNode { // each node is a target, also without a record and without an alert
+	if kind == KindNode { // the node is always a target, also without a record or an alert
 		return []Subject{{Key: NodeRepairKey, Record: j.Record}}
 	}
 	var out []Subject
@@ -174,7 +181,7 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 		}
 		return &out[i]
 	}
-	if len(j.Records) > 0 { // most Nodes have none, and in a storm each pass calls this for each Node
+	if len(j.Records) > 0 { // skipped for most Nodes, because each pass calls this for every Node
 		records := j.Of(kind)
 		for _, key := range slices.Sorted(maps.Keys(records)) {
 			add(key, records[key].name()).Record = records[key]
@@ -194,8 +201,9 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	return out
 }
 
-// Entry returns the target's name in history entries.
+// Entry returns the value of Entry.Target for the target.
 func (s *Subject) Entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
 
-// KindOf returns the kind of a history entry's target. All sidecars of a node are of one kind.
+// KindOf returns the kind of a history entry's target. For example, all sidecars of a node have the
+// same kind.
 func KindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }

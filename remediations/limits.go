@@ -14,21 +14,21 @@ import (
 // Window is a weekly time when disruptive repairs may begin. If From is later than To, the window
 // crosses midnight and belongs to the day of its beginning.
 type Window struct {
-	// Days are the days when the window begins; empty: every day.
+	// Days are the days on which the window begins. An empty list means every day.
 	Days []time.Weekday
-	// From and To are times of day on the wall clock of Location, to the minute; To is not part of
-	// the window.
+	// From and To are times of day in Location, to the minute. The window ends before To. If both
+	// are equal, it is open all day.
 	From, To WallTime
 	Location *time.Location
 }
 
-// WallTime is a time of day as a clock on the wall shows it.
+// WallTime is a local time of day, without a date and a time zone.
 type WallTime struct{ Hour, Minute int }
 
 func (w WallTime) minutes() int { return w.Hour*60 + w.Minute }
 
-// Contains reports whether the window is open at t. It compares wall-clock times: an hour that
-// daylight saving skips does not exist, and an hour that it repeats is open twice.
+// Contains reports whether the window is open at t. It compares local times of day. So when clocks
+// are set back, the window is open in both of the repeated hours.
 func (w Window) Contains(t time.Time) bool {
 	local := t.In(w.Location)
 	at, from, to := local.Hour()*60+local.Minute(), w.From.minutes(), w.To.minutes()
@@ -46,8 +46,8 @@ func (w Window) Contains(t time.Time) bool {
 
 func (w Window) on(d time.Weekday) bool { return len(w.Days) == 0 || slices.Contains(w.Days, d) }
 
-// nextOpening returns when the next window opens after t, to the minute. It returns zero if no
-// window opens within eight days.
+// nextOpening returns when the first of the windows opens after t, to the minute. It returns zero
+// if none opens within eight days.
 func nextOpening(windows []Window, t time.Time) time.Time {
 	const step = time.Minute
 	for at := t.Truncate(step).Add(step); at.Before(t.Add(8 * 24 * time.Hour)); at = at.Add(step) {
@@ -60,8 +60,8 @@ func nextOpening(windows []Window, t time.Time) time.Time {
 	return time.Time{}
 }
 
-// InWindow reports whether disruptive repairs may begin now. next is the next opening if they may
-// not.
+// InWindow reports in open whether a window is open now, so that disruptive repairs may begin. If
+// no window is open, next is when one opens.
 func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 	if len(c.Windows) == 0 || slices.ContainsFunc(c.Windows, func(w Window) bool { return w.Contains(now) }) {
 		return true, time.Time{}
@@ -71,29 +71,34 @@ func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 
 // Limits bound the disruptive repairs.
 type Limits struct {
+	// Concurrent is how many nodes may be under repair at once in the cluster. The other two are
+	// the same for each zone and for each pool.
 	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
-	PoolLabels                                       []string
-	ZoneLabel                                        string
-	// Unhealthy is the share of nodes beyond which the breaker opens.
+	// PoolLabels are the Node labels that name a node's pool. The first one that a Node has counts.
+	PoolLabels []string
+	// ZoneLabel is the Node label that names a node's zone.
+	ZoneLabel string
+	// Unhealthy is how many nodes may be unhealthy. If more are, the breaker opens.
 	Unhealthy Quantity
 	// RepairsPerNode is how many disruptive repairs may begin on one machine within RepairsWindow.
 	RepairsPerNode int
 	RepairsWindow  time.Duration
-	// StormCooldown is how long the fleet must have been well before an open breaker closes.
+	// StormCooldown is how long the number of unhealthy nodes must stay within the limit before an
+	// open breaker becomes half-open.
 	StormCooldown time.Duration
-	// CommonCause is how many nodes with the same new alert about a condition, within a time, count
-	// as one fault.
+	// CommonCause says when the same alert on several nodes counts as one fault.
 	CommonCause CommonCause
-	// StartupGrace is the age below which a node is not repaired and not counted.
+	// StartupGrace is the age from which a node is repaired and counted.
 	StartupGrace time.Duration
 	// Sidecars is how many sidecars may be under repair at once in the cluster. No other limit
-	// applies to them.
+	// applies to sidecars.
 	Sidecars int
-	// Locations bound the moves of mesh leaders. No other limit applies to those moves.
+	// Locations limit the moves of mesh leaders. No other limit applies to these moves.
 	Locations LocationLimits
 }
 
-// CommonCause is a number of nodes and a time. With zero nodes no alerts count as one fault.
+// CommonCause is the number of nodes that must get the same alert within a time, so that Drydock
+// treats the alerts as one fault. Zero nodes switch this off.
 type CommonCause struct {
 	Nodes  int
 	Within time.Duration
@@ -106,9 +111,9 @@ func (c CommonCause) String() string {
 	return fmt.Sprintf("%d nodes within %s", c.Nodes, text.Duration(c.Within))
 }
 
-// Words returns the limits as configured, by their keys. The labels are part of them because the
-// plugin and the page do not read the configuration, and need the labels to find a node's zone and
-// pool.
+// Words returns limits as text, by their configuration keys. The ledger stores them, because the
+// plugin and its web page cannot read the configuration. They also need the labels of zones and
+// pools.
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
@@ -117,14 +122,14 @@ func (l Limits) Words() map[string]string {
 	}
 }
 
-// Quantity is a number of nodes, or a percentage of them.
+// Quantity is a number of nodes, or a percentage of all nodes.
 type Quantity struct {
 	Value   int
 	Percent bool
 }
 
-// Of returns how many of total the quantity allows at once. A percentage is rounded down, but never
-// to zero: a limit of zero would stop repairs without a message.
+// Of returns how many of total nodes the quantity allows. A percentage is rounded down, but not to
+// zero, because that would silently stop all repairs in a small cluster.
 func (q Quantity) Of(total int) int {
 	if !q.Percent {
 		return q.Value
@@ -136,7 +141,7 @@ func (q Quantity) Of(total int) int {
 	return n
 }
 
-// Exceeded reports whether count of total is more than the quantity.
+// Exceeded reports whether count of total nodes is more than the quantity.
 func (q Quantity) Exceeded(count, total int) bool {
 	if !q.Percent {
 		return count > q.Value
@@ -151,14 +156,14 @@ func (q Quantity) String() string {
 	return fmt.Sprintf("%d", q.Value)
 }
 
-// ClusterWide bounds when Drydock may take a step that changes the whole cluster: at least this
-// number of nodes, and this share of all nodes, must have the fault.
+// ClusterWide says when Drydock may take a step that changes the whole cluster. At least MinNodes
+// nodes and the share MinShare of all nodes must have the fault.
 type ClusterWide struct {
 	MinNodes int
 	MinShare Quantity
 }
 
-// Reached reports whether count of total is at least the quantity.
+// Reached reports whether count of total nodes is at least the quantity.
 func (q Quantity) Reached(count, total int) bool {
 	if !q.Percent {
 		return count >= q.Value
@@ -172,11 +177,12 @@ func (c *Config) Zone(n *corev1.Node) string { return c.Limits.Zone(n) }
 // Pool returns the node's pool, by the configuration's limits.
 func (c *Config) Pool(n *corev1.Node) string { return c.Limits.Pool(n) }
 
-// Zone returns the value of the node's zone label; empty: the node has none, and no zone limit
-// applies.
+// Zone returns the value of the node's zone label. It returns "" if the node has no such label:
+// then no limit of zones applies.
 func (l Limits) Zone(n *corev1.Node) string { return n.Labels[l.ZoneLabel] }
 
-// Pool returns the value of the first pool label that the node has; empty: no pool limit applies.
+// Pool returns the value of the first pool label that the node has. It returns "" if the node has
+// none: then no limit of pools applies.
 func (l Limits) Pool(n *corev1.Node) string {
 	for _, label := range l.PoolLabels {
 		if v := n.Labels[label]; v != "" {

@@ -8,14 +8,15 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// maxMachine bounds the length of a machine's name in the history.
+// maxMachine is the greatest length of a machine's name in the history.
 const maxMachine = 256
 
-// MachineOf returns the name of the Node's machine: its spec.providerID, which stays the same when
-// the machine registers again, or else the Node's UID.
+// MachineOf returns the name of the Node's machine: the spec.providerID, which stays the same when
+// the machine registers again. Without a providerID it is the Node's UID.
 func MachineOf(n *corev1.Node) string { return Machine(string(n.UID), n.Spec.ProviderID) }
 
-// Machine is MachineOf for a known UID and spec.providerID.
+// Machine returns the same name as MachineOf, from a UID and a spec.providerID. It hashes a long
+// providerID.
 func Machine(uid, providerID string) string {
 	switch {
 	case providerID == "":
@@ -27,8 +28,8 @@ func Machine(uid, providerID string) string {
 	}
 }
 
-// SameMachine reports whether the Node is of the same machine as a Node with that UID and
-// spec.providerID. It compares the providerIDs if both have one, otherwise the UIDs.
+// SameMachine reports whether the Node has the same machine as a Node with this UID and
+// spec.providerID. It compares the providerIDs if both are known, and otherwise the UIDs.
 func SameMachine(uid, providerID string, n *corev1.Node) bool {
 	if providerID != "" && n.Spec.ProviderID != "" {
 		return providerID == n.Spec.ProviderID
@@ -36,9 +37,9 @@ func SameMachine(uid, providerID string, n *corev1.Node) bool {
 	return uid == string(n.UID)
 }
 
-// IsMachine reports whether the Node is of the machine with that name. The name may be the Node's
-// UID, if it was written before the Node had a spec.providerID. An empty name, written by an
-// earlier version, counts as the Node's machine.
+// IsMachine reports whether the Node's machine has this name, in the form of MachineOf. The Node's
+// UID also counts, because the name may be older than the Node's spec.providerID. An empty name
+// counts, too, because earlier versions did not record the machine.
 func IsMachine(n *corev1.Node, machine string) bool {
 	own := MachineOf(n)
 	return machine == "" || own == "" || machine == own || machine == string(n.UID)
@@ -47,9 +48,10 @@ func IsMachine(n *corev1.Node, machine string) bool {
 // Machine returns the name of the intent's machine, in the form of MachineOf.
 func (i *Intent) Machine() string { return Machine(i.UID, i.ProviderID) }
 
-// speaksOf reports whether the record under the key is of the Node's machine. The last intent of a
-// node's repair names the machine. Before the first intent nothing was done, and the record depends
-// only on the repair that it continues; the history has the machine of that repair.
+// speaksOf reports whether the record under the annotation key belongs to the Node's machine, and
+// not to an earlier machine with the same Node name. The record's intent names the machine. A
+// record without an intent belongs to an earlier machine only if it continues a repair of that
+// machine.
 func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 	i := r.Intent
 	switch {
@@ -63,8 +65,8 @@ func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 	return SameMachine(i.UID, i.ProviderID, n)
 }
 
-// readHistory splits the history into repairs of the Node's machine and repairs of other machines
-// that had a Node of this name.
+// readHistory decodes the history into History, the repairs of the Node's machine, and Past, the
+// repairs of earlier machines that had a Node of this name.
 func (j *Journal) readHistory(n *corev1.Node) {
 	for _, e := range DecodeHistory(n.Annotations[HistoryKey]) {
 		if IsMachine(n, e.Machine) {
@@ -75,7 +77,7 @@ func (j *Journal) readHistory(n *corev1.Node) {
 	}
 }
 
-// forgetCancels removes from the alerts the cancelled repairs of other machines.
+// forgetCancels clears Alert.Cancelled if the cancelled repair was one of an earlier machine.
 func (j *Journal) forgetCancels() {
 	for _, e := range j.Past {
 		for i := range j.Alerts {
@@ -86,10 +88,10 @@ func (j *Journal) forgetCancels() {
 	}
 }
 
-// Whole returns the history as it is written: the repairs of other machines come last.
+// Whole returns the whole history as Drydock writes it: the repairs of earlier machines come last.
 func (j Journal) Whole() []Entry { return j.Rewritten(j.History) }
 
-// Rewritten returns the whole history with own as the entries of the Node's machine.
+// Rewritten returns the whole history, with own in place of the repairs of the Node's machine.
 func (j Journal) Rewritten(own []Entry) []Entry {
 	if len(j.Past) == 0 {
 		return own
@@ -97,8 +99,9 @@ func (j Journal) Rewritten(own []Entry) []Entry {
 	return slices.Concat(own, j.Past)
 }
 
-// HasEnded reports whether the record's repair has ended according to the history: an old record
-// was written back. An exhausted repair is both on record and in the history.
+// HasEnded reports whether the history says that the record's repair has ended. Then another
+// program has written an old record back. An exhausted repair is an exception: it is correctly both
+// on record and in the history.
 func (j Journal) HasEnded(r *Record) bool {
 	for _, e := range j.Whole() {
 		if e.ID == r.ID && (e.Outcome != OutcomeExhausted || r.Phase != PhaseExhausted) {

@@ -7,55 +7,56 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Survey is a provider's answer about a machine before one of its steps acts on the machine.
+// Survey is a provider's answer about a machine before a step on it.
 type Survey struct {
-	// Step is the Decision's AskStep, Provider the system that answered, and At the time of the
-	// answer.
-	Step     StepOn
+	// Step is the step that the provider was asked about.
+	Step StepOn
+	// Provider is the name of the provider that answered. At is the time of the answer.
 	Provider string
 	At       time.Time
-	// Before is kept with the intent, for the proof.
+	// Before has facts that the provider needs for its proof after the step. It is stored with the
+	// intent.
 	Before Before
-	// Evidence is the host's last report about what the step restarts.
+	// Evidence is the end of the host's log of the service that the step restarts.
 	Evidence string
-	// Trouble is why the provider would refuse the step; empty: no reason is known. Fleetwide: it
-	// applies to every machine.
-	Trouble   string
+	// Trouble is why the provider would refuse the step, or why it gave no answer. It is empty if
+	// nothing prevents the step.
+	Trouble string
+	// Fleetwide reports that Trouble concerns every machine of the provider.
 	Fleetwide bool
-	// Unreached: the provider gave no usable answer, so Trouble is not its refusal of the step. It
-	// concerns this machine alone or, if Fleetwide, the whole provider. Then the provider has given
-	// no answer since OutSince.
+	// Unreached reports that the provider gave no usable answer, so that Trouble is not a refusal.
 	Unreached bool
-	OutSince  time.Time
-	// Reason is the reason of Trouble that does not come from the provider: no step is passed over
-	// for it. Empty: Trouble comes from the provider.
+	// OutSince is since when the provider has given no answer about any machine. It is set only if
+	// both Unreached and Fleetwide are true.
+	OutSince time.Time
+	// Reason is the reason of the hold if another system than the provider causes Trouble. The plan
+	// then does not continue with another step. It is empty if Trouble comes from the provider.
 	Reason Reason
-	// Again is how long to wait before the provider is asked again after Trouble.
+	// Again is how long to wait after Trouble before the provider is asked again.
 	Again time.Duration
 }
 
-// Alone reports whether the provider cannot be asked about this machine, while nothing shows the
-// same for other machines.
+// Alone reports whether the provider cannot be asked about this machine, but, as far as is known,
+// can be asked about others.
 func (s *Survey) Alone() bool { return s.Unreached && !s.Fleetwide && s.Reason == "" }
 
-// NodeFacts are the facts of a Node that a step's proof compares.
+// NodeFacts are the facts of a Node that a step's proof compares with the intent.
 type NodeFacts struct{ BootID, UID, ProviderID string }
 
 // RolePrefix begins the label and the taint of a node's role.
 const RolePrefix = "node-role.kubernetes.io/"
 
-// etcdRole marks a node with an etcd member, in distributions with separate roles (RKE, RKE2, K3s).
-// Control-plane nodes of kubeadm have a member without this label.
+// etcdRole is the label of a node with an etcd member, in distributions that have separate roles
+// (RKE, RKE2, K3s). Control-plane nodes of kubeadm have an etcd member without this label.
 const etcdRole = RolePrefix + "etcd"
 
-// controlPlaneRoles are the labels of nodes that the control plane needs. RKE writes controlplane
-// as one word.
+// controlPlaneRoles are the labels of control-plane nodes and of etcd nodes. RKE writes
+// "controlplane" as one word.
 var controlPlaneRoles = []string{
 	RolePrefix + "control-plane", RolePrefix + "master", RolePrefix + "controlplane", etcdRole,
 }
 
-// ControlPlane reports whether the node has a role of the control plane. The etcd role alone is
-// enough.
+// ControlPlane reports whether the node has a role of the control plane. The role etcd also counts.
 func ControlPlane(n *corev1.Node) bool {
 	return slices.ContainsFunc(controlPlaneRoles, func(role string) bool {
 		_, has := n.Labels[role]
@@ -63,14 +64,14 @@ func ControlPlane(n *corev1.Node) bool {
 	})
 }
 
-// Etcd reports whether the node has the role of etcd.
+// Etcd reports whether the node has the role etcd.
 func Etcd(n *corev1.Node) bool {
 	_, has := n.Labels[etcdRole]
 	return has
 }
 
-// ReadyCondition returns the node's Ready condition. nil means that the node has none, which is
-// missing data and not a fault.
+// ReadyCondition returns the node's Ready condition, or nil if the node has none. Nil means missing
+// data, not a fault.
 func ReadyCondition(n *corev1.Node) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == corev1.NodeReady {

@@ -7,9 +7,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// powerOff switches the machine off through its provider, and leaves it off. It cures no node. When
-// the provider has confirmed that the machine is off, the node is marked out of service, so that
-// Kubernetes releases its pods and volumes. Then the plan continues.
+// powerOff switches the machine off through its provider and leaves it off. When the provider
+// confirms that the machine is off, Drydock sets the out-of-service taint, so that Kubernetes
+// releases the node's pods and volumes. The step cures no node, so its proof always fails, and the
+// plan continues.
 var powerOff = Remediation{
 	Name: "powerOff", Verb: "switch off", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, PowersOff: true, Wait: 5 * time.Minute, Attempts: 1,
 	Invasive: 9,
@@ -30,7 +31,8 @@ var powerOff = Remediation{
 	},
 }
 
-// SwitchedOff returns the mark of a machine that the repair has switched off; nil: there is none.
+// SwitchedOff returns the out-of-service taint that the repair set after it switched the machine
+// off, or nil.
 func (r *Record) SwitchedOff() *Undo {
 	if r == nil {
 		return nil
@@ -38,8 +40,8 @@ func (r *Record) SwitchedOff() *Undo {
 	return switchedOff(r.Undo, func(u Undo) bool { return u.BootID != "" })
 }
 
-// SwitchedOff returns the mark of the Node's machine, if a repair has switched it off and it has
-// not booted since; nil: there is none.
+// SwitchedOff returns the out-of-service taint of any repair on the Node, or nil. The repair must
+// have switched the machine off, and the machine must not have booted since.
 func (j Journal) SwitchedOff(n *corev1.Node) *Undo {
 	boot := n.Status.NodeInfo.BootID
 	return switchedOff(j.ToUndo(), func(u Undo) bool { return boot != "" && u.BootID == boot })
@@ -52,8 +54,8 @@ func switchedOff(undo []Undo, of func(Undo) bool) *Undo {
 	return nil
 }
 
-// Due reports whether the change may be undone on the Node now. The mark of a machine that was
-// switched off stays until the machine has booted again and its node is Ready.
+// Due reports whether Drydock may undo the change on the Node now. The out-of-service taint of a
+// machine that was switched off stays until the machine has booted and its node is Ready.
 func (u Undo) Due(n *corev1.Node) bool {
 	boot := n.Status.NodeInfo.BootID
 	return u.BootID == "" || (Ready(n) && boot != "" && boot != u.BootID)

@@ -12,39 +12,39 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Provider is a system that carries out some steps on some Nodes.
+// Provider is an outside system that carries out some steps on some Nodes.
 type Provider struct {
-	// Name is the provider's key in the configuration. Steps are the remediations that it carries
-	// out.
-	Name  string
+	// Name is the provider's key in the configuration.
+	Name string
+	// Steps are the names of the remediations that the provider carries out.
 	Steps []string
-	// Scheme is the prefix of its Nodes' spec.providerID, for example civo://. Empty: it serves any
-	// Node.
+	// Scheme is the prefix of the spec.providerID of the provider's Nodes, for example civo://. If
+	// it is empty, the providerID does not matter.
 	Scheme string
-	// NodeSelector, if set, alone selects the Nodes that it serves; their spec.providerID does not
-	// count. nil: not configured.
+	// NodeSelector selects the provider's Nodes, if it is not nil. Then their spec.providerID does
+	// not matter.
 	NodeSelector k8slabels.Selector
-	// Names are the Nodes that it serves, if the configuration lists each of them; nil: no list. A
-	// Node outside the list is never served.
+	// Names has the names of the provider's Nodes, if the configuration lists them all. The provider
+	// serves no other Node. If it is nil, there is no such list.
 	Names map[string]bool
-	// Users are the users as which the provider's system changes a Node while it carries out a
-	// step; nil: it changes no Node.
+	// Users are the Kubernetes users with which the provider's system changes a Node during a step.
+	// If it is nil, the system changes no Node.
 	Users []string
-	// Concurrent is how many repairs may use the provider at once, beside the limits of the fleet;
-	// zero: any number.
+	// Concurrent is how many repairs may use the provider at once. Zero means any number. The limits
+	// of the fleet apply as well.
 	Concurrent int
-	// Drains: the provider's system drains a Node itself before it replaces the machine. An earlier
-	// drain would spoil the step's proof.
+	// Drains reports whether the provider's system drains a Node itself before it replaces the
+	// machine. Drydock must not drain such a Node before, because that would break the step's proof.
 	Drains bool
-	// PromisesNone: the provider's system replaces a removed machine only if something needs
-	// another one.
+	// PromisesNone reports whether the provider's system replaces a deleted machine only if the
+	// cluster needs another one.
 	PromisesNone bool
 }
 
-// maxProviderName bounds the provider's name in a record.
+// maxProviderName is the greatest length of a provider's name in a record.
 const maxProviderName = 63
 
-// Serves describes the Nodes that the provider serves.
+// Serves describes in messages which Nodes the provider serves.
 func (p *Provider) Serves() string {
 	if slices.ContainsFunc(p.Steps, func(step string) bool { return shipped[step].Target != KindNode }) {
 		return "its own targets" // those targets are not Nodes
@@ -62,9 +62,10 @@ func (p *Provider) Serves() string {
 	return "any Node"
 }
 
-// How strongly a provider claims a Node: a selector takes precedence over the scheme, and the
-// scheme over a provider of any Node. A Node without a providerID matches every provider, which
-// then finds the machine in another way or refuses.
+// How strongly a provider claims a Node, from not at all to most strongly. A provider whose
+// selector or list has the Node takes precedence over one with the Node's scheme, and that over one
+// for any Node. If a Node has no providerID, every scheme counts as one for any Node. The provider
+// then finds the machine in another way, or refuses the step.
 const (
 	claimsNot = iota
 	claimsAny
@@ -90,8 +91,8 @@ func (p *Provider) claims(n *corev1.Node) int {
 	return claimsNot
 }
 
-// Claimants returns the providers of the step that claim the Node most strongly. A correct
-// configuration has exactly one.
+// Claimants returns the names of the step's providers that claim the Node most strongly. In a
+// correct configuration there is exactly one.
 func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	strongest := claimsAny
 	for i := range c.Providers {
@@ -109,9 +110,9 @@ func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	return best
 }
 
-// ProviderOf returns the name of the one provider that carries out the step on the Node. against
-// says why there is no provider, or more than one. Both are empty if no provider has the step, as
-// for drain, which a worker carries out.
+// ProviderOf returns the name of the only provider that carries out the step on the Node. against
+// says why there is none, or why there are several. Both are empty if no provider carries out the
+// step: for example, Drydock itself carries out a drain.
 func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
 	best := c.Claimants(step, n)
 	if len(best) == 1 {
@@ -132,10 +133,9 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
-// ProviderAhead returns the provider that carries out the policy's step at the index or, if no
-// provider has that step, as with drain, the next step that one has. Empty: there is none. A repair
-// counts against its limit from then on, so that no node is drained that must wait for the provider
-// afterwards.
+// ProviderAhead returns the name of the provider that the plan uses first, from the step at the
+// index on, or "". A repair counts against this provider's limit before its step begins. Otherwise
+// a node could be drained and would then have to wait for the provider.
 func (c *Config) ProviderAhead(p *Policy, index int, n *corev1.Node) string {
 	if p == nil || !slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Concurrent > 0 }) {
 		return ""
@@ -148,7 +148,7 @@ func (c *Config) ProviderAhead(p *Policy, index int, n *corev1.Node) string {
 	return ""
 }
 
-// ConcurrentOf returns how many repairs may use the provider at once; zero: any number.
+// ConcurrentOf returns how many repairs may use the provider at once. Zero means any number.
 func (c *Config) ConcurrentOf(provider string) int {
 	i := slices.IndexFunc(c.Providers, func(p Provider) bool { return p.Name == provider })
 	if i < 0 {
@@ -157,8 +157,8 @@ func (c *Config) ConcurrentOf(provider string) int {
 	return c.Providers[i].Concurrent
 }
 
-// Several reports whether more than one provider carries out the step. A record must then name the
-// provider that was called.
+// Several reports whether more than one provider is configured for the step. Then a record must
+// name the provider that was called.
 func (c *Config) Several(step string) bool {
 	n := 0
 	for _, p := range c.Providers {
@@ -169,8 +169,8 @@ func (c *Config) Several(step string) bool {
 	return n > 1
 }
 
-// ProviderOfIntent returns the name of the provider that the intent's step was issued to. The Node
-// may no longer exist, so the record names the provider if there was a choice.
+// ProviderOfIntent returns the name of the provider that was called for the intent's step. It does
+// not need the Node, which may no longer exist.
 func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	if i.Provider != "" {
 		return i.Provider
@@ -186,28 +186,30 @@ func (c *Config) ProviderOfIntent(step string, i *Intent) string {
 	return name
 }
 
-// PromisesNone reports whether the provider of the intent's step promises no other machine.
+// PromisesNone reports whether the provider of the intent's step may leave a deleted machine
+// without a replacement.
 func (c *Config) PromisesNone(step string, i *Intent) bool {
 	name := c.ProviderOfIntent(step, i)
 	return slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Name == name && p.PromisesNone })
 }
 
-// NeedsProvider reports whether the step, when its turn in a plan comes, needs exactly one provider
-// that serves the Node.
+// NeedsProvider reports whether the step can be issued on the Node only if exactly one provider
+// serves the Node.
 func (c *Config) NeedsProvider(s Step, n *corev1.Node) bool {
 	of := c.Remediation(s.Name)
 	return of.Once && c.Provides(s) && (of.Refuses == nil || of.Refuses(n) == "")
 }
 
-// AsksFirst reports whether Drydock asks another system about the machine before it writes the
-// step's intent. That is the step's provider, or the repair systems that share the node.
+// AsksFirst reports whether Drydock asks other systems before it writes the step's intent: the
+// step's provider, or the other repair systems of a shared node.
 func (c *Config) AsksFirst(step string) bool {
 	of := c.Remediation(step)
 	return of.LooksFirst || c.Reserves && of.Disruptive
 }
 
-// WorkersOf returns the users that carry out the replacement of this very Node, if the record in
-// flight has issued it. Their changes to drain and remove the Node are part of the step itself.
+// WorkersOf returns the Kubernetes users of the providers that replace this Node's machine, if the
+// repair in flight has issued the replacement. The webhook allows their changes of the Node,
+// because these are part of the step.
 func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	if !c.Remediation(r.Step.Name).Replaces || r.Intent.UID != string(n.UID) {
 		return nil
@@ -220,8 +222,8 @@ func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	return users
 }
 
-// How long to wait before Drydock asks a provider again about an obstacle to a step. AskPassing is
-// for obstacles that pass by themselves, AskMended for those that a person must repair.
+// The waits before Drydock asks a provider again about an obstacle to a step. AskPassing is for
+// obstacles that end by themselves, AskMended for those that a person must remove.
 const (
 	AskPassing = 30 * time.Second
 	AskMended  = 5 * time.Minute

@@ -1,6 +1,7 @@
 package remediations
 
-// Reason is why a repair is held. It is a closed list, in the order of the guards.
+// Reason is the reason why a repair is held. Most reasons belong to a guard of package lifecycle
+// and are listed in the order of the guards.
 type Reason string
 
 const (
@@ -11,7 +12,8 @@ const (
 	ReasonCordonedByOther  Reason = "CordonedByOther"
 	ReasonAlertUnconfirmed Reason = "AlertUnconfirmed"
 	ReasonBlind            Reason = "Blind"
-	// ReasonWritesDenied: the API server refuses Drydock's writes on all Nodes, or on this one.
+	// ReasonWritesDenied means that the API server refuses Drydock's writes on Nodes, on all of them
+	// or on this one.
 	ReasonWritesDenied     Reason = "WritesDenied"
 	ReasonStoreWentBack    Reason = "StoreWentBack"
 	ReasonSilenced         Reason = "Silenced"
@@ -26,43 +28,45 @@ const (
 	ReasonRepairsSpent     Reason = "RepairsSpent"
 	ReasonPolicyFailing    Reason = "PolicyFailing"
 	ReasonControlPlaneBusy Reason = "ControlPlaneBusy"
-	// ReasonClusterWide: the step would change the whole cluster, and too few nodes have the fault,
-	// or another repair changes the cluster.
+	// ReasonClusterWide means that the step would change the whole cluster, while too few nodes have
+	// the fault or another repair changes the cluster.
 	ReasonClusterWide Reason = "ClusterWide"
 	ReasonAtLimit     Reason = "AtLimit"
-	// ReasonCommonCause: many nodes got the same fault at once. Drydock repairs one of them first.
+	// ReasonCommonCause means that several nodes got the same fault at once. Drydock repairs one of
+	// them first.
 	ReasonCommonCause      Reason = "CommonCause"
 	ReasonAwaitingApproval Reason = "AwaitingApproval"
 	ReasonObserving        Reason = "Observing"
 
-	// ReasonCallWithheld does not come from a guard. The last look right before the call withheld
-	// the call for a reason without a guard: the intent is too old, this process stops leading, or
-	// what the intent depends on no longer exists.
+	// The reasons from here on do not come from the table of guards.
+
+	// ReasonCallWithheld means that the last check right before the call stopped it. For example,
+	// the intent was too old, this process was no longer the leader, or the intent was gone. If a
+	// guard's cause stopped the call, the reason is that guard's.
 	ReasonCallWithheld Reason = "CallWithheld"
-	// ReasonProviderAbsent does not come from a guard. This installation cannot carry out any step
-	// of the plan, or the provider answers that it would refuse. The message says whether the node
-	// or the fleet is concerned.
+	// ReasonProviderAbsent means that this installation cannot carry out any step of the plan, or
+	// that the provider would refuse the step. The message says whether this concerns one node or
+	// all.
 	ReasonProviderAbsent Reason = "ProviderAbsent"
-	// ReasonProviderUnreachable does not come from a guard. The provider cannot be asked about this
-	// machine or any machine (then the reason is fleet-wide), or calls failed repeatedly. The step
-	// waits; this costs no attempt.
+	// ReasonProviderUnreachable means that the provider gives no answer about this machine or about
+	// any machine, or that several calls in a row failed. The step waits, and no attempt is used up.
 	ReasonProviderUnreachable Reason = "ProviderUnreachable"
-	// ReasonSidecarHeld and ReasonSidecarUnknown are about a pod. Their guards are the last before
-	// Observing. Held: the owner keeps the sidecar as it is, or works on it. Unknown: its state is
-	// unknown, which is never a fault.
-	ReasonSidecarHeld    Reason = "SidecarHeld"
+	// ReasonSidecarHeld means that the owner of a sidecar keeps it as it is, or works on it.
+	ReasonSidecarHeld Reason = "SidecarHeld"
+	// ReasonSidecarUnknown means that the state of a sidecar is unknown, which is never a fault.
 	ReasonSidecarUnknown Reason = "SidecarUnknown"
-	// ReasonLeaderHeld and ReasonLeaderUnknown are about a location of the mesh. Their guards have
-	// the same place as those of a pod. Held: the leader must not be moved, or no node can replace
-	// it. Unknown: the location's state is unknown.
-	ReasonLeaderHeld    Reason = "LeaderHeld"
+	// ReasonLeaderHeld means that the leader of a mesh location must not be moved, or that no other
+	// node can replace it.
+	ReasonLeaderHeld Reason = "LeaderHeld"
+	// ReasonLeaderUnknown means that the state of a mesh location is unknown.
 	ReasonLeaderUnknown Reason = "LeaderUnknown"
-	// ReasonAPIServerUnknown: the state of all remaining API servers is unknown, which is never a
-	// fault.
+	// ReasonAPIServerUnknown means that the state of all remaining API servers is unknown, which is
+	// never a fault.
 	ReasonAPIServerUnknown Reason = "APIServerUnknown"
 )
 
-// Reasons is the closed list, in the order of the guards, for metrics and documentation.
+// Reasons lists every Reason, for metrics and documentation. Those with a guard come first, in the
+// order of the guards.
 var Reasons = []Reason{
 	ReasonRecordMalformed, ReasonExcluded, ReasonPaused, ReasonNodeLeaving, ReasonCordonedByOther, ReasonAlertUnconfirmed, ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonSilenced, ReasonInhibited,
 	ReasonAlertResolved, ReasonNotWitnessed, ReasonTooYoung, ReasonFleetUnhealthy, ReasonOutsideWindow, ReasonNodeUnderRepair, ReasonCooldown, ReasonRepairsSpent, ReasonPolicyFailing,
@@ -70,9 +74,9 @@ var Reasons = []Reason{
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
-// Fleetwide reports whether the cause lies in the fleet, the clock, the configuration or the alert
-// source, and not in the node or its alert. If one such cause holds a thousand nodes, the ledger
-// records it once, instead of a thousand writes on Nodes.
+// Fleetwide reports whether the cause concerns all nodes, for example an outage of Alertmanager,
+// and not one node or its alert. Such a cause may hold a thousand repairs at once. So Drydock
+// writes it once into the ledger, and not on every Node.
 func (r Reason) Fleetwide() bool {
 	switch r {
 	case ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:

@@ -2,8 +2,8 @@ package remediations
 
 import "time"
 
-// reboot restarts the machine through its provider. Its proof is a new boot ID: without one, the
-// node became Ready for another reason.
+// reboot restarts the machine through its provider. Its proof is a new boot ID. A node that is
+// Ready with the old boot ID did not reboot.
 var reboot = Remediation{
 	Name: "reboot", Verb: "reboot", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, Wait: 10 * time.Minute, Attempts: 1, Invasive: 8,
 	Proof: rebooted,

@@ -8,110 +8,113 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// RecordVersion is the version of everything that Drydock writes on a Node and in the ledger.
+// RecordVersion is the version of the format of Drydock's annotations and of the ledger.
 const RecordVersion = 1
 
 // idLength is the length of a repair's id.
 const idLength = 6
 
-// maxPolicyName bounds the policy of a record: a policy's name, or remediation/ and the requested
-// remediation.
+// maxPolicyName is the greatest length of Record.Policy: a policy's name, or "remediation/" and the
+// name of a requested remediation.
 const maxPolicyName = 512
 
-// MaxRecordBytes bounds one record. Drydock never writes a longer one.
+// MaxRecordBytes is the greatest length of a record's JSON text. Drydock never writes a longer one.
 const MaxRecordBytes = 8 << 10
 
 // Phase is the state of a repair.
 type Phase string
 
 const (
-	// PhasePending: an alert or a request matched. A guard holds the repair, or it is between two
-	// attempts. It takes no slot, and the webhook denies nothing.
+	// PhasePending means that an alert or a request matched, and that no step is under way. A guard
+	// holds the repair, or the repair is between two attempts. It has no slot in the ledger, and the
+	// webhook allows all changes of the node.
 	PhasePending Phase = "Pending"
-	// PhaseActing: the intent is written. The side effect was issued, or comes next.
+	// PhaseActing means that the intent is written, and that the call is under way or comes next.
 	PhaseActing Phase = "Acting"
-	// PhaseVerifying: waiting for proof.
+	// PhaseVerifying means that the call has ended and Drydock waits for the proof of the cure.
 	PhaseVerifying Phase = "Verifying"
-	// PhaseExhausted: the plan has no more steps. A person must look.
+	// PhaseExhausted means that the plan has no more steps and that a person must check the node.
 	PhaseExhausted Phase = "Exhausted"
 )
 
-// InFlight reports whether a repair in this phase occupies its node.
+// InFlight reports whether a step of the repair is under way or waits for its proof.
 func (p Phase) InFlight() bool { return p == PhaseActing || p == PhaseVerifying }
 
-// CallOutcome is what is known of a call to a provider. Empty: Drydock does not know that the call
-// was sent.
+// CallOutcome is the outcome of a call to a provider, as far as it is known. Empty means that
+// Drydock does not know whether it sent the call.
 type CallOutcome string
 
 const (
+	// CallAccepted means that the provider accepted the call.
 	CallAccepted CallOutcome = "accepted"
-	// CallRefused: the provider certainly did nothing.
+	// CallRefused means that the provider certainly did nothing.
 	CallRefused CallOutcome = "refused"
-	// CallUnknown: the provider may have done it.
+	// CallUnknown means that the provider may have carried out the call.
 	CallUnknown CallOutcome = "unknown"
 )
 
-// Record is a repair under way on a Node. Its key is RepairPrefix and the target. Times are RFC
-// 3339, UTC.
+// Record is a repair under way, as an annotation of the Node stores it. The annotation's key is
+// RepairPrefix and the target: see KeyOf. Times are RFC 3339, in UTC.
 type Record struct {
 	V      int    `json:"v"`
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Cause  Cause  `json:"cause"`
-	// Plan is the digest of the plan and the machine that a person must approve; absent: the policy
-	// needs no approval.
+	// Plan is the digest of the plan and the machine that a person must approve: see
+	// Policy.Approved. It is empty if the policy needs no approval.
 	Plan string `json:"plan,omitempty"`
-	// Target names the target if its kind has no field of its own here. Absent: the target is the
-	// node itself, or its kind has a field.
+	// Target is the target's name, for a kind without a field of its own in the record. It is empty
+	// for nodes, sidecars (Pod) and locations (Location).
 	Target string `json:"target,omitempty"`
-	// Pod is the pod whose sidecar is repaired.
+	// Pod is the pod whose sidecar is under repair.
 	Pod *Pod `json:"pod,omitempty"`
-	// Location is the location whose leader is repaired. Moves are the changes of leadership that
-	// were issued, oldest first. Back is when Drydock began to undo them. Absent: the repair is not
-	// a leader's, or nothing is being undone.
-	Location string     `json:"location,omitempty"`
-	Moves    []Move     `json:"moves,omitempty"`
-	Back     *time.Time `json:"back,omitempty"`
-	// Also are further alerts on the node that fired when the record was last written. They get no
-	// repair while this one runs. An alert that still fires afterwards begins a repair of its own.
+	// Location is the mesh location whose leader is under repair.
+	Location string `json:"location,omitempty"`
+	// Moves are the issued changes of the location's leadership, oldest first.
+	Moves []Move `json:"moves,omitempty"`
+	// Back is when Drydock began to undo the moves. It is nil if Drydock does not undo them.
+	Back *time.Time `json:"back,omitempty"`
+	// Also are the fingerprints of other alerts of the node that fired when the record was last
+	// written. While this repair runs, they cause no repair. An alert that still fires afterwards
+	// causes a repair of its own.
 	Also []string `json:"also,omitempty"`
-	// After is the repair that this one continues, because its alert returned; nil: none.
+	// After is the earlier repair that this one continues, because its alert returned, or nil.
 	After *After `json:"after,omitempty"`
 	Phase Phase  `json:"phase"`
-	// Step is the current step or, while Pending, the next one.
+	// Step is the current step. In the phase Pending it is the next step.
 	Step StepRef `json:"step"`
 	// Done are the attempts already issued, oldest first.
 	Done Attempts `json:"done,omitempty"`
 	// Began is when the repair was first recorded, Since when its phase began, and Deadline when
-	// the phase ends.
+	// the phase ends at the latest.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
 	// Intent is the last attempt that was issued.
 	Intent *Intent `json:"intent,omitempty"`
-	// Hold is what holds the next side effect.
+	// Hold says what holds the next step.
 	Hold *Hold `json:"hold,omitempty"`
-	// Passed are the steps of the plan that were passed over. Evidence is the host's last report
-	// before a step on it.
-	Passed   []Passed `json:"passed,omitempty"`
-	Evidence string   `json:"evidence,omitempty"`
-	// Note is the progress of a step under way, and what blocks it.
+	// Passed are the steps of the plan that Drydock left out.
+	Passed []Passed `json:"passed,omitempty"`
+	// Evidence is the end of the host's log before a step on the host.
+	Evidence string `json:"evidence,omitempty"`
+	// Note describes the progress of a step under way, and what blocks the step.
 	Note string `json:"note,omitempty"`
-	// Unreached is how many calls in a row could not be made for the next attempt. Alone is how
-	// many of the last of these calls in a row failed because of this machine. An outage of the
-	// whole provider resets Alone.
+	// Unreached is how many calls in a row for the next attempt did not reach the provider.
 	Unreached int `json:"unreached,omitempty"`
-	Alone     int `json:"alone,omitempty"`
+	// Alone is how many of the most recent of these calls, in a row, failed because of this machine.
+	// An outage of the whole provider sets it to zero.
+	Alone int `json:"alone,omitempty"`
 	// Undo are Drydock's changes to the Node that Drydock must undo.
 	Undo []Undo `json:"undo,omitempty"`
 	// Silence is the id of the silence that Drydock created for this repair.
 	Silence string `json:"silence,omitempty"`
-	// WellSince is since when the node of an exhausted repair has been well. Zero: it is not well,
-	// or Drydock has not proven it yet.
+	// WellSince is the time since when the node of an exhausted repair has been well. Zero means
+	// that it is not well, or that this is not proven yet.
 	WellSince time.Time `json:"wellSince,omitzero"`
 }
 
-// Cause is the reason for the repair: an alert's fingerprint, or a person's request.
+// Cause is what caused the repair: an alert, by its fingerprint, or a person's request.
 type Cause struct {
 	Alert   string `json:"alert,omitempty"`
 	Request string `json:"request,omitempty"`
@@ -134,54 +137,53 @@ type StepRef struct {
 
 func (s StepRef) String() string { return fmt.Sprintf("%s:%d", s.Name, s.Attempt) }
 
-// Intent is written before the call. Without an outcome, the call counts as issued.
+// Intent is one attempt of a step. Drydock writes it into the record before it makes the call.
+// After a restart, an intent without an outcome counts as a call that was made.
 type Intent struct {
-	// ID has the repair's id, the step's index and the attempt's number: one id for each side
-	// effect.
+	// ID is the id of the attempt: the repair's id, the step's index and the attempt's number. Each
+	// call has its own id.
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
-	// BootID, UID and ProviderID are those of the machine before the call. The proof shows that
-	// they changed, or did not. For a sidecar, UID is the pod's.
+	// BootID, UID and ProviderID are facts of the machine before the call. The proof compares them
+	// with the facts afterwards. For a sidecar, UID is the pod's.
 	BootID     string `json:"bootID,omitempty"`
 	UID        string `json:"uid,omitempty"`
 	ProviderID string `json:"providerID,omitempty"`
-	// GPUs is how many GPUs the machine had before the fault, by its label; zero: unknown.
+	// GPUs is how many GPUs the machine had before the fault. Zero means unknown.
 	GPUs int `json:"gpus,omitempty"`
-	// Started is when the sidecar's container had started before the call; zero: unknown. A new
-	// start closes the gate again in the same pod.
+	// Started is the start time of the sidecar's container before the call. Zero means unknown. If
+	// the container starts again, the sidecar needs a new approval, even in the same pod.
 	Started time.Time `json:"started,omitzero"`
-	// Task is the id of the sidecar's task. Each attempt has a new id, because a sidecar ignores an
-	// id that it knows.
+	// Task is the id of the task that is sent to the sidecar. Each attempt has a new one, because a
+	// sidecar ignores an id that it knows.
 	Task string `json:"task,omitempty"`
 	// Successor is the node that becomes the leader of the location.
 	Successor string      `json:"successor,omitempty"`
 	Outcome   CallOutcome `json:"outcome,omitempty"`
 	// Why is the provider's message, if the outcome is not accepted.
 	Why string `json:"why,omitempty"`
-	// SpentSeconds is how long earlier runs of a repeatable step took before they were interrupted.
+	// SpentSeconds is how long earlier, interrupted runs of a repeatable step took.
 	SpentSeconds int `json:"spentSeconds,omitempty"`
-	// Provider is the one of several providers that was called for the step; absent: only one
-	// provider carries it out.
+	// Provider is the name of the provider that was called, if several are configured for the step.
 	Provider string `json:"provider,omitempty"`
-	// Before is what the provider found before the step, if its proof needs that.
+	// Before has the facts that the provider found before the step and needs for its proof.
 	Before Before `json:"before,omitempty"`
-	// Zone, Pool and ControlPlane are the node's zone, pool and role by its labels when the repair
-	// drained it. The repair counts there until it ends, even if the labels change. Absent: the
-	// repair drained nothing.
+	// Zone, Pool and ControlPlane are the node's zone, pool and role at the time of its drain. The
+	// repair counts against their limits until it ends, even if the node's labels change. They are
+	// empty if the repair drained nothing.
 	Zone         string `json:"zone,omitempty"`
 	Pool         string `json:"pool,omitempty"`
 	ControlPlane bool   `json:"controlPlane,omitempty"`
 }
 
-// Hold is what holds a repair.
+// Hold says why a repair is held.
 type Hold struct {
 	Reason  Reason     `json:"reason"`
 	Message string     `json:"message"`
 	Since   time.Time  `json:"since"`
 	Until   *time.Time `json:"until,omitempty"`
-	// Alone: since Since, each answer says that the provider cannot be asked about this machine,
-	// and no answer says this of other machines. Absent: unknown, and no step is passed over for
-	// it.
+	// Alone reports that the provider has given no answer about this machine since Since, while no
+	// other machine had this problem. The plan may continue with another step only if it is true.
 	Alone bool `json:"alone,omitempty"`
 }
 
@@ -191,13 +193,13 @@ type Undo struct {
 	Kind string    `json:"kind"`
 	Key  string    `json:"key,omitempty"`
 	At   time.Time `json:"at"`
-	// BootID, of a taint, is the boot that Drydock ended by switching the machine off: see Due.
-	// Absent: the change does not depend on a boot.
+	// BootID is set for the out-of-service taint of a machine that Drydock switched off. It is the
+	// machine's last boot ID: see Due.
 	BootID string `json:"bootID,omitempty"`
 }
 
-// Kinds of Undo. UndoCordon resets spec.unschedulable, UndoTaint removes the taint with the Undo's
-// Key, and UndoAnnotation removes the announcement with that key. UndoLeader reverts the move to
+// The values of Undo.Kind. UndoCordon resets spec.unschedulable. UndoTaint removes the taint with
+// the key in Key, and UndoAnnotation the annotation. UndoLeader undoes the move of a leadership to
 // the node in Key.
 const (
 	UndoCordon = "cordon"
@@ -208,15 +210,15 @@ const (
 	UndoLeader = "leader"
 )
 
-// Set reports whether the taint is the one that Drydock set and recorded. Only the taint's time
-// decides: managedFields cannot name the author, because all taints are one field there. Only the
-// author sets a taint's time, and kubectl sets none. It compares whole seconds, because the API
-// server keeps no more.
+// Set reports whether the taint is the one that Drydock set and recorded: it has the same key and
+// the same time. managedFields cannot show who set a taint, because all taints are one field there.
+// A taint of kubectl has no time. Set compares whole seconds, because the API server stores no
+// fractions.
 func (u Undo) Set(t corev1.Taint) bool {
 	return u.Kind == UndoTaint && t.Key == u.Key && t.TimeAdded != nil && t.TimeAdded.Unix() == u.At.Unix()
 }
 
-// Clone copies a record, so that a transition never changes the original.
+// Clone returns a deep copy of the record, so that a change of the copy leaves the original as is.
 func (r *Record) Clone() *Record {
 	c := *r
 	c.Done = append(Attempts(nil), r.Done...)
@@ -247,9 +249,9 @@ func (r *Record) Clone() *Record {
 	return &c
 }
 
-// DecodeRecord reads a record. It returns an error for anything that this version would not have
-// written. The guard RecordMalformed then holds the node, and Drydock leaves the bytes unchanged
-// until a person resets the node.
+// DecodeRecord decodes and checks a record. It returns an error for a text that this version would
+// not have written. The reason RecordMalformed then holds the node's repairs, and Drydock does not
+// change the text until a person resets the node.
 func (g Registry) DecodeRecord(value string) (*Record, error) {
 	if len(value) > MaxRecordBytes {
 		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), MaxRecordBytes)
@@ -270,8 +272,8 @@ func (g Registry) DecodeRecord(value string) (*Record, error) {
 	return &r, r.Validate(g)
 }
 
-// DecodeRecordOf reads the record under the annotation's key. It returns an error if the record
-// names another target than the key does.
+// DecodeRecordOf decodes the record under this annotation key. It also returns an error if the
+// record is about another target than the key.
 func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	r, err := g.DecodeRecord(value)
 	if err != nil {
@@ -288,14 +290,15 @@ func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	return r, nil
 }
 
-// DecodeRecord is Registry.DecodeRecord with the shipped remediations alone.
+// DecodeRecord is Registry.DecodeRecord for an installation with only the shipped remediations.
 func DecodeRecord(value string) (*Record, error) { return Registry(nil).DecodeRecord(value) }
 
-// DecodeRecordOf is Registry.DecodeRecordOf with the shipped remediations alone.
+// DecodeRecordOf is Registry.DecodeRecordOf for an installation with only the shipped remediations.
 func DecodeRecordOf(key, value string) (*Record, error) {
 	return Registry(nil).DecodeRecordOf(key, value)
 }
 
+// Validate returns an error if Drydock cannot have written the record.
 func (r *Record) Validate(g Registry) error {
 	switch r.Phase {
 	case PhasePending, PhaseActing, PhaseVerifying, PhaseExhausted:
@@ -338,33 +341,33 @@ func (r *Record) Validate(g Registry) error {
 	return r.validatePod()
 }
 
-// OutOfServiceTaint is Kubernetes' mark for a machine that is off for good. Kubernetes then deletes
-// its pods and detaches its volumes without waiting for its kubelet. On a machine that still runs,
-// the taint loses data.
+// OutOfServiceTaint is Kubernetes' taint for a machine that is off for good. Kubernetes then
+// deletes the node's pods and detaches its volumes without waiting for the kubelet. If the machine
+// still runs, this can destroy data.
 const OutOfServiceTaint = "node.kubernetes.io/out-of-service"
 
-// Passed is a step of the plan that this repair passes over, and why.
+// Passed is a step of the plan that the repair leaves out, and why.
 type Passed struct {
 	Index int    `json:"index"`
 	Name  string `json:"name"`
 	Why   string `json:"why"`
 }
 
-// After is the repair that a record continues, because its alert returned: its last attempt, and
-// all attempts that were issued.
+// After names the earlier repair that a record continues, because the alert returned. Step is that
+// repair's last attempt, and Steps are all of its attempts.
 type After struct {
 	ID    string   `json:"id"`
 	Step  StepRef  `json:"step"`
 	Steps Attempts `json:"steps"`
 }
 
-// Drained reports whether a step of the repair drained the node, or began to.
+// Drained reports whether the repair has drained the node, or has begun to.
 func (r *Record) Drained() bool {
 	return slices.ContainsFunc(r.Done, func(done Attempt) bool { return done.Name == drain.Name })
 }
 
-// PassedWhy bounds the reason that a record keeps for each step that was passed over.
+// PassedWhy is the greatest length of Passed.Why in bytes.
 const PassedWhy = 160
 
-// Instant returns a time in the form that a record holds.
+// Instant returns the time as records store it: in UTC, to the second.
 func Instant(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -2,8 +2,9 @@ package remediations
 
 import "slices"
 
-// Encode returns the annotation's value. It is never longer than DecodeRecord accepts: if needed,
-// it shortens what only informs people, and keeps what decisions depend on.
+// Encode returns the record's JSON text, the value of its annotation. If the text would be longer
+// than MaxRecordBytes, Encode shortens the parts that only inform people. It keeps everything that
+// decisions depend on.
 func (r *Record) Encode() string {
 	text := EncodeJSON(r)
 	for _, shorten := range []func(*Record){withoutReasons, withoutEvidence, withoutWords, withoutOthers, withFewerAttempts(200), withFewerAttempts(50)} {
@@ -42,7 +43,8 @@ func withoutWords(r *Record) {
 
 func withoutOthers(r *Record) { r.Also = nil }
 
-// withFewerAttempts keeps the last attempts, and one drain if the node was drained.
+// withFewerAttempts keeps only the last attempts, at most `most` of them. If the node was drained,
+// it also keeps a drain.
 func withFewerAttempts(most int) func(*Record) {
 	return func(r *Record) {
 		if len(r.Done) <= most {
@@ -56,5 +58,5 @@ func withFewerAttempts(most int) func(*Record) {
 	}
 }
 
-// AlsoMost bounds the number of further alerts in a record.
+// AlsoMost is the greatest number of alerts in Record.Also.
 const AlsoMost = 16

@@ -9,46 +9,47 @@ import (
 	"unicode/utf8"
 )
 
-// LocationKey is the key of the record of a location's repair. It is on the Node that led the
-// location when the repair began.
+// LocationKey is the annotation key of the repair of a mesh location. The record is on the Node
+// that led the location when the repair began.
 const LocationKey = RepairPrefix + "leader"
 
 const (
-	// MaxMoves bounds the moves of one repair. MaxMoveBytes bounds the size of one move on record.
-	MaxMoves     = 4
+	// MaxMoves is the greatest number of moves in one repair.
+	MaxMoves = 4
+	// MaxMoveBytes is the greatest length of one move as JSON.
 	MaxMoveBytes = 800
-	// MaxLocation is the longest name of a location.
+	// MaxLocation is the greatest length of a location's name.
 	MaxLocation = 253
 )
 
-// BackFor bounds how long undoing the moves may take, including all holds.
+// BackFor is how long Drydock tries to undo the moves of a repair, including the time of all holds.
 const BackFor = time.Hour
 
-// LocationLimits bound the moves of mesh leaders. The limits of nodes and these limits do not count
-// each other's repairs.
+// LocationLimits limit the moves of mesh leaders. They are independent of the limits for nodes.
 type LocationLimits struct {
-	// Concurrent is the number of repairs at once in the whole mesh.
+	// Concurrent is how many locations may be under repair at once.
 	Concurrent int
-	// PerLocation is the least time between the last move of one repair and the first move of the
-	// next, in one location.
+	// PerLocation is the least time between two repairs of one location: from the last move of the
+	// first repair to the first move of the second.
 	PerLocation time.Duration
 }
 
-// Move is a change of leadership. It is on record before anything is changed.
+// Move is one change of a location's leadership, from one node to another. Drydock records it
+// before it changes anything.
 type Move struct {
 	Location string `json:"location"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Before has the earlier value of each node's leader key that the move changes; null: the node
-	// had no such key.
+	// Before has the earlier values of the leader annotation, by the name of each node that the move
+	// changes. A null value means that the node did not have the annotation.
 	Before map[string]*string `json:"before"`
-	// Refused: nothing was changed, so nothing has to be undone. For the last move of a repair, the
-	// intent says this instead.
+	// Refused reports that the move changed nothing, so nothing has to be undone. For the last move
+	// of a repair, the outcome of the intent says this instead.
 	Refused bool `json:"refused,omitempty"`
 }
 
-// ValidLocation keeps invalid names out of look-ups, records and messages. Kilo accepts any text as
-// a location.
+// ValidLocation reports whether name can be the name of a location: printable text that is not too
+// long. It keeps invalid names from alerts out of look-ups, records and messages.
 func ValidLocation(name string) bool {
 	if name == "" || len(name) > MaxLocation || !utf8.ValidString(name) {
 		return false
@@ -61,7 +62,7 @@ func ValidLocation(name string) bool {
 	return true
 }
 
-// Validate returns why Drydock cannot have written the move.
+// Validate returns an error if Drydock cannot have written the move.
 func (m Move) Validate() error {
 	switch {
 	case !ValidLocation(m.Location):
@@ -76,7 +77,7 @@ func (m Move) Validate() error {
 	return nil
 }
 
-// validateMoves validates the part of a record that is about leaders.
+// validateMoves validates the fields of a record that are about mesh locations.
 func (r *Record) validateMoves(of Remediation) error {
 	leads := r.Location != ""
 	switch {
@@ -113,7 +114,7 @@ func (r *Record) validateMoves(of Remediation) error {
 	return nil
 }
 
-// Made returns the moves that changed something, or may have.
+// Made returns the moves that have changed something or may have.
 func (r *Record) Made() (out []Move) {
 	for i, m := range r.Moves {
 		last := i == len(r.Moves)-1
@@ -125,7 +126,7 @@ func (r *Record) Made() (out []Move) {
 	return out
 }
 
-// Successors returns the nodes that the repair made leaders or tried to, in order.
+// Successors returns the names of the nodes that the repair made leaders or tried to, in order.
 func (r *Record) Successors() []string {
 	var out []string
 	for _, m := range r.Moves {
@@ -134,10 +135,11 @@ func (r *Record) Successors() []string {
 	return out
 }
 
-// PutBackID is the IntentID of the Call that undoes the repair's moves.
+// PutBackID returns the IntentID of the call that undoes the repair's moves.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
 
-// LeftAs describes the leadership that remains after a repair ends early.
+// LeftAs returns the end of a sentence about a repair that ended early: which node leads the
+// location now. It returns "" for a repair without moves.
 func (r *Record) LeftAs() string {
 	if len(r.Moves) == 0 {
 		return ""
@@ -145,9 +147,9 @@ func (r *Record) LeftAs() string {
 	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
 }
 
-// promoteLeader gives the leadership of a mesh location to another of its nodes. Its proof is that
-// this node leads the mesh and its location answers again. Package targets/location checks the
-// proof.
+// promoteLeader moves the leadership of a mesh location to another node of the location. Its proof
+// is that the new node leads and that the location answers again. Package targets/location checks
+// this proof.
 var promoteLeader = Remediation{
 	Name: "promote-leader", Verb: "move mesh leadership off", Disruptive: true, Once: true, Target: KindLocation, Wait: 3 * time.Minute, Attempts: 2, Invasive: 1,
 }
@@ -161,16 +163,16 @@ type Pod struct {
 
 func (p Pod) String() string { return p.Namespace + "/" + p.Name }
 
-// Object names an object in messages.
+// Object names a Kubernetes object in messages.
 type Object struct{ APIVersion, Kind, Namespace, Name, UID string }
 
-// PodNamed returns the pod for a name that String returned.
+// PodNamed returns the pod with a name in the form of Pod.String.
 func PodNamed(name string) Pod {
 	namespace, pod, _ := strings.Cut(name, "/")
 	return Pod{Namespace: namespace, Name: pod}
 }
 
-// validatePod validates the part of a record that is about sidecars.
+// validatePod validates the fields of a record that are about sidecars.
 func (r *Record) validatePod() error {
 	switch {
 	case r.Pod == nil:
@@ -183,10 +185,11 @@ func (r *Record) validatePod() error {
 	return nil
 }
 
-// sidecarPrefix begins the keys of sidecars' records.
+// sidecarPrefix is the prefix of the annotation keys of sidecars' records.
 const sidecarPrefix = RepairPrefix + string(KindSidecar) + "-"
 
-// SidecarKey returns the key of the record of the pod's sidecar. The pod's UID does not count.
+// SidecarKey returns the annotation key of the record of the pod's sidecar. It does not depend on
+// the pod's UID.
 func SidecarKey(p Pod) string { return KeyOf(KindSidecar, p.String()) }
 
 // SidecarsInFlight returns the sidecar repairs in flight on a Node with these annotations.
@@ -202,9 +205,9 @@ func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 	return out
 }
 
-// SidecarTakesPlace reports whether a sidecar's repair counts under limits.sidecars.concurrent: it
-// is in flight, and not for longer than its step may take. The time bound matters on a Node with an
-// unreadable record, where no repair is ended.
+// SidecarTakesPlace reports whether a sidecar's repair counts under limits.sidecars.concurrent. It
+// counts while it is in flight, but not longer than its step may take. Otherwise a repair on a Node
+// with an unreadable record, where Drydock ends no repair, would count forever.
 func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	if r == nil || !r.Phase.InFlight() {
 		return false
@@ -213,6 +216,7 @@ func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	return InFlightAt(from, until, now)
 }
 
-// markReady approves a gated sidecar, which then lets its pod's main container start. It disrupts
-// nothing. Its proof is that the sidecar itself answers ready; package targets/sidecar checks this.
+// markReady approves a sidecar that waits for an approval. The sidecar then lets its pod's main
+// container start. The step disrupts nothing. Its proof is that the sidecar itself answers that it
+// is ready. Package targets/sidecar checks this proof.
 var markReady = Remediation{Name: "mark-ready", Verb: "mark ready", Once: true, Target: KindSidecar, Wait: time.Minute, Attempts: 1}

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/announce"
 )
 
-// All returns the attempts of the repair and of those that it continues, oldest first.
+// All returns the attempts of the repair and of the earlier repair that it continues, oldest first.
 func (r *Record) All() Attempts {
 	if r.After == nil {
 		return r.Done
@@ -18,8 +18,8 @@ func (r *Record) All() Attempts {
 	return slices.Concat(r.After.Steps, r.Done)
 }
 
-// Ended returns the history's entry for a repair that has ended. The target's kind adds its own
-// fields.
+// Ended returns the history's entry for a repair that ends now. The target's kind adds its own
+// fields to the entry.
 func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append(Attempts{}, r.Done...), Began: r.Began, Ended: Instant(now),
@@ -27,8 +27,8 @@ func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	}
 }
 
-// Exhausted returns the record of a plan without further steps. It stays until a person resets the
-// node.
+// Exhausted returns the record after the plan's last step has failed. It stays on the Node until a
+// person resets the node, or until the policy's EndWhenWell.
 func (r *Record) Exhausted(now time.Time) *Record {
 	c := r.Clone()
 	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = PhaseExhausted, Instant(now), time.Time{}, nil, ""
@@ -36,10 +36,11 @@ func (r *Record) Exhausted(now time.Time) *Record {
 	return c
 }
 
-// Holds reports whether the record must be written with its hold: the phase has ended, or the hold
-// is new and not fleet-wide. A fleet-wide hold is written only to replace a node's own hold that no
-// longer applies and has no end: people would read it as the present. In a storm most records have
-// a hold with an end, and need no write.
+// Holds reports whether pending must be written to the Node with the hold, in place of the record
+// r. That is so if the phase changes, or if the hold is new and concerns only this node. A
+// fleet-wide hold is usually not written, because it may hold a thousand nodes at once. It is
+// written if r has a hold of the node itself without an end: people would take that hold for the
+// present one.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
@@ -48,8 +49,8 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 		if r == nil || r.ID != pending.ID || r.Hold == nil {
 			return false
 		}
-		// The provider's trouble now concerns all machines, so the next process must not continue
-		// the count of this machine's.
+		// The provider's problem now concerns all machines. So the record must no longer say that it
+		// concerns this machine alone, because the next leader would continue that count.
 		if (r.Hold.Alone || r.Alone > pending.Alone) && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
 			return true
 		}
@@ -61,7 +62,7 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
 }
 
-// Between returns the record between two attempts.
+// Between returns the record in the phase Pending, as it is between two attempts.
 func (r *Record) Between(now time.Time) *Record {
 	next := r.Clone()
 	if r.Phase != PhasePending {
@@ -70,7 +71,7 @@ func (r *Record) Between(now time.Time) *Record {
 	return next
 }
 
-// Words returns what the record says about why nothing is done.
+// Words returns the message of the hold. h may be nil.
 func (h *Hold) Words() string {
 	if h == nil {
 		return "no reason on record"
@@ -78,6 +79,7 @@ func (h *Hold) Words() string {
 	return h.Message
 }
 
+// same reports whether both holds have the same reason and end. The messages may differ.
 func (h *Hold) same(o *Hold) bool {
 	if h == nil || o == nil {
 		return h == o
@@ -86,8 +88,9 @@ func (h *Hold) same(o *Hold) bool {
 	return h.Reason == o.Reason && h.Alone == o.Alone && untilSame
 }
 
-// LastDone returns the attempt that was issued last. That is Step if the intent is for Step; while
-// Pending, Step already names the next attempt. An earlier version did not record repeatable steps.
+// LastDone returns the attempt that was issued last: the record's Step if the intent is for that
+// step, and otherwise the last one in Done. If Done is empty, it returns Step, because earlier
+// versions did not add repeatable steps to Done.
 func LastDone(r *Record) Attempt {
 	if len(r.Done) == 0 || r.Intent.Of(r, r.Step) {
 		return r.Step.Issued()
@@ -95,14 +98,14 @@ func LastDone(r *Record) Attempt {
 	return r.Done[len(r.Done)-1]
 }
 
-// Tried reports whether the step was already passed over.
+// Tried reports whether the repair has already left out the step.
 func (r *Record) Tried(ref StepRef) bool {
 	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
 }
 
-// Spent reports whether the plan is past the attempt, because the earlier repair that this one
-// continues has issued it. A step that only prepares others is done again, because the node was in
-// service in between.
+// Spent reports whether the earlier repair that this one continues has already issued the attempt
+// or a later one. A repeatable step, for example a drain, is never spent: pods may run on the node
+// again since the earlier repair.
 func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	a := r.After
 	if a == nil || !c.Remediation(ref.Name).Once {
@@ -114,28 +117,32 @@ func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }
 
-// Observes reports whether the record is a would-be repair: nothing was done, and only the mode of
-// its policy holds its first step. Such a record counts for as long as the step would.
+// Observes reports whether the record is a would-be repair: Drydock has done nothing, and the
+// reason Observing holds its first step. Until WouldUntil such a record counts against the limits
+// of other would-be repairs.
 func (r *Record) Observes() bool {
 	return r != nil && r.Phase == PhasePending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == ReasonObserving
 }
 
-// WithoutPolicy says why a repair without a configured policy waits for its end. The policy's
-// witness shows a cure, and the cure counts once it has held for the policy's proofFor.
+// WithoutPolicy returns the message for a repair whose policy is no longer configured. Its cure
+// cannot be proven, because the policy has the signs and the proofFor. So it waits for its
+// deadline.
 func (r *Record) WithoutPolicy() string {
 	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
 }
 
-// Beyond reports whether the record's phase would last longer than any phase can. A wrong clock
-// wrote it, or Drydock did not write it.
+// Beyond reports whether the record's deadline is later than the deadline of any phase can be. Then
+// it is from a wrong clock, or Drydock did not write it.
 func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 
+// FromTheFuture returns the message for a record whose last step has an impossible time.
 func (r *Record) FromTheFuture() string {
 	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
 
-// announces returns the message of the Node condition, if the repair makes the condition true: from
-// the first intent to the repair's end.
+// announces returns the message of the Node condition, or "" if the repair does not make the
+// condition true. It makes NodeMaintenanceInProgress true from the first intent to the end, and
+// other conditions only during a drain.
 func (r *Record) announces(condition corev1.NodeConditionType) string {
 	if r == nil || r.Intent == nil || r.Phase == PhaseExhausted {
 		return ""
@@ -146,8 +153,9 @@ func (r *Record) announces(condition corev1.NodeConditionType) string {
 	return fmt.Sprintf("Drydock repairs this node: repair %s by policy %s, set at attempt %s (%s)", r.ID, r.Policy, r.Intent.ID, r.Step)
 }
 
-// Unannounced returns the configured announcements that neither the Node nor the record has.
-// Drydock leaves alone what a person set, and does not set again what a person removed.
+// Unannounced returns the keys of configured announcements that Drydock must still set. It leaves
+// out annotations that the Node already has, and those that Drydock has set before and a person
+// removed.
 func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	for _, key := range c.Announce {
 		_, there := n.Annotations[key]
@@ -158,9 +166,9 @@ func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	return keys
 }
 
-// Settled returns when those who read the repair's announcements have shown whether they chose the
-// node before they could read them. written is the time of the write that set the keys of fresh.
-// Zero: no reader needs time.
+// Settled returns when Drydock may act after its announcements. Another system may have chosen the
+// node just before it could see them, and needs some time to show that. written is the time of the
+// write that set the keys in fresh. A zero result means that no wait is needed.
 func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at time.Time) {
 	for _, u := range r.Undo {
 		wait := announce.Settling(n, u.Key)
@@ -169,7 +177,7 @@ func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at 
 		}
 		since := u.At
 		if slices.Contains(fresh, u.Key) {
-			since = written // the API server may have been slow
+			since = written // later than u.At if the API server was slow
 		}
 		if since.Add(wait).After(at) {
 			at = since.Add(wait)
@@ -178,5 +186,5 @@ func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at 
 	return at
 }
 
-// announces reports whether the Undo is the announcement with the key.
+// announces reports whether the change is the announcement with the key.
 func (u Undo) announces(key string) bool { return u.Kind == UndoAnnotation && u.Key == key }

@@ -13,55 +13,59 @@ import (
 // Remediation is one kind of step that a plan can name.
 type Remediation struct {
 	Name string
-	// Verb is its action in a sentence: "would <verb> n1 now".
+	// Verb is the action in a message, for example "reboot" in "would reboot n1 now".
 	Verb string
-	// Disruptive remediations are bound by limits, breaker, windows and cooldown. The others have a
-	// limit of their own.
+	// Disruptive reports whether the remediation disrupts the target's work. The limits, breakers,
+	// windows and cooldowns apply only to disruptive remediations.
 	Disruptive bool
 	// Target is the kind of target that the remediation repairs.
 	Target Kind
-	// Wait is how long the proof may take and Attempts how often the step is issued, if the policy
-	// does not say. Timeout is how long a repeatable step may take.
+	// Wait is the default of Step.Wait, and Timeout of Step.Timeout.
 	Wait, Timeout time.Duration
-	Attempts      int
-	// Invasive ranks the remediations, the least invasive first. Of two alerts on one node, the
-	// less invasive plan goes first.
+	// Attempts is the default of Step.Attempts.
+	Attempts int
+	// Invasive is the rank of the remediation: a higher number is more invasive. If a node has two
+	// alerts, the one with the less invasive plan comes first.
 	Invasive int
-	// Once remediations must reach the provider at most once per attempt. The others are
-	// repeatable: they may be issued again freely.
+	// Once reports whether a call must reach the provider at most once for each attempt. All other
+	// remediations are repeatable: repeating their call does no harm.
 	Once bool
-	// LooksFirst: Drydock asks the provider about the machine before it writes the intent, so that
-	// a certain refusal costs no attempt.
+	// LooksFirst reports whether Drydock asks the provider about the machine before it writes the
+	// intent. A step that the provider would refuse then uses up no attempt.
 	LooksFirst bool
-	// ClusterWide remediations change the whole cluster. One bad node does not justify them, and an
-	// open breaker does not hold them.
+	// ClusterWide reports whether the remediation changes the whole cluster. One bad node does not
+	// justify such a step, and an open breaker does not hold it.
 	ClusterWide bool
-	// PassedOver: a step that the provider would refuse is passed over if another step follows. A
-	// step without PassedOver waits for its provider, unless a later step has a provider that
-	// serves the Node.
+	// PassedOver reports whether the plan continues with its next step if the provider would refuse
+	// this one. Otherwise the step waits for its provider, unless only a later step has a provider
+	// that serves the Node.
 	PassedOver bool
-	// Restarts: the machine's boot ends, and what runs on it needs time to start again.
+	// Restarts reports whether the step ends the machine's boot, so that programs on the machine
+	// need time to start again.
 	Restarts bool
-	// PowersOff: the machine stays off. The actuator is asked whether it is off
-	// (engine.PowerProver).
+	// PowersOff reports whether the step leaves the machine off. The provider must then be an
+	// engine.PowerProver.
 	PowersOff bool
-	// RenewsLease: only a lease that was renewed after the intent proves that the remediation cured
-	// the node.
+	// RenewsLease reports whether the proof of the cure needs a node lease that was renewed after
+	// the intent.
 	RenewsLease bool
-	// AsksPods: the actuator is asked whether the pods of the step were created again
-	// (engine.PodProver). Replaces: the actuator is asked what happened to the machine
-	// (engine.Replacer).
-	AsksPods, Replaces bool
-	// Refuses returns why the remediation is never done to the node, for any plan; nil: it accepts
-	// every node.
+	// AsksPods reports whether the proof needs the new pods of the step. The provider must then be
+	// an engine.PodProver.
+	AsksPods bool
+	// Replaces reports whether the step replaces the machine. The provider must then be an
+	// engine.Replacer.
+	Replaces bool
+	// Refuses returns why Drydock never does this to the node, under any plan, or "". If it is nil,
+	// the remediation accepts every node.
 	Refuses func(n *corev1.Node) string
-	// Proof checks that this very step cured the node, in addition to the node being well and the
-	// alert gone. Every remediation of nodes has one.
+	// Proof reports whether this step cured the node, or what is missing for this proof. The general
+	// proof, a node that is well and an alert that is gone, is not part of it. Every remediation of
+	// nodes has a Proof.
 	Proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 
-// shipped are the remediations that are part of Drydock, even if this installation cannot carry
-// them out. A new one needs one file, and one line here.
+// shipped has the remediations that are part of Drydock, by name, also those that this installation
+// cannot carry out. A new remediation needs one file, and one line here.
 var shipped = map[string]Remediation{
 	"apply-cni":          applyCNI,
 	"drain":              drain,
@@ -84,10 +88,11 @@ var shipped = map[string]Remediation{
 // Shipped returns the remediations that are part of Drydock, by name.
 func Shipped() map[string]Remediation { return maps.Clone(shipped) }
 
-// Registry has the remediations that were added to the shipped ones, by name. A plan may name both.
+// Registry has the remediations of an installation that are not part of Drydock, by name. A plan
+// may name these and the shipped ones.
 type Registry map[string]Remediation
 
-// Of returns the remediation with the name; ok is false if it does not exist.
+// Of returns the remediation with the name. ok is false if there is none.
 func (g Registry) Of(name string) (r Remediation, ok bool) {
 	if r, ok = g[name]; !ok {
 		r, ok = shipped[name]
@@ -95,14 +100,14 @@ func (g Registry) Of(name string) (r Remediation, ok bool) {
 	return r, ok
 }
 
-// Names returns the names of all remediations, sorted.
+// Names returns the sorted names of all remediations, including the shipped ones.
 func (g Registry) Names() []string {
 	all := Shipped()
 	maps.Copy(all, g)
 	return slices.Sorted(maps.Keys(all))
 }
 
-// repairs reports whether any remediation has targets of the kind.
+// repairs reports whether any remediation repairs targets of the kind.
 func (g Registry) repairs(kind Kind) bool {
 	is := func(all map[string]Remediation) bool {
 		for _, r := range all {
@@ -115,7 +120,7 @@ func (g Registry) repairs(kind Kind) bool {
 	return is(shipped) || is(g)
 }
 
-// Remediation returns the remediation with the name. An unknown one has an empty name.
+// Remediation returns the remediation with the name, or a zero Remediation if there is none.
 func (c *Config) Remediation(name string) Remediation {
 	var g Registry
 	if c != nil {
@@ -128,8 +133,8 @@ func (c *Config) Remediation(name string) Remediation {
 //go:embed policies/*.yaml
 var shippedPolicies embed.FS
 
-// ShippedPolicies returns the policies that are part of Drydock, as files in the form of the
-// configuration's policies. Package internal/config decides their order.
+// ShippedPolicies returns the policies that are part of Drydock: one YAML file each, in the form of
+// the configuration. Package internal/config decides their order.
 func ShippedPolicies() fs.FS {
 	sub, _ := fs.Sub(shippedPolicies, "policies") // fs.Sub fails only for an invalid path
 	return sub

@@ -8,10 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// replace has the provider delete the machine and build another one. Its proof is another machine
-// with another Node, and the provider's confirmation that the old machine is gone. A Node that was
-// only deleted and registered again is the same machine. A provider that promises no other machine
-// may answer that a new machine is not needed.
+// replace lets the provider delete the machine and build another one. Its proof is a new machine
+// with a new Node, and the provider's confirmation that the old machine is gone. A new Node alone
+// is not enough: the old machine may have registered again. If the provider promises no new
+// machine, its answer that the cluster needs none replaces the new Node.
 var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {
@@ -32,7 +32,7 @@ var replace = Remediation{
 		case n.UID == intent.UID:
 			return false, "the old machine's Node is still there"
 		case r.NoneNeeded && n.UID == "":
-			return true, "" // there is no Node, and none has to join
+			return true, "" // the old Node is gone, and no new Node has to join
 		case n.ProviderID == intent.ProviderID || n.ProviderID == "":
 			return false, "no Node of the new machine has joined yet"
 		}
@@ -40,44 +40,44 @@ var replace = Remediation{
 	},
 }
 
-// Asked is the intent that a question was about, and the time of the question.
+// Asked says which intent an answer is about (by its id), and when the question was asked.
 type Asked struct {
 	Intent string
 	At     time.Time
 }
 
-// About reports whether the answer is about this intent and was requested after it. An older answer
-// is about another step.
+// About reports whether the answer is about this intent and was requested after it.
 func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
-// Replacement is the provider's answer about a machine that it has to replace or to switch off.
+// Replacement is the provider's answer about a machine that it must replace or switch off.
 type Replacement struct {
 	Asked
-	// MachineGone: the old machine is certainly off for good or, if the step only switches it off,
-	// it is off. Only the provider of machines can confirm this: a deleted pod or Node proves
-	// nothing about its machine.
+	// MachineGone reports that the old machine is certainly off for good. For a step that only
+	// switches the machine off, it reports that the machine is off. Only a provider of machines can
+	// know this. That a pod or Node was deleted proves nothing about the machine.
 	MachineGone bool
-	// Successors are the provider IDs of the machines that may have replaced it.
+	// Successors are the provider IDs of the machines that may have replaced the old one.
 	Successors []string
-	// NoneNeeded: the old machine is gone, no other machine has come or is expected, and nothing
-	// waits for one. It counts only from a provider that promises no other machine
-	// (Provider.PromisesNone), and once it has held for a while.
+	// NoneNeeded reports that the old machine is gone and that the cluster needs no new one. It
+	// counts only from a provider with Provider.PromisesNone, and only after it has lasted for a
+	// while.
 	NoneNeeded bool
-	// Missing is what the provider's proof still lacks; empty: nothing.
+	// Missing is what is still missing for the provider's proof. It is empty if nothing is.
 	Missing string
-	// Blocked is what delays the removal of the old machine, in the words of the system that
-	// replaces it; empty: nothing is known.
+	// Blocked is the provider's message about what delays the removal of the old machine. It is
+	// empty if nothing is known.
 	Blocked string
 }
 
-// PodProof is the cluster's answer about pods that a step had created again.
+// PodProof is the answer whether the pods that a step restarted are back.
 type PodProof struct {
 	Asked
-	// Missing is what the proof still lacks; empty: nothing.
+	// Missing is what is still missing for the proof. It is empty if nothing is.
 	Missing string
 }
 
-// Answers are the answers about a step since its intent; nil: no answer about this intent yet.
+// Answers has the answers about a step that were requested after its intent. A nil field means that
+// there is no such answer yet.
 type Answers struct {
 	Machine *Replacement
 	Pods    *PodProof

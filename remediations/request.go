@@ -9,18 +9,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Forms of a request in RequestKey.
+// The two forms of a request in RequestKey: each is followed by a name.
 const (
 	RequestPolicy      = "policy/"
 	RequestRemediation = "remediation/"
 )
 
-// requestProofFor is how long a cure must hold if the requested remediation is in no policy.
+// requestProofFor is the ProofFor of a requested remediation that no policy has.
 const requestProofFor = 30 * time.Second
 
-// ParseRequest parses drydock.dev/request: "policy/<name>", "remediation/<name>", or the bare name
-// if only one of the two exists. It returns the whole form. The error explains how to write a
-// request.
+// ParseRequest parses the value of drydock.dev/request: "policy/<name>", "remediation/<name>", or
+// only the name if it is not the name of both. It returns the form with the prefix. The error
+// explains how to write a request.
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
@@ -66,10 +66,10 @@ func (c *Config) nodeRemediations() []string {
 	})
 }
 
-// Requested returns the policy that carries out a request; nil: none for this node. For a
-// remediation, that is one attempt of one step. The step comes from the first policy that selects
-// this node and has the step in its plan, so that a GPU node gets its own policy's wait. A drain
-// comes before a replacement.
+// Requested returns the policy that carries out a request on the node, or nil if no policy may. A
+// requested remediation is one attempt of one step, with a drain before a replacement. The step's
+// settings come from the first policy that selects the node and has the step. For example, a GPU
+// node gets the longer wait of its own policy.
 func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	selects := func(p *Policy) bool { return p.Mode != ModeOff && p.Kind == KindNode && p.Takes(n) }
 	if name, ok := strings.CutPrefix(request, RequestPolicy); ok {
@@ -86,7 +86,7 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 		}
 		for _, s := range p.Plan {
 			if s.Name == name {
-				s.Attempts, s.Soft = 1, false // the only attempt cuts the power
+				s.Attempts, s.Soft = 1, false // there is no second attempt that could cut the power
 				out.Mode, out.Plan, out.ProofFor, out.RepairCordoned, out.Labels = p.Mode, c.drainedFirst(p.Plan, s), p.ProofFor, p.RepairCordoned, p.Labels
 				return out
 			}
@@ -94,18 +94,19 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 	}
 	switch name {
 	case restartUnit.Name, external.Name, externalReplace.Name:
-		return nil // only a plan names the unit, the DaemonSet or the template
+		return nil // only a policy's plan can name the unit or the template
 	}
 	out.Plan = c.drainedFirst(nil, out.Plan[0])
 	return out
 }
 
-// requestDrainFor is the timeout of the drain before a requested replacement if no plan has a
-// drain: the step's default.
+// requestDrainFor is the timeout of the drain before a requested replacement, if no plan gives one.
+// It equals the default of a drain.
 const requestDrainFor = 30 * time.Minute
 
-// drainedFirst returns the plan for a requested step. A replacement deletes the machine with all
-// that is on it, so a drain comes before it. The drain is the one of the plan that has the step.
+// drainedFirst returns the plan for a requested step: the step and, before a replacement, a drain.
+// A replacement deletes everything on the machine. The drain's settings come from plan, the plan
+// that has the step.
 func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	if !c.Remediation(s.Name).Replaces {
 		return []Step{s}
@@ -119,8 +120,8 @@ func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	return []Step{first, s}
 }
 
-// PolicyNames returns the names that metrics count repairs by: the policies, and the requests for a
-// single remediation.
+// PolicyNames returns all values of the label policy in metrics: the names of policies, and the
+// requests for one remediation.
 func (c *Config) PolicyNames() []string {
 	var out []string
 	for _, p := range c.Policies {
@@ -134,13 +135,13 @@ func (c *Config) PolicyNames() []string {
 	return out
 }
 
-// PolicyOf returns the policy with the name for a repair on the node: a configured policy, or the
-// policy of a person's request for a remediation. nil: the policy is no longer configured.
+// PolicyOf returns the policy of a repair on the node by Record.Policy: a configured policy, or the
+// policy for a requested remediation. It returns nil if the policy is no longer configured.
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, RequestRemediation) {
 		p := c.Requested(name, n)
 		if r := c.Registry.ReadJournal(n).Record; p != nil && r != nil && r.Policy == name && r.Step == (StepRef{Name: replace.Name, Attempt: 1}) {
-			p.Plan = p.Plan[1:] // an older version's plan was the replacement alone: the node must not be replaced a second time
+			p.Plan = p.Plan[1:] // a record of an older version, whose plan had no drain: without this its replacement would be issued twice
 		}
 		return p
 	}
