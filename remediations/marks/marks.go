@@ -1,5 +1,6 @@
-// Package marks recognizes the marks that other systems and people set on a Node to claim it:
-// taints, labels, annotations and conditions. It judges a Node, and reads nothing itself.
+// Package marks recognizes the marks that people and other systems set on a Node because they work
+// on it: taints, labels, annotations and conditions. It gets the Node from its caller, and reads
+// nothing itself.
 package marks
 
 import (
@@ -14,7 +15,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Kind is where a mark is on a Node. Its value is the key in holdWhen.
+// Kind is the part of a Node that has the mark. Its value is the key in the configuration's
+// holdWhen.
 type Kind string
 
 const (
@@ -24,7 +26,7 @@ const (
 	Condition  Kind = "conditions"
 )
 
-// Kinds is the closed list, in the order of the search on a Node.
+// Kinds lists every Kind.
 var Kinds = []Kind{Taint, Label, Annotation, Condition}
 
 // noun returns the name of one mark of the kind in messages.
@@ -32,45 +34,44 @@ func (k Kind) noun() string {
 	return map[Kind]string{Taint: "taint", Label: "label", Annotation: "annotation", Condition: "condition"}[k]
 }
 
-// Mark is what another system, or a person, sets on a Node to claim it: the owner works on the
-// Node, or others must not.
+// Mark describes one mark. While a Node has it, its owner works on the Node, or wants other systems
+// not to.
 type Mark struct {
 	Kind Kind
 	// Key is the key of the taint, label or annotation, or the type of the condition.
 	Key string
-	// Values are the only values that count; for a condition, its statuses. None: any value but
-	// "false"; for a condition, "True".
+	// Values are the values of the mark that hold repairs, or the statuses of a condition. If the
+	// list is nil, every value except "false" holds, and for a condition only "True".
 	Values []string
-	// BelievedFor is how long a mark with a date holds repairs. Zero: until its owner removes the
-	// mark.
+	// BelievedFor is how long a mark with a date holds repairs, counted from that date. Zero means
+	// until its owner removes the mark.
 	BelievedFor time.Duration
-	// By names the owner that sets the mark. Means is what the mark says of the node, as the end of
-	// a sentence.
+	// By names the owner of the mark, and Means what the mark says about the node. Both are parts of
+	// a message.
 	By, Means string
 	// Source is the file of the owner's public code or documentation that names the key. Only
 	// shipped marks have one.
 	Source string
-	// echo: a reboot by Drydock causes the mark, too, so a mark that appeared after a repair's last
-	// step does not hold that repair.
+	// echo reports that a reboot by Drydock also causes the mark. So a mark that appeared after the
+	// last step of a repair does not hold that repair.
 	echo bool
 }
 
-// List are the marks that hold every repair of a node, in the order of the search. Nil: the shipped
-// marks.
+// List has the marks that hold every repair of a node. The first mark that a Node has counts. A nil
+// List means the shipped marks.
 type List []Mark
 
-// Own reports which parts of a Node Drydock set itself, so that they are not marks. The Node's
-// journal implements it.
+// Own reports which taints, annotations and conditions of a Node Drydock set itself. These are not
+// marks. The Node's Journal implements Own.
 type Own interface {
 	OwnTaint(t corev1.Taint) bool
 	Announced(n *corev1.Node, key string) bool
 	OwnCondition(c corev1.NodeCondition) bool
-	// Caused reports whether the condition appeared after the last step of the node's repair was
-	// issued.
+	// Caused reports whether the condition appeared after the last step of the node's repair.
 	Caused(c corev1.NodeCondition) bool
 }
 
-// Keys returns the keys of the marks of one kind.
+// Keys returns the keys of the list's marks of one kind.
 func (l List) Keys(kind Kind) (keys []string) {
 	for _, mark := range l.OrShipped() {
 		if mark.Kind == kind {
@@ -80,7 +81,7 @@ func (l List) Keys(kind Kind) (keys []string) {
 	return keys
 }
 
-// OrShipped returns the marks themselves, or the shipped marks if the configuration has none.
+// OrShipped returns the list itself, or the shipped marks if it is nil.
 func (l List) OrShipped() List {
 	if l == nil {
 		return shipped
@@ -88,22 +89,22 @@ func (l List) OrShipped() List {
 	return l
 }
 
-// Claim is the result of the marks on a Node at one moment.
+// Claim says whether the marks on a Node hold repairs now.
 type Claim struct {
-	// Why names who works on the node or removes it; empty: no known system.
+	// Why is the message about the mark that holds repairs. It is empty if no mark does.
 	Why string
-	// Until is when the mark is no longer believed; zero: the mark holds until its owner removes
-	// it.
+	// Until is when the mark's BelievedFor ends. Zero means that the mark holds until its owner
+	// removes it.
 	Until time.Time
-	// Overdue names the marks that are older than they are believed. They hold nothing.
+	// Overdue is the message about marks whose BelievedFor has ended. They hold nothing.
 	Overdue string
 }
 
-// Leaving returns who works on the node or removes it; empty: no known system.
+// Leaving returns Claim.Why: which mark holds repairs of the Node, or "".
 func (l List) Leaving(n *corev1.Node, own Own, now time.Time) string { return l.Claim(n, own, now).Why }
 
-// Claim reads the marks of the Node. What Drydock set for a repair in the Node's journal is not a
-// mark.
+// Claim returns what the marks of the list on the Node say. It ignores marks that, according to
+// own, Drydock set itself.
 func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	if n.DeletionTimestamp != nil {
 		return Claim{Why: "the Node is being deleted"}
@@ -114,8 +115,8 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 		if !ok {
 			continue
 		}
-		// A date before the Node's creation, or in the future, comes from a wrong clock or is not a
-		// date at all.
+		// A date before the Node's creation or in the future does not count: a clock was wrong, or
+		// the value is not meant as a date.
 		dated := !since.IsZero() && !since.Before(n.CreationTimestamp.Time) && !since.After(now)
 		says := fmt.Sprintf("%s %s set by %s: %s", mark.Kind.noun(), shown, mark.By, mark.Means)
 		at, until := since.UTC().Format(time.RFC3339), since.UTC().Add(mark.BelievedFor)
@@ -132,8 +133,8 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	return Claim{Overdue: strings.Join(overdue, "; ")}
 }
 
-// on returns how the mark appears on the Node, and since when if it has a date. ok is false if the
-// Node does not have the mark, or Drydock set it itself.
+// on returns the mark's text in messages, and its date or zero. ok is false if the Node does not
+// have the mark, or if Drydock set it itself.
 func (m Mark) on(n *corev1.Node, own Own) (shown string, since time.Time, ok bool) {
 	switch m.Kind {
 	case Taint:
@@ -187,8 +188,8 @@ func (m Mark) counts(value string) bool {
 	return value != "false"
 }
 
-// date reads the value of a mark as a time: RFC 3339, as kured writes it, or seconds since 1970, as
-// the cluster-autoscaler does. Zero: the value is not a time.
+// date parses the value of a mark as a time: RFC 3339 (kured) or seconds since 1970 (the
+// cluster-autoscaler). It returns zero if the value is not a time.
 func date(value string) time.Time {
 	if t, err := time.Parse(time.RFC3339, value); err == nil {
 		return t

@@ -7,8 +7,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Shipped returns the marks that hold repairs unless the configuration changes them.
-// docs/operate/other-systems.md has them as a table, which a test compares.
+// Shipped returns the marks that hold repairs if the configuration names none. A test compares them
+// with the table in docs/operate/other-systems.md.
 func Shipped() List { return slices.Clone(shipped) }
 
 const (
@@ -27,21 +27,21 @@ const (
 	deckhouse   = "deckhouse/deckhouse modules/040-node-manager/images/node-controller/src/docs/controller-update-approval.md"
 )
 
-// gpuDriverUpgrades are the states of a driver upgrade while NVIDIA's operator is at work. In
-// upgrade-required it waits, and in upgrade-failed it has given up.
+// gpuDriverUpgrades are the states in which NVIDIA's operator is upgrading the driver. In the state
+// upgrade-required it only waits, and in upgrade-failed it has given up.
 var gpuDriverUpgrades = []string{
 	"cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "node-maintenance-required",
 	"post-maintenance-required", "pod-restart-required", "validation-required", "uncordon-required",
 }
 
-// ShutdownTaint means that the machine is off, according to its cloud. A failed restart by Drydock
-// may cause it.
+// ShutdownTaint is set by a cloud's controller on the Node of a machine that is off. A failed restart
+// by Drydock may cause this.
 const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
 var shipped = List{
 	{Kind: Taint, Key: "ToBeDeletedByClusterAutoscaler", By: "cluster-autoscaler", Means: removing, Source: autoscaler},
 	{Kind: Taint, Key: "DeletionCandidateOfClusterAutoscaler", By: "cluster-autoscaler", Means: "the node is not needed and will be removed soon", Source: autoscaler,
-		BelievedFor: time.Hour}, // by default it removes such a node after 10 or 20 minutes; the taint of a node that it keeps may stay for days
+		BelievedFor: time.Hour}, // by default the autoscaler removes such a node after 10 or 20 minutes; if it keeps the node, the taint may stay for days
 	{Kind: Taint, Key: "karpenter.sh/disrupted", By: "Karpenter", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1/taints.go"},
 	{Kind: Taint, Key: "karpenter.sh/disruption", By: "Karpenter before 1.0", Means: removing, Source: "kubernetes-sigs/karpenter pkg/apis/v1beta1/taints.go"},
 	{Kind: Taint, Key: "karpenter.sh/rebooting", By: "Karpenter", Means: "Karpenter reboots the node", Source: "kubernetes-sigs/karpenter pkg/apis/v1/taints.go"},
@@ -69,7 +69,7 @@ var shipped = List{
 
 	{Kind: Annotation, Key: "karpenter.sh/do-not-disrupt", By: "a person", Means: handsOff, Source: karpenterV1},
 	{Kind: Annotation, Key: "weave.works/kured-reboot-in-progress", By: "kured", Means: "kured reboots the node", Source: "kubereboot/kured cmd/kured/main.go",
-		BelievedFor: time.Hour}, // a drain and a reboot take minutes; a node that is not back after an hour is one that a repair is for
+		BelievedFor: time.Hour}, // a drain and a reboot take minutes, so a node that is not back after an hour needs a repair
 	{Kind: Annotation, Key: "karpenter.sh/do-not-repair", Values: []string{"true"}, By: "a person or an update system", Means: "nothing is to repair the node", Source: karpenterV1},
 	{Kind: Annotation, Key: "flatcar-linux-update.v1.flatcar-linux.net/reboot-in-progress", Values: []string{"true"}, By: "the Flatcar Linux update operator", Means: "the update agent drains and reboots the node", Source: "flatcar/flatcar-linux-update-operator pkg/constants/constants.go"},
 	{Kind: Annotation, Key: "machineconfiguration.openshift.io/state", Values: []string{"Working", "Rebooting"}, By: "OpenShift's machine config daemon", Means: "the node is being updated", Source: "openshift/machine-config-operator pkg/daemon/constants/constants.go"},
