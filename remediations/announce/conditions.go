@@ -8,23 +8,23 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reason is the reason of each Node condition that Drydock sets. It marks the condition as
-// Drydock's own: a client that writes another reason makes the condition its own.
+// Reason is the reason of each Node condition that Drydock sets. Drydock removes only conditions
+// with this reason. A client that takes over a condition writes another reason.
 const Reason = "DrydockRepair"
 
-// Conditions are those of KEP-5683 that Drydock sets: the KEP counts a remediation as maintenance.
-// Drained is not among them, because a drain may end while pods are left, nor MaintenancePlanned,
-// because Drydock plans none.
+// Conditions are the condition types that Drydock sets. They are from KEP-5683, which counts a
+// repair as maintenance. Drydock does not set Drained, because a drain may end while pods are left,
+// and not MaintenancePlanned, because it plans no maintenance.
 var Conditions = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeMaintenanceInProgress}
 
-// Own reports that Drydock set the condition.
+// Own reports whether Drydock set the condition.
 func Own(c corev1.NodeCondition) bool {
 	return c.Reason == Reason && c.Status == corev1.ConditionTrue && slices.Contains(Conditions, c.Type)
 }
 
-// Due returns the conditions to set and to remove, so that the Node's conditions agree with its
-// record. says returns the message of each condition that is true of the node, and is empty for the
-// others. A condition that another client set stays as it is, whatever its status.
+// Due returns which conditions to set on the Node and which to remove. says returns the message of
+// a condition that must be true, and "" for a condition that must not be there. Due never changes a
+// condition that another client has set, whatever its status.
 func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	for _, condition := range Conditions {
 		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition })
@@ -38,8 +38,8 @@ func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []core
 	return set, remove
 }
 
-// Patch returns the strategic merge patch of nodes/status that sets and removes the conditions of
-// the Node as it was read: if the Node has changed since, the API server refuses the patch.
+// Patch returns the strategic merge patch of nodes/status that sets and removes the conditions. The
+// API server refuses the patch if the Node has changed since n was read.
 func Patch(n *corev1.Node, set []corev1.NodeCondition, remove []corev1.NodeConditionType) ([]byte, error) {
 	var conditions []any
 	for _, c := range set {
