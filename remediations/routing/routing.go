@@ -1,4 +1,4 @@
-// Package routing finds the policy that takes an alert, and the target of the alert.
+// Package routing finds the policy that takes an alert, and the target that the alert is about.
 package routing
 
 import (
@@ -12,17 +12,21 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Route is the policy and the target of an alert.
+// Route is the result for an alert that a policy takes.
 type Route struct {
+	// Policy is the policy that takes the alert.
 	Policy *remediations.Policy
-	// Node is the node that the alert is about. Empty: the alert is about another target, which
-	// Name identifies by the alert's labels alone. The API server or the mesh shows where that
-	// target is, and whether it exists.
-	Node, Name string
+	// Node is the name of the node that the alert is about. It is empty if the alert is about
+	// another kind of target.
+	Node string
+	// Name is the name of the other target, as the alert's labels have it. Package routing does not
+	// check whether that target exists, and does not know its node.
+	Name string
 }
 
-// Of finds the policy and the node of an alert, or its other target. node looks a Node up by its
-// exact name.
+// Of returns the first policy that takes an alert with these labels, and the alert's target. node
+// returns the Node with exactly this name, or nil. If no policy takes the alert, the Misroute says
+// why.
 func Of(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (Route, remediations.Misroute) {
 	if c.OfAnother(labels) {
 		return Route{}, remediations.MisrouteOtherCluster
@@ -42,7 +46,7 @@ func Of(c *remediations.Config, labels map[string]string, node func(name string)
 	return Route{}, why
 }
 
-// misfit is what keeps a policy from taking an alert.
+// misfit is the reason why a policy does not take an alert.
 type misfit int
 
 const (
@@ -55,7 +59,7 @@ const (
 	unselected
 )
 
-// fit reports whether the policy takes the alert, and returns its target.
+// fit returns the route of the alert if the policy takes it, or the reason why it does not.
 func fit(c *remediations.Config, p *remediations.Policy, labels map[string]string, node func(name string) *corev1.Node) (Route, misfit) {
 	switch {
 	case p.Mode == remediations.ModeOff:
@@ -82,15 +86,15 @@ func fit(c *remediations.Config, p *remediations.Policy, labels map[string]strin
 	return Route{Policy: p, Node: name}, fits
 }
 
-// NearMiss is a policy that is related to an alert and does not take it.
+// NearMiss is a policy that almost takes an alert. It shows people what to correct.
 type NearMiss struct {
 	Policy string `json:"policy"`
-	// Why has a sentence for each reason.
+	// Why has one sentence for each reason why the policy does not take the alert.
 	Why []string `json:"why"`
 }
 
-// NearMisses returns the policies that share a label with the alert, or select it, and do not take
-// it, in the order of the configuration. It makes the same checks as Of.
+// NearMisses returns the policies that do not take the alert although it meets at least one of
+// their conditions. They are in the order of the configuration. It makes the same checks as Of.
 func NearMisses(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) (out []NearMiss) {
 	if c.OfAnother(labels) {
 		return nil
@@ -111,7 +115,8 @@ func NearMisses(c *remediations.Config, labels map[string]string, node func(name
 	return out
 }
 
-// whyNot describes what keeps the policy from taking the alert, label by label.
+// whyNot returns the reasons why the policy does not take the alert: one for each label that does
+// not match or, if all match, the reason against.
 func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
 	for _, m := range p.Match {
 		switch value, has := labels[m.Name]; {
