@@ -1,4 +1,4 @@
-// Package owners finds out which field manager set what on a Node, from its managedFields.
+// Package owners finds out which field managers own a field of a Node, from its managedFields.
 package owners
 
 import (
@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Of returns the entries of the Node's managedFields that own the field at the path, for example
-// "f:spec", "f:unschedulable".
+// Of returns the entries of the Node's managedFields that own the field. path is the field's path
+// in the format of managedFields, for example "f:spec", "f:unschedulable".
 func Of(n *corev1.Node, path ...string) ([]metav1.ManagedFieldsEntry, error) {
 	var out []metav1.ManagedFieldsEntry
 	for _, entry := range n.ManagedFields {
@@ -36,7 +36,7 @@ func Of(n *corev1.Node, path ...string) ([]metav1.ManagedFieldsEntry, error) {
 	return out, nil
 }
 
-// Cordon reports whether Drydock is an owner of the Node's spec.unschedulable.
+// Cordon reports whether Drydock is one of the owners of the Node's spec.unschedulable.
 func Cordon(n *corev1.Node) (bool, error) {
 	owners, err := Of(n, "f:spec", "f:unschedulable")
 	for _, o := range owners {
@@ -47,8 +47,8 @@ func Cordon(n *corev1.Node) (bool, error) {
 	return false, err
 }
 
-// Annotation reports whether Drydock alone owns the annotation of the Node: Drydock must not remove
-// an annotation that another client has set as well.
+// Annotation reports whether Drydock is the only owner of the Node's annotation. Drydock must not
+// remove an annotation that another client has set as well.
 func Annotation(n *corev1.Node, key string) (bool, error) {
 	owners, err := Of(n, "f:metadata", "f:annotations", "f:"+key)
 	for _, o := range owners {
