@@ -13,19 +13,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxNamed is how many Nodes a sentence names beside the first.
+// maxNamed is the greatest number of Nodes in a list of names.
 const maxNamed = 10
 
-// Served is a step of a plan, and its provider on a Node.
+// Served is a step of a plan with its provider on a Node.
 type Served struct {
 	Step string `json:"step"`
-	// Provider carries out the step. Empty: Drydock carries it out through the API server, or
-	// Against says why no provider does.
+	// Provider is the name of the provider. If it and Against are empty, Drydock itself carries out
+	// the step.
 	Provider string `json:"provider,omitempty"`
-	Against  string `json:"against,omitempty"`
+	// Against is the reason why the step cannot be carried out on the Node.
+	Against string `json:"against,omitempty"`
 }
 
-// On returns which provider carries out the steps of the policy's plan on the Node, each once. If p
+// On returns the steps of the policy's plan with their providers on the Node, each step once. If p
 // is nil, it returns the steps of all policies that take the Node.
 func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []Served) {
 	of := []*remediations.Policy{p}
@@ -63,10 +64,10 @@ func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy)
 	return out
 }
 
-// unserved returns the steps that a policy has for the Node, if the step has no provider there, or
-// more than one.
+// unserved returns the steps of the Node's policies that do not have exactly one provider on the
+// Node.
 func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
-	var asked []string // most policies have the same steps
+	var asked []string // each step is checked once, because most policies have the same steps
 	for _, p := range taking(c, n) {
 		for _, step := range p.Plan {
 			if slices.Contains(asked, step.Name) {
@@ -81,20 +82,20 @@ func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	return steps
 }
 
-// isCarried reports that some provider carries out the step.
+// isCarried reports whether any configured provider carries out the step.
 func isCarried(c *remediations.Config, step string) bool {
 	return slices.ContainsFunc(c.Providers, func(p remediations.Provider) bool { return slices.Contains(p.Steps, step) })
 }
 
-// Lack is how many Nodes have no provider for a step, or more than one, and the sentence about the
-// first of them.
+// Lack is the problem of one step: the Nodes on which it does not have exactly one provider.
 type Lack struct {
-	Nodes int    `json:"nodes"`
+	// Nodes is the number of these Nodes.
+	Nodes int `json:"nodes"`
+	// First is the message about the first of these Nodes by name.
 	First string `json:"first"`
 }
 
-// Lacks counts, by step, the Nodes that Uncovered reports. The first is the first by name: lists
-// come in any order.
+// Lacks returns the Lack of each step that has one, by the step's name.
 func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	out, first := map[string]Lack{}, map[string]*corev1.Node{}
 	for _, n := range nodes {
@@ -112,12 +113,12 @@ func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	return out
 }
 
-// maxLack bounds the ledger's text about one step.
+// maxLack is the greatest length of Lack.First, which the ledger stores.
 const maxLack = 400
 
-// Uncovered returns a sentence for each step of a policy that has no provider, or more than one, on
-// some of these Nodes. Nodes with the same step and the same claiming providers share a sentence.
-// It also returns a sentence for each provider that names a Node that the cluster does not have.
+// Uncovered returns messages about two kinds of problems. The first kind are steps that do not have
+// exactly one provider on some of the Nodes. Nodes with the same step and the same providers share
+// a message. The second kind are providers whose configuration names Nodes that do not exist.
 func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	type fault struct{ step, claimants string }
 	said, more := map[fault]string{}, map[fault][]string{}
@@ -149,7 +150,7 @@ func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	return out
 }
 
-// someOf returns the first of the names, in their order.
+// someOf returns the first names as a list, at most `most` of them, with "…" if there are more.
 func someOf(names []string, most int) string {
 	if len(names) <= most {
 		return strings.Join(names, ", ")

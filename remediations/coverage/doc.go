@@ -1,4 +1,4 @@
-// Package coverage reports in advance who repairs a node. It finds the provider for each step of
-// the node's policies, the steps without exactly one provider, and other systems that repair the
-// same nodes.
+// Package coverage reports, before any repair, how nodes would be repaired. It finds the provider
+// of each step on a node, steps that do not have exactly one provider, and other systems that
+// repair the same nodes.
 package coverage

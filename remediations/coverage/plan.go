@@ -12,23 +12,23 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxServed is how many of the Nodes with a provider are named: enough to look one of them up.
+// maxServed is how many of the Nodes with a provider a message names, as examples.
 const maxServed = 2
 
-// What stands in place of a provider's name. A step that is never done to a Node, like the
-// replacement of a control-plane machine, needs no provider.
+// The texts that replace a provider's name. notDone is for a step that Drydock never does to the
+// Node, like the replacement of a control-plane machine.
 const (
 	byDrydock  = "Drydock"
 	notDone    = "not done"
 	noProvider = "no provider"
 )
 
-// Plan returns, for each step of the policies' plans, on how many of these Nodes each provider
-// carries it out, with the names of a few. For the Nodes without a provider, it names more. The
-// last sentence is about the Nodes that no policy takes.
+// Plan returns one message for each step of the policies' plans: on how many of the Nodes each
+// provider carries it out, with a few of their names. The last message is about Nodes that no
+// policy takes.
 func Plan(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	var left []string
-	by := map[string]map[string][]string{} // by step, then by provider: the Nodes
+	by := map[string]map[string][]string{} // step -> provider -> names of Nodes
 	for _, n := range nodes {
 		steps := On(c, n, nil)
 		if len(steps) == 0 {
@@ -68,8 +68,8 @@ func whoOf(c *remediations.Config, s Served, n *corev1.Node) string {
 	return cmp.Or(s.Provider, byDrydock)
 }
 
-// carriedOut returns the providers of a step, each with its Nodes: the one with the most Nodes
-// first, noProvider last.
+// carriedOut returns the message about one step: its providers with their Nodes. The provider with
+// the most Nodes comes first, then notDone, then noProvider.
 func carriedOut(of map[string][]string) string {
 	rank := func(who string) int { return slices.Index([]string{notDone, noProvider}, who) }
 	all := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
@@ -86,7 +86,7 @@ func carriedOut(of map[string][]string) string {
 	return strings.Join(all, ", ")
 }
 
-// counted returns how many Nodes there are, and the first of their names.
+// counted returns the number of Nodes and the first of their names.
 func counted(names []string, most int) string {
 	nodes := "Nodes"
 	if len(names) == 1 {

@@ -10,19 +10,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Repairer is another system that repairs nodes by itself.
+// Repairer is another system that repairs nodes without Drydock.
 type Repairer struct {
-	// Object is the object that shows the repairer, as the subject of a sentence:
+	// Object names the system in messages, by the object that shows that it is active:
 	// "MachineHealthCheck default/workers".
 	Object string
-	// Repairs reports whether it repairs the node.
+	// Repairs reports whether the system repairs the node.
 	Repairs func(*corev1.Node) bool
-	// Advice is how Drydock can keep it away, behind a colon; empty: only by its own settings.
+	// Advice says how to keep the system away with Drydock's settings, as the end of a message. It
+	// is empty if only the system's own settings can do that.
 	Advice string
 }
 
-// Managed returns the node repairs that mark their Nodes with a label: those of clouds, and
-// Gardener's. docs/operate/other-systems.md names the sources.
+// Managed returns the repair systems of clouds, and of Gardener, that can be recognized by a label
+// on their Nodes. docs/operate/other-systems.md names the sources.
 func Managed() []Repairer {
 	return []Repairer{
 		{Object: "AKS node auto-repair (label kubernetes.azure.com/cluster)", Repairs: func(n *corev1.Node) bool { return n.Labels["kubernetes.azure.com/cluster"] != "" }},
@@ -32,8 +33,8 @@ func Managed() []Repairer {
 	}
 }
 
-// Contested returns in advance which of these Nodes both another system and a policy repair. Each
-// sentence is about one system.
+// Contested returns a message for each other system that repairs some of the Nodes that Drydock's
+// policies repair, too.
 func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) (out []string) {
 	for _, other := range others {
 		var both []string
@@ -54,8 +55,8 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 	return out
 }
 
-// disrupts reports that a policy about nodes takes the node, and has a disruptive step that a
-// provider carries out.
+// disrupts reports whether a policy takes the node and has a disruptive step that this installation
+// can carry out.
 func disrupts(c *remediations.Config, n *corev1.Node) bool {
 	return slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool {

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// UnknownRoles names the roles that may mean the control plane under a name that Drydock does not
-// know: a taint of the role keeps pods away from the node. Each sentence is about one role. Drydock
-// treats such nodes as workers.
+// UnknownRoles returns a message for each role that is perhaps a control-plane role with a name
+// that Drydock does not know: the nodes have a taint of the role, as control-plane nodes usually
+// do. Drydock treats such nodes as workers.
 func UnknownRoles(nodes []*corev1.Node) (out []string) {
 	of := map[string][]string{}
 	for _, n := range nodes {
