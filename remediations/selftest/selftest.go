@@ -1,6 +1,6 @@
-// Package selftest judges the connection between Prometheus, Alertmanager and Drydock by an alert
-// that always fires. No decision about a node depends on the result: the self-test holds no repair,
-// and never makes Drydock blind. The package is pure: its caller passes the times.
+// Package selftest checks the connection from Prometheus through Alertmanager to Drydock, with an
+// alert that always fires. The result only informs people: it never holds a repair. The package is
+// pure: its caller passes the times.
 package selftest
 
 import (
@@ -15,81 +15,88 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// State is how far the alert that always fires gets on its way to Drydock.
+// State is the result of the self-test: how far the self-test alert gets on its way to Drydock.
 type State string
 
 const (
-	// Unknown: no result, or not yet.
+	// Unknown means that there is no result (yet).
 	Unknown State = "unknown"
-	// Missing: no Alertmanager that answered has the alert.
+	// Missing means that no Alertmanager that answered has the alert.
 	Missing State = "missing"
-	// Unrouted: Alertmanager has it, and sends it to other receivers only.
+	// Unrouted means that Alertmanager has the alert and does not route it to Drydock's receiver.
 	Unrouted State = "unrouted"
-	// NotArrived: Alertmanager sends it here, and it does not arrive.
+	// NotArrived means that Alertmanager routes the alert to Drydock, but the alert does not arrive.
 	NotArrived State = "not_arrived"
-	// OK: Alertmanager sends it here, and it arrives.
+	// OK means that Alertmanager routes the alert to Drydock, and the alert arrives.
 	OK State = "ok"
 )
 
-// States are all of them.
+// States lists every State.
 var States = []State{Unknown, Missing, Unrouted, NotArrived, OK}
 
-// Bad reports that Drydock is not connected, and a person must check why.
+// Bad reports whether Drydock is not connected, so that a person must check why.
 func (s State) Bad() bool { return s == Missing || s == Unrouted || s == NotArrived }
 
-// Result is the state of the connection. The zero value: no self-test is configured, or it was
-// never judged.
+// Result is the state of the connection. It is zero if no self-test is configured or none was made.
 type Result struct {
 	State State `json:"state,omitempty"`
-	// Message contains no text that changes with time, so that the same state is written once.
-	Message string    `json:"message,omitempty"`
-	Since   time.Time `json:"since,omitzero"`
+	// Message explains the state. It has no text that changes with time, because Drydock writes the
+	// result whenever it changes.
+	Message string `json:"message,omitempty"`
+	// Since is when the connection came into this state.
+	Since time.Time `json:"since,omitzero"`
 }
 
-// Posts is what the receiver of this replica knows besides the ledger; zero times: never.
+// Posts is what this replica's receiver knows about posts. A zero time means never.
 type Posts struct {
-	// Arrived is when the self-test's alert last arrived, durable or not.
+	// Arrived is when the self-test alert last arrived. The ledger may have an older time.
 	Arrived time.Time
-	// Refused is when a post was last refused for its token.
+	// Refused is when the receiver last refused a post because of its token.
 	Refused time.Time
 }
 
-// Times of the self-test. Polls are 15 s apart by default and come a moment early or late. So a
-// change that a poll at 30 s, 45 s or 90 s must report is due some seconds before that poll.
+// Times of the self-test. Polls are 15 s apart by default, and each may be a moment early or late.
+// So each time is some seconds shorter than the poll that must show the change, at 30 s, 45 s or 90
+// s.
 const (
-	// firstPatience is how long the alert must be missing or unrouted before the result says so, if
-	// this process has never seen it routed here. laterPatience is the same if this process has
-	// seen it: an Alertmanager that was restarted has no alerts until Prometheus sends them again.
+	// firstPatience is how long the alert must be missing or unrouted before the result changes, if
+	// this process has never found it routed to Drydock.
 	firstPatience = 25 * time.Second
+	// laterPatience is the same if this process has found it routed to Drydock. It is longer, because
+	// an Alertmanager that was restarted has no alerts until Prometheus sends them again.
 	laterPatience = 40 * time.Second
-	// heldFor is how long a result counts that later polls do not confirm.
+	// heldFor is how long the result OK lasts without a poll that confirms it.
 	heldFor = 45 * time.Second
-	// arrivesWithin is how long the first arrival may take: Alertmanager's group_wait is 30 s.
+	// arrivesWithin is how long the first arrival may take. Alertmanager's group_wait alone is 30 s.
 	arrivesWithin = 85 * time.Second
-	// YoungFor is how old the last arrival may be. With a repeat_interval and a group_interval of 5
-	// m, Alertmanager posts at every second flush only, each 10 m.
+	// YoungFor is the greatest age of the last arrival for the result OK. If repeat_interval and
+	// group_interval are both 5 m, Alertmanager posts only every 10 m.
 	YoungFor = 11 * time.Minute
-	// clocksApart is how far another replica's clock may be ahead. A time further in the future is
-	// ignored, because it would count as young for as long.
+	// clocksApart is how far an arrival may be in the future, because clocks of replicas differ. A
+	// later time is ignored, because it would count as young for too long.
 	clocksApart = 2 * time.Minute
 )
 
 // Memory is what the leader remembers from one poll of the Alertmanagers to the next. It may be
 // lost.
 type Memory struct {
-	// Last is what the last poll by itself showed, At when it was sent.
+	// Last is the result of the last poll alone, and At when that poll was sent.
 	Last sight
 	At   time.Time
-	// Answered and Routed are when any replica last answered, and last had the alert routed here.
+	// Answered is when an Alertmanager last answered. Routed is when one last had the alert routed to
+	// Drydock.
 	Answered, Routed time.Time
-	// Astray is since when the alert is missing or unrouted. Free is since when it is routed here
-	// with nothing in its way, apart from interruptions that were too short to report.
-	Astray, Free time.Time
-	// Hindered: before it was free, this process saw something in its way.
+	// Astray is since when the alert has been missing or unrouted. Zero means that it is not.
+	Astray time.Time
+	// Free is since when the alert has been routed to Drydock and neither silenced, inhibited nor
+	// muted. Interruptions that were too short for the result do not count.
+	Free time.Time
+	// Hindered reports whether this process found the alert missing, unrouted or held back before
+	// Free.
 	Hindered bool
 }
 
-// sight is what one poll by itself shows.
+// sight is the result of one poll alone.
 type sight string
 
 const (
@@ -100,8 +107,8 @@ const (
 	sightRouted   sight = "routed"
 )
 
-// Judge returns the state of the connection, from the Alertmanagers' answers and the arrivals, and
-// what to remember. No guard uses it: the self-test holds no repair, and never makes Drydock blind.
+// Judge returns the memory for the next poll, and the new result. w has the Alertmanagers' answers,
+// arrival is the last arrival according to the ledger, and was is the last result.
 func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.Time, posts Posts, was Result) (Memory, Result) {
 	if len(c.SelfTest) == 0 {
 		return m, Result{}
@@ -134,7 +141,7 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 	return m, become(was, state, message, at)
 }
 
-// saw adds what one poll shows to the memory.
+// saw returns the memory after one more poll.
 func (m Memory) saw(shown sight, at time.Time) Memory {
 	before := m
 	m.Last, m.At = shown, at
@@ -147,7 +154,7 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 		switch {
 		case !m.Astray.IsZero() && before.Last != sightNoAnswer:
 		case before.Last == sightRouted || before.Last == sightQuiet:
-			m.Astray = before.At // somewhere in between
+			m.Astray = before.At // the change came after the previous poll
 		default:
 			m.Astray = at
 		}
@@ -163,14 +170,14 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 	return m
 }
 
-// arrives judges an alert that is routed here and not held back.
+// arrives returns the state and message for an alert that is routed to Drydock and not held back.
 func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was Result) (State, string) {
 	if young(at, arrival) {
 		return OK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
 	}
 	limit := arrivesWithin
 	if !arrival.IsZero() && m.Hindered {
-		limit = YoungFor // Alertmanager may have posted it a moment before
+		limit = YoungFor // Alertmanager may have posted just before, and posts again only after this time
 	}
 	if at.Sub(m.Free) < limit && was.State != NotArrived {
 		return Unknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
@@ -180,18 +187,20 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 		message = fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has not arrived since %s", c.SelfTest, c.Receiver, arrival.UTC().Format(time.RFC3339))
 	}
 	message += ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
-	if young(at, refused) { // the sender is unknown: the post had no valid token
+	if young(at, refused) { // the sender of a refused post is unknown
 		message += "; a post was refused here with 401: if Alertmanager sent it, the token that Alertmanager sends is not the one of receiver.tokenFile"
 	}
 	return NotArrived, message
 }
 
-// AwaitsArrival reports that an arrival later than the known one would change the result.
+// AwaitsArrival reports whether a newer arrival than the known one could change the result, so that
+// Drydock must look for one.
 func AwaitsArrival(t Result, known, now time.Time) bool {
 	return t.State != "" && (t.State != OK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
-// hold keeps the previous result, for as long as one more or one missing poll means nothing.
+// hold returns the previous result, because one unusual poll alone changes nothing. If the previous
+// result is missing or too old, it returns Unknown.
 func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	if was.State == "" || (was.State == OK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
 		return become(was, Unknown, "waiting for a second, equal answer of Alertmanager", at)
@@ -199,7 +208,7 @@ func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	return was
 }
 
-// become sets the state, and keeps Since if the state is unchanged.
+// become returns the result with the new state. Since stays if the state is the same.
 func become(t Result, state State, message string, at time.Time) Result {
 	if t.State != state || t.Since.IsZero() {
 		t.Since = at.UTC().Truncate(time.Second)
@@ -210,8 +219,8 @@ func become(t Result, state State, message string, at time.Time) Result {
 
 func young(at, then time.Time) bool { return !then.IsZero() && at.Sub(then) <= YoungFor }
 
-// believed returns the latest of the times, without those that are further in the future than
-// clocks may be apart.
+// believed returns the latest of the times. It ignores times that are more than clocksApart in the
+// future.
 func believed(at time.Time, times ...time.Time) (latest time.Time) {
 	for _, t := range times {
 		if t.After(latest) && t.Sub(at) <= clocksApart {
@@ -221,7 +230,7 @@ func believed(at time.Time, times ...time.Time) (latest time.Time) {
 	return latest
 }
 
-// show returns what the poll by itself shows, with a sentence.
+// show returns the result of one poll alone, and its message.
 func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	answered, seen, quiet := 0, false, ""
 	var others, similar []string
@@ -258,8 +267,8 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	return sightUnrouted, unrouted(c, others, similar, noReceiver)
 }
 
-// quietBy returns what holds back the alert's notifications: a silence, another alert, a time
-// interval; empty: nothing.
+// quietBy returns why Alertmanager does not send the alert: a silence, an inhibiting alert or a
+// mute time interval. It returns "" if nothing prevents it.
 func quietBy(a alerts.Alert) string {
 	switch {
 	case len(a.SilencedBy) > 0:
