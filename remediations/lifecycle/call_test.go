@@ -14,8 +14,8 @@ import (
 
 var callTime = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// TestTheAnswerOfACall: its outcome, or why there is none. Only a call that this process knows is
-// under way, until its deadline.
+// TestTheAnswerOfACall: Call.answer returns the outcome, or why it is unknown. A call is under way
+// only if this process made it, and only until its deadline.
 func TestTheAnswerOfACall(t *testing.T) {
 	for name, c := range map[string]struct {
 		call     *Call
@@ -37,8 +37,9 @@ func TestTheAnswerOfACall(t *testing.T) {
 	}
 }
 
-// TestWhichCallsWereWithheld: the call of this intent, which certainly did nothing. It is withheld
-// for too long if the cause was not the target, for as long as a repair may be held.
+// TestWhichCallsWereWithheld: Call.withheld is true only for the call of the record's intent, if it
+// certainly did nothing. tooLong needs a cause other than the target, and a repair that has been
+// held for a day.
 func TestWhichCallsWereWithheld(t *testing.T) {
 	withheld := func(reason Reason) *Call {
 		return &Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: reason}
@@ -63,7 +64,8 @@ func TestWhichCallsWereWithheld(t *testing.T) {
 	}
 }
 
-// TestAnAttemptThatDidNothingIsGivenBack: the record is as before it, and Pending.
+// TestAnAttemptThatDidNothingIsGivenBack: giveBack returns the record as it was before the attempt,
+// and Pending.
 func TestAnAttemptThatDidNothingIsGivenBack(t *testing.T) {
 	step := StepRef{Index: 1, Name: "reboot", Attempt: 1}
 	record := func(change func(r *Record)) *Record {
@@ -103,8 +105,9 @@ func TestAnAttemptThatDidNothingIsGivenBack(t *testing.T) {
 	require.Equal(t, callTime.Add(time.Minute), d.Recheck)
 }
 
-// TestCallsThatFailInARowAreHeldTogether: the fifth is held as unreachable, and waits for longer.
-// Failures of this machine alone are counted until one concerns all.
+// TestCallsThatFailInARowAreHeldTogether: after the fifth failed call the reason
+// ProviderUnreachable holds the step, with a longer wait. A failure that concerns all machines sets
+// the count Alone to zero.
 func TestCallsThatFailInARowAreHeldTogether(t *testing.T) {
 	r := &Record{ID: "r1", Phase: PhaseActing, Step: StepRef{Name: "reboot", Attempt: 1}, Intent: &Intent{}}
 	for n := 1; n <= 6; n++ {
@@ -129,8 +132,8 @@ func TestCallsThatFailInARowAreHeldTogether(t *testing.T) {
 	require.False(t, UnreachableAlone(nil))
 }
 
-// TestTheNextCallWaitsAsLongAsTheProviderAsks: rounded up to a second, at most againLongest, and
-// never for less than without it.
+// TestTheNextCallWaitsAsLongAsTheProviderAsks: Drydock rounds the provider's wait up to a second
+// and limits it to againLongest. The wait is never shorter than Drydock's own.
 func TestTheNextCallWaitsAsLongAsTheProviderAsks(t *testing.T) {
 	record := func() *Record {
 		return &Record{ID: "r1", Phase: PhaseActing, Step: StepRef{Name: "reboot", Attempt: 1}, Intent: &Intent{}}
@@ -152,8 +155,8 @@ func TestTheNextCallWaitsAsLongAsTheProviderAsks(t *testing.T) {
 	}
 }
 
-// TestOnlyAWithheldAttemptWaits, for the time of its own hold. After calls that failed in a row it
-// waits for longer.
+// TestOnlyAWithheldAttemptWaits: AfterWithheld holds only a withheld attempt, until the end of its
+// own hold. After several failed calls in a row the wait is longer.
 func TestOnlyAWithheldAttemptWaits(t *testing.T) {
 	until, far := callTime.Add(3*time.Minute), callTime.Add(time.Hour)
 	for name, c := range map[string]struct {
@@ -178,8 +181,8 @@ func TestOnlyAWithheldAttemptWaits(t *testing.T) {
 	}
 }
 
-// TestWhichStepsOfAPlanAreLeft: those that the plan has, that this installation can carry out, and
-// that the repair is not past. A step that prepares others is passed over if none of them is left.
+// TestWhichStepsOfAPlanAreLeft: a step is left if the plan has it, this installation can carry it
+// out, and the repair has not yet used it up. A drain is left out if no later step is left.
 func TestWhichStepsOfAPlanAreLeft(t *testing.T) {
 	p := &Policy{Name: "p", Plan: []Step{{Name: "drain", Attempts: 1}, {Name: "reboot", Attempts: 2}, {Name: "drain", Attempts: 1}, {Name: "replace", Attempts: 1}}}
 	all := map[string]bool{"drain": true, "reboot": true, "replace": true, "powerOff": true}
@@ -218,7 +221,8 @@ func TestWhichStepsOfAPlanAreLeft(t *testing.T) {
 	require.True(t, s.Doable(off, nil, StepRef{Index: 1, Name: "drain", Attempt: 1}))
 }
 
-// TestBreakGlassHoldsForAnHour from when the ledger first had this value of the annotation.
+// TestBreakGlassHoldsForAnHour: the hour begins when the ledger first has this value of the
+// annotation.
 func TestBreakGlassHoldsForAnHour(t *testing.T) {
 	n := &corev1.Node{}
 	n.Name, n.Annotations = "n1", map[string]string{BreakGlassKey: "why"}
@@ -232,14 +236,14 @@ func TestBreakGlassHoldsForAnHour(t *testing.T) {
 	require.Zero(t, s.BreakGlassSince(), "without the ledger the time is unknown")
 }
 
-// TestAFailureHoldsRepairsAfterAMinute.
+// TestAFailureHoldsRepairsAfterAMinute: Lost is true only after OutageFor.
 func TestAFailureHoldsRepairsAfterAMinute(t *testing.T) {
 	require.False(t, Lost(time.Time{}, callTime))
 	require.False(t, Lost(callTime, callTime.Add(OutageFor-1)))
 	require.True(t, Lost(callTime, callTime.Add(OutageFor)))
 }
 
-// TestWhichKindsOfTargetsAGuardIsFor.
+// TestWhichKindsOfTargetsAGuardIsFor lists the kinds that each set of kinds has.
 func TestWhichKindsOfTargetsAGuardIsFor(t *testing.T) {
 	all := []Kind{KindNode, KindSidecar, KindLocation, KindAPIServer}
 	for name, c := range map[string]struct {

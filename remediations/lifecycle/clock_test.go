@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// aheadBy returns the state of a scene's node after the clock of a leader was ahead by that much
-// for a moment.
+// aheadBy returns the state of a node whose record and history were written by a leader with a
+// clock that was ahead by this much.
 func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	t.Helper()
 	s := (&scene.Scene{}).State(t)
@@ -32,9 +32,10 @@ func aheadBy(t *testing.T, by time.Duration, agree bool) *lifecycle.State {
 	return s
 }
 
-// TestEndsFromTheFutureAreClamped: by the times of a wrong clock, the last repair ended in a month.
-// If most leases agree with this clock, the time is corrected durably, and the cooldown ends as
-// usual. Otherwise this clock may be the wrong one.
+// TestEndsFromTheFutureAreClamped: because of a wrong clock, the history says that the last repair
+// ended next month. If most leases agree with this clock, Drydock corrects the time on the Node,
+// and the cooldown ends as usual. Otherwise Drydock changes nothing, because this clock may be
+// wrong.
 func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	const month = 30 * 24 * time.Hour
 	for name, c := range map[string]struct {
@@ -74,8 +75,8 @@ func TestEndsFromTheFutureAreClamped(t *testing.T) {
 	})
 }
 
-// TestACancelFromTheFutureIsClamped: it holds its alert until the alert starts again, and not for
-// another month.
+// TestACancelFromTheFutureIsClamped: a cancel with a time in the next month holds the alert only
+// until the alert starts again, and not for a month.
 func TestACancelFromTheFutureIsClamped(t *testing.T) {
 	s := (&scene.Scene{}).State(t)
 	a := s.Journal.Alerts[0]
@@ -87,7 +88,8 @@ func TestACancelFromTheFutureIsClamped(t *testing.T) {
 	require.Equal(t, scene.Noon, d.Alerts[0].Cancelled.At)
 }
 
-// TestDeadlinesFromFarAwayAreClamped: of a held repair, a drain, a sidecar and a location.
+// TestDeadlinesFromFarAwayAreClamped: Drydock corrects an impossible deadline of a held repair, of
+// a drain, of a sidecar's repair and of a location's.
 func TestDeadlinesFromFarAwayAreClamped(t *testing.T) {
 	far := time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

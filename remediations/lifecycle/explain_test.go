@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// explained is a decision with the guards' answers about each candidate that it considered, and the
-// guard that holds each.
+// explained is a decision with all candidates that it considered. For each candidate it has the
+// guards' answers, and the guard that holds the candidate.
 type explained struct {
 	lifecycle.Decision
 	answers [][]lifecycle.GuardAnswer
@@ -38,7 +38,7 @@ func explain(s *lifecycle.State, decide func() lifecycle.Decision, unseen map[li
 	return e
 }
 
-// everyScene explains the goldens of all kinds of target.
+// everyScene returns the explained decisions of all golden scenes, for all kinds of target.
 func everyScene(t *testing.T, then func(t *testing.T, e explained, isNode bool)) {
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
 		s := g.State(t)
@@ -60,9 +60,9 @@ func everyScene(t *testing.T, then func(t *testing.T, e explained, isNode bool))
 	}
 }
 
-// agrees checks that the first guard that holds by the explanation is the one that holds the
-// candidate. For a node, it is also the decision's reason. Other kinds may have more against the
-// candidate, which no guard checks.
+// agrees checks that the first guard that holds according to the explanation is the one that holds
+// the candidate. For a node it must also be the decision's reason. Other kinds of target have
+// checks of their own, which are not guards.
 func agrees(t require.TestingT, e explained, isNode bool) {
 	holds := func(want *lifecycle.GuardAnswer) func([]lifecycle.GuardAnswer) bool {
 		return func(all []lifecycle.GuardAnswer) bool {
@@ -86,7 +86,8 @@ func agrees(t require.TestingT, e explained, isNode bool) {
 	}
 }
 
-// TestTheExplanationAgreesWithTheDecision in every golden scene.
+// TestTheExplanationAgreesWithTheDecision: in every golden scene, Explain and the decision name the
+// same guard.
 func TestTheExplanationAgreesWithTheDecision(t *testing.T) {
 	t.Parallel()
 	held := map[Reason]bool{}
@@ -101,7 +102,8 @@ func TestTheExplanationAgreesWithTheDecision(t *testing.T) {
 	}
 }
 
-// TestTheExplanationAgreesWhateverIsWrong with a node at the same time.
+// TestTheExplanationAgreesWhateverIsWrong: Explain and the decision name the same guard, also if
+// several guards hold the node at the same time.
 func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -119,7 +121,7 @@ func TestTheExplanationAgreesWhateverIsWrong(t *testing.T) {
 	})
 }
 
-// TestEveryGuardSaysWhatItSaw when it holds a repair, and when it lets the repair pass.
+// TestEveryGuardSaysWhatItSaw: every guard has a message, both if it holds a repair and if not.
 func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 	t.Parallel()
 	said := make([]map[lifecycle.Standing]bool, len(lifecycle.Guards()))
@@ -141,7 +143,8 @@ func TestEveryGuardSaysWhatItSaw(t *testing.T) {
 	}
 }
 
-// TestWhatWasNotSeenIsNeverPassed: without a source, no guard that needs it gives an answer.
+// TestWhatWasNotSeenIsNeverPassed: if a source was not read, no guard that reads it holds or
+// passes.
 func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	t.Parallel()
 	rests := map[lifecycle.Source][]Reason{
@@ -170,8 +173,8 @@ func TestWhatWasNotSeenIsNeverPassed(t *testing.T) {
 	}
 }
 
-// TestASignWithoutAnAnswerDoesNotPassTheGuard: the witness's answer is unknown, so the guard does
-// not pass.
+// TestASignWithoutAnAnswerDoesNotPassTheGuard: if a sign was not read, the result of NotWitnessed
+// is "not seen", and not "passed".
 func TestASignWithoutAnAnswerDoesNotPassTheGuard(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]lifecycle.Standing{

@@ -1,6 +1,6 @@
 package lifecycle
 
-// Exports that only the tests need.
+// This file exports names that only tests need.
 
 const WitnessAgain = witnessAgain
 

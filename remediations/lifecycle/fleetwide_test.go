@@ -13,7 +13,8 @@ import (
 )
 
 // TestHoldThatIsTheFleetsIsWrittenOnNoNode: one cause that holds a thousand nodes must not cause a
-// thousand writes. Only a record with another hold, one of the node itself, is corrected.
+// thousand writes. Drydock writes it only on a Node whose record has an older hold of that node
+// alone.
 func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	seen, corrected := 0, 0
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
@@ -38,8 +39,7 @@ func TestHoldThatIsTheFleetsIsWrittenOnNoNode(t *testing.T) {
 	require.Positive(t, corrected)
 }
 
-// TestReasonsAreTheNodesOrTheFleets: each reason of the closed list is known to be one or the
-// other.
+// TestReasonsAreTheNodesOrTheFleets: this test lists for each reason whether it concerns all nodes.
 func TestReasonsAreTheNodesOrTheFleets(t *testing.T) {
 	var fleetwide []Reason
 	for _, r := range Reasons {

@@ -13,7 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestControlPlaneHoldsOnlyWhatTakesTheNodeAway: a pod's sidecar may restart there.
+// TestControlPlaneHoldsOnlyWhatTakesTheNodeAway: while one control-plane node is under repair, a
+// disruptive step on another control-plane node waits. The approval of a sidecar there does not
+// wait.
 func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	conf := scene.LimitsAlone()
 	nodes := scene.ControlPlane(scene.Herd(10, 0), 3)
@@ -26,8 +28,8 @@ func TestControlPlaneHoldsOnlyWhatTakesTheNodeAway(t *testing.T) {
 	require.False(t, held())
 }
 
-// TestWouldBeRepairsHoldOnlyEachOther: in observe mode a limit counts the repairs that would have
-// begun.
+// TestWouldBeRepairsHoldOnlyEachOther: for a policy that observes, a limit also counts would-be
+// repairs. For a policy that enforces, it does not.
 func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -40,8 +42,8 @@ func TestWouldBeRepairsHoldOnlyEachOther(t *testing.T) {
 	require.Nil(t, lifecycle.GuardAtLimit(c))
 }
 
-// TestCancelledAlertHoldsUntilItFiresAgain: by the Alertmanagers' answer, or else by the alert
-// itself.
+// TestCancelledAlertHoldsUntilItFiresAgain: a cancel holds until the alert has a later start. The
+// start is the Alertmanagers' or, without their answer, the one in the Node's alert.
 func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 	before, after := scene.Noon.Add(-time.Hour), scene.Noon.Add(-time.Minute)
 	for name, c := range map[string]struct {
@@ -61,8 +63,9 @@ func TestCancelledAlertHoldsUntilItFiresAgain(t *testing.T) {
 	}
 }
 
-// TestTheCooldownRestsOnTheStricterOfHistoryAndLedger: each of the two holds alone. Without a
-// spec.providerID, repairs that ended under the Node's name hold, too, for limits.repairsWindow.
+// TestTheCooldownRestsOnTheStricterOfHistoryAndLedger: a past repair in the history or in the
+// ledger alone holds the next one. If the Node has no spec.providerID, repairs of earlier Nodes
+// with the same name hold, too, for limits.repairsWindow.
 func TestTheCooldownRestsOnTheStricterOfHistoryAndLedger(t *testing.T) {
 	entry := Entry{ID: "r1", Policy: "p", Outcome: OutcomeRecovered, Ended: scene.Noon.Add(-30 * time.Minute), Steps: Attempts{{Name: "reboot", Number: 1}}}
 	earlier := entry
@@ -104,8 +107,8 @@ func TestTheCooldownRestsOnTheStricterOfHistoryAndLedger(t *testing.T) {
 	}
 }
 
-// TestARestartHoldsByTheLedgerAlone: a machine that another policy's repair restarted gets its
-// time, even if the Node has lost its history.
+// TestARestartHoldsByTheLedgerAlone: after another policy's repair has restarted the machine, the
+// next restart waits. The ledger alone is enough, if the Node has lost its history.
 func TestARestartHoldsByTheLedgerAlone(t *testing.T) {
 	p := &Policy{Name: "p", Plan: []Step{{Name: "reboot", Wait: time.Hour, Attempts: 1}}}
 	conf := &Config{Policies: []*Policy{p, {Name: "q"}}, Limits: Limits{RepairsWindow: time.Hour}}
@@ -117,7 +120,8 @@ func TestARestartHoldsByTheLedgerAlone(t *testing.T) {
 	}
 }
 
-// TestTheLastCancelOfNodeAndLedgerCounts, unless a repair of the alert has acted since.
+// TestTheLastCancelOfNodeAndLedgerCounts: CancelOf returns the later cancel of the Node and the
+// ledger. A repair of the alert that has acted since ends the ledger's cancel.
 func TestTheLastCancelOfNodeAndLedgerCounts(t *testing.T) {
 	earlier, later := CancelledRepair{ID: "r1", At: scene.Noon.Add(-time.Hour)}, CancelledRepair{ID: "r2", At: scene.Noon.Add(-time.Minute)}
 	acted := Entry{ID: "r3", Cause: scene.FP, Ended: scene.Noon.Add(-time.Second), Steps: Attempts{{Name: "reboot", Number: 1}}}

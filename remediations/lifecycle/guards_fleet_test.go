@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestBothHalfOpenBreakersAreAsked: the cluster's trial is not a trial of its zone's breaker.
+// TestBothHalfOpenBreakersAreAsked: if the breakers of the cluster and of a zone are half-open, the
+// first repair that one allows may still be held by the other.
 func TestBothHalfOpenBreakersAreAsked(t *testing.T) {
 	for name, c := range map[string]struct {
 		cluster, zone string

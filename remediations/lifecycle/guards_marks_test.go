@@ -14,9 +14,9 @@ import (
 
 const kuredReboots = "weave.works/kured-reboot-in-progress"
 
-// TestAForgottenMarkOfAPlannedRebootHoldsForAnHour: kured writes when the reboot began. A node that
-// has not come back after an hour needs Drydock's repair. A mark that is an hour old is the
-// control.
+// TestAForgottenMarkOfAPlannedRebootHoldsForAnHour: kured's mark has the time when its reboot
+// began. A node that has not come back after an hour needs a repair, so the mark no longer holds
+// it. A younger mark is the control.
 func TestAForgottenMarkOfAPlannedRebootHoldsForAnHour(t *testing.T) {
 	for name, c := range map[string]struct {
 		age      time.Duration

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// aCandidate is a repair of n1 by policy p that nothing holds.
+// aCandidate returns a repair of n1 by policy p that no guard holds.
 func aCandidate() *Candidate {
 	n := &corev1.Node{}
 	n.Name, n.Labels, n.Annotations = "n1", map[string]string{}, map[string]string{}
@@ -35,7 +35,8 @@ func aCandidate() *Candidate {
 	return &Candidate{State: s, Now: callTime, Policy: p, Step: StepRef{Name: "reboot", Attempt: 1}, Alert: &Alert{Policy: "p", StartsAt: callTime.Add(-time.Minute)}, Own: "r1"}
 }
 
-// TestWhatAPassedGuardCompared: people read it to see why a guard does not hold a repair.
+// TestWhatAPassedGuardCompared: the message of a guard that does not hold shows the values that it
+// compared.
 func TestWhatAPassedGuardCompared(t *testing.T) {
 	set := func(key, value string) func(c *Candidate) {
 		return func(c *Candidate) { c.Node.Annotations[key] = value }
@@ -99,14 +100,14 @@ func TestWhatAPassedGuardCompared(t *testing.T) {
 	require.NotContains(t, fleetHealth(aCandidate()), "zone")
 }
 
-// TestAMomentHasItsAge, unless it is in the future.
+// TestAMomentHasItsAge: a time in a message has its age, unless it is in the future.
 func TestAMomentHasItsAge(t *testing.T) {
 	require.Equal(t, "2026-03-04T12:00:00Z (0s ago)", moment(callTime, callTime))
 	require.Equal(t, "2026-03-04T12:00:00Z (1m ago)", moment(callTime, callTime.Add(time.Minute)))
 	require.Equal(t, "2026-03-04T12:00:00Z", moment(callTime, callTime.Add(-1)))
 }
 
-// TestWhatMustBeReadOfAWitness: nothing once a sign is ill.
+// TestWhatMustBeReadOfAWitness: if one sign is Ill, no other sign has to be read.
 func TestWhatMustBeReadOfAWitness(t *testing.T) {
 	c := aCandidate()
 	c.Policy.Witness = &signs.Witness{Signs: []signs.Sign{{Kind: signs.NotReady}, {Kind: signs.StaleLease}}}
@@ -118,7 +119,8 @@ func TestWhatMustBeReadOfAWitness(t *testing.T) {
 	require.Empty(t, c.unread(), "the Node shows all signs")
 }
 
-// TestWhetherTheLeasesConfirmThisClock: most of them, as they were read a moment ago.
+// TestWhetherTheLeasesConfirmThisClock: this clock is right if most leases that were read just now
+// are fresh.
 func TestWhetherTheLeasesConfirmThisClock(t *testing.T) {
 	for name, c := range map[string]struct {
 		beats    *signs.Heartbeats
@@ -140,8 +142,8 @@ func TestWhetherTheLeasesConfirmThisClock(t *testing.T) {
 	require.False(t, (&State{}).NeverIssued(far, callTime), "no lease says whose clock is wrong")
 }
 
-// TestSinceWhenAnAlertFires: since Drydock first saw it, or since a later start that is not in the
-// future.
+// TestSinceWhenAnAlertFires: an alert counts from when Drydock first saw it, or from a later start
+// that is not in the future.
 func TestSinceWhenAnAlertFires(t *testing.T) {
 	at := func(minutes int) time.Time { return callTime.Add(time.Duration(minutes) * time.Minute) }
 	for name, c := range map[string]struct {
@@ -164,7 +166,8 @@ func TestSinceWhenAnAlertFires(t *testing.T) {
 	}
 }
 
-// TestAShutdownTaintNamesDrydocksOwnRestart: the restart may have left the machine off.
+// TestAShutdownTaintNamesDrydocksOwnRestart: the message about a shutdown taint names Drydock's own
+// restart before it, which may have left the machine off.
 func TestAShutdownTaintNamesDrydocksOwnRestart(t *testing.T) {
 	const shutDown = "the node has the taint " + marks.ShutdownTaint
 	issued := func(change func(r *Record)) *Record {

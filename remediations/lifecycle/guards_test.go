@@ -32,8 +32,8 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 	require.Equal(t, scene.DesignOrder, listed, "Reasons, which docs and metrics follow, has the same order")
 }
 
-// everythingWrong has a cause for each guard at the same time. Only one thing can be wrong with the
-// alert itself.
+// everythingWrong returns a state in which every guard holds at the same time, except that the
+// alert itself can have only one problem.
 const everythingWrong = `
 policy: {mode: observe, witness: DiskPressure=True, for: 30m, approval: true, plan: [rollout-restart]}
 provided: [rollout-restart]
@@ -57,9 +57,9 @@ ledger: {begun: [20h], exhausted: {node-not-ready: 3}, wentBack: 10m}
 fleet: {unhealthy: 3, inFlight: 1, controlPlane: 2, controlPlaneDown: 1, common: 3, tried: Exhausted}
 `
 
-// TestEachGuardSpeaksBeforeThoseBehindIt removes the causes one after the other, each time the one
-// that was just reported. The next reason must be that of the next guard. This tests the composed
-// chain, not the list.
+// TestEachGuardSpeaksBeforeThoseBehindIt begins with everythingWrong, and removes each time the
+// cause that the decision just reported. The next reason must be that of the next guard. So it
+// tests the order in real decisions, and not only the list.
 func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.Read(t, []byte(everythingWrong))
 	remedies := remediesOf(sc)
@@ -75,8 +75,7 @@ func TestEachGuardSpeaksBeforeThoseBehindIt(t *testing.T) {
 	require.Equal(t, lifecycle.VerbIssue, node.Decide(sc.State(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
-// remediesOf returns functions that remove the causes of everythingWrong, each the cause of one
-// guard.
+// remediesOf returns a function for each guard that removes the guard's cause in everythingWrong.
 func remediesOf(sc *scene.Scene) map[Reason]func() {
 	return map[Reason]func(){
 		ReasonExcluded:        func() { delete(sc.Node.Labels, ExcludeLabel) },
@@ -108,8 +107,8 @@ func remediesOf(sc *scene.Scene) map[Reason]func() {
 	}
 }
 
-// TestNoGuardIsIdle removes each guard in turn. The golden with the name of its reason must then
-// differ: a guard whose loss no golden shows is not tested.
+// TestNoGuardIsIdle removes the guards one at a time. A golden with the name of the guard's reason
+// must then change. Otherwise no golden tests the guard.
 func TestNoGuardIsIdle(t *testing.T) {
 	pinned := map[string]scene.Golden{}
 	for _, g := range scene.GoldensIn(t, "../../targets/node/testdata/decide") {
@@ -124,8 +123,8 @@ func TestNoGuardIsIdle(t *testing.T) {
 	})
 }
 
-// TestNoRowOfTheGuardsIsIdle: of several guards with one reason, for different kinds of target, the
-// loss of each shows.
+// TestNoRowOfTheGuardsIsIdle is TestNoGuardIsIdle for each single row of the table, because several
+// rows have the same reason for different kinds of target.
 func TestNoRowOfTheGuardsIsIdle(t *testing.T) {
 	var states []*lifecycle.State
 	var decisions []func() lifecycle.Decision

@@ -16,8 +16,8 @@ import (
 )
 
 // TestOneBadNodeNeverChangesTheWholeCluster: with any configuration, a step that changes the whole
-// cluster needs enough nodes with its alert. No other such step may be under way, and none may have
-// been issued within the hour.
+// cluster needs enough nodes with the policy's alert. Also, no other such step may be under way or
+// have been issued within the last hour.
 func TestOneBadNodeNeverChangesTheWholeCluster(t *testing.T) {
 	whole, issued := t, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -58,8 +58,8 @@ survey: {step: "rollout-restart kube-system/cni"}
 	}
 }
 
-// TestAlertsThatDoNotCountForTheWholeCluster: of nodes that do not exist, silenced, or of another
-// policy.
+// TestAlertsThatDoNotCountForTheWholeCluster: alerts do not count if their node does not exist, if
+// they are silenced, or if another policy takes them.
 func TestAlertsThatDoNotCountForTheWholeCluster(t *testing.T) {
 	s := scene.Read(t, []byte(`
 policy: {plan: [rollout-restart=kube-system/cni]}

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestSignThatHoldsIsReadAgainInTime: after half a minute, and not before.
+// TestSignThatHoldsIsReadAgainInTime: a sign that holds a repair is due to be read again after half
+// a minute, and not before.
 func TestSignThatHoldsIsReadAgainInTime(t *testing.T) {
 	for age, again := range map[time.Duration]bool{lifecycle.WitnessAgain - 1: false, lifecycle.WitnessAgain: true} {
 		s := scene.Golden{Input: "../targets/node/testdata/decide/held-NotWitnessed-by-what-was-read.input.yaml"}.State(t)

@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLastLookBeforeTheCall tests invariants 4 and 9 at the last moment: the node is read once
-// more, and any mark that a person set after the intent withholds the call.
+// TestLastLookBeforeTheCall tests invariants 4 and 9 right before a call: Drydock reads the Node
+// once more, and any mark that a person has set since the intent stops the call.
 func TestLastLookBeforeTheCall(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
@@ -69,8 +69,8 @@ func TestLastLookBeforeTheCall(t *testing.T) {
 	}
 }
 
-// requireWithheld requires that the last look withholds the call for the reason; empty: that it
-// does not.
+// requireWithheld requires that the last check stops the call for this reason. If the reason is
+// empty, the check must not stop the call.
 func requireWithheld(t *testing.T, reason Reason, err error) {
 	t.Helper()
 	if reason == "" {
@@ -81,7 +81,8 @@ func requireWithheld(t *testing.T, reason Reason, err error) {
 	require.Equal(t, reason, WithheldFor(fmt.Errorf("the provider says: %w", err), ""), "%v", err)
 }
 
-// TestLastLookBeforeAnApproval and before a move: each gives its own reason, too.
+// TestLastLookBeforeAnApproval tests the last check before the approval of a sidecar, with the
+// reason for each cause.
 func TestLastLookBeforeAnApproval(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
@@ -127,8 +128,8 @@ func TestLastLookBeforeAMove(t *testing.T) {
 	}
 }
 
-// TestLastLookAsksTheWitness: a sign that was ill at the intent must still be ill when the call
-// leaves, by a new reading.
+// TestLastLookAsksTheWitness: a sign that was Ill when the intent was written must still be Ill
+// right before the call, by a new reading.
 func TestLastLookAsksTheWitness(t *testing.T) {
 	notReady, lease := signs.Sign{Kind: signs.NotReady}, signs.Sign{Kind: signs.StaleLease}
 	says := func(a signs.Answer) map[signs.Sign]signs.Testimony {
@@ -166,9 +167,9 @@ func TestLastLookSaysWhatCouldNotBeRead(t *testing.T) {
 	require.NotContains(t, err.Error(), unread)
 }
 
-// TestOwnMarksOfAStrangersRepairDoNotHoldIt: a record whose step only the installation's registry
-// knows is read with that registry, in the guard and at the last look. The control: the same marks
-// without a record hold both.
+// TestOwnMarksOfAStrangersRepairDoNotHoldIt: a repair may have a step that only the installation's
+// own registry knows. The guard and the last check must read its record with that registry, so that
+// its own marks do not hold it. The control: the same marks without a record hold both.
 func TestOwnMarksOfAStrangersRepairDoNotHoldIt(t *testing.T) {
 	at := scene.Noon.Add(-time.Minute)
 	c := &Config{Registry: Registry{"polish": {Name: "polish", Verb: "polish", Disruptive: true, Once: true, Wait: time.Minute, Attempts: 1}}}

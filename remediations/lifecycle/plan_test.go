@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly: the plan of another policy may have the
-// same step at the same index.
+// TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly: steps that a repair has left out can
+// still be carried out by another policy, even if its plan has the same step at the same index.
 func TestWhatARepairTriedCountsForThePlanOfItsOwnPolicyOnly(t *testing.T) {
 	reboot := StepRef{Name: "reboot", Attempt: 1}
 	plan := []Step{{Name: "reboot", Attempts: 1}}
