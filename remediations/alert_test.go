@@ -25,8 +25,8 @@ var anyAlert = rapid.Custom(func(t *rapid.T) Alert {
 	}
 })
 
-// TestReadsIsSame: if Reads reports equal texts, the alerts are the same, and an alert always
-// recognizes its own text.
+// TestReadsIsSame: if Alert.Reads accepts a text, the text decodes to the same alert. Every alert
+// accepts its own encoding.
 func TestReadsIsSame(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		draw := func(name string) Alert {
@@ -92,8 +92,8 @@ func TestAlertsComeOldestFirst(t *testing.T) {
 	})
 }
 
-// TestAPostChangesNeitherTheArrivalNorTheCancel, for any post, even after a clock that was ahead
-// wrote the arrival.
+// TestAPostChangesNeitherTheArrivalNorTheCancel: no post changes when Drydock first saw the alert
+// or which repair was cancelled, even if the stored arrival is from a clock that was ahead.
 func TestAPostChangesNeitherTheArrivalNorTheCancel(t *testing.T) {
 	cancel := &CancelledRepair{ID: "r1", At: scene.Noon}
 	old := Alert{Fingerprint: scene.FP, Status: StatusFiring, ReceivedAt: scene.Noon, Cancelled: cancel}
@@ -115,8 +115,8 @@ func TestAPostChangesNeitherTheArrivalNorTheCancel(t *testing.T) {
 	}
 }
 
-// TestACancelThatTheCacheDoesNotShowStays: a poll remembers the alert as it was adopted before, and
-// a cache that is behind shows an older state.
+// TestACancelThatTheCacheDoesNotShowStays: the cache of Nodes may be behind and show an alert
+// without its cancel. The cancel must not be lost then.
 func TestACancelThatTheCacheDoesNotShowStays(t *testing.T) {
 	earlier, later := &CancelledRepair{ID: "r1", At: scene.Noon}, &CancelledRepair{ID: "r2", At: scene.Noon}
 	adopted := Alert{Fingerprint: scene.FP, ReceivedAt: scene.Noon, Cancelled: earlier}
@@ -147,8 +147,8 @@ func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// full returns a Node's annotations with n alerts, oldest first. The first ones, as many as
-// resolved, are resolved.
+// full returns a Node's annotations with n alerts. The oldest of them are resolved, as many as the
+// parameter says.
 func full(n, resolved int) map[string]string {
 	on := map[string]string{}
 	for i := range n {
@@ -227,7 +227,8 @@ func TestAdmitKeepsTheNodeBounded(t *testing.T) {
 	})
 }
 
-// TestFingerprintIsAlertmanagersOwn, for any labels.
+// TestFingerprintIsAlertmanagersOwn compares Fingerprint with Alertmanager's library, for any
+// labels.
 func TestFingerprintIsAlertmanagersOwn(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		labels := rapid.MapOfN(rapid.StringN(0, 8, 12), rapid.String(), 0, 40).Draw(t, "labels")

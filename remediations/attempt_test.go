@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAnAttemptIsReadOnceAndWrittenAsItWas: any text in a history is written back unchanged, and
-// what Drydock writes is parsed.
+// TestAnAttemptIsReadOnceAndWrittenAsItWas: Drydock parses its own form of an attempt. It writes
+// any other text of a history back unchanged.
 func TestAnAttemptIsReadOnceAndWrittenAsItWas(t *testing.T) {
 	for text, want := range map[string]Attempt{
 		"reboot:1": {Name: "reboot", Number: 1}, "restart-kubelet:12": StepRef{Name: "restart-kubelet", Attempt: 12}.Issued(), "": {}, "drain": {Name: "drain"},

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore: the record is from an earlier version,
-// whose Before had the form of one provider's instances. It is read, given back to that provider
-// unchanged, and written unchanged.
+// TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore: in an earlier version, the field Before had
+// the form of one provider's instances. Such a record is still readable, that provider gets its
+// facts unchanged, and Drydock writes them unchanged.
 func TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore(t *testing.T) {
 	const kept = `{"instance":"i-1","hostname":"node-1","pool":"p-1","count":3,"newest":"2026-11-21T12:00:00Z"}`
 	text := `{"v":1,"id":"abc234","policy":"p","cause":{"alert":"` + scene.FP + `"},"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1},` +
@@ -35,7 +35,8 @@ func TestARecordOfAnEarlierVersionKeepsWhatThereWasBefore(t *testing.T) {
 	require.Equal(t, scene.Noon.Year(), own.Newest.Year())
 }
 
-// TestWhatAProviderKeepsIsOneBoundedObject, even if a person wrote it on the Node.
+// TestWhatAProviderKeepsIsOneBoundedObject: the field Before must be one JSON object that is not
+// too long, also in a record that a person wrote on the Node.
 func TestWhatAProviderKeepsIsOneBoundedObject(t *testing.T) {
 	record := func(before string) string {
 		return fmt.Sprintf(`{"v":1,"id":"abc234","policy":"p","cause":{"alert":"%s"},"phase":"Verifying","step":{"index":0,"name":"replace","attempt":1},"began":"2026-11-21T12:00:00Z","since":"2026-11-21T12:00:00Z","deadline":"2026-11-21T12:20:00Z","intent":{"id":"abc234-0-1","at":"2026-11-21T12:00:00Z","before":%s}}`, scene.FP, before)
@@ -65,7 +66,8 @@ func TestWhatAProviderKeepsIsOneBoundedObject(t *testing.T) {
 	}
 }
 
-// TestAProviderGetsBackWhatItKept, and nothing of another provider.
+// TestAProviderGetsBackWhatItKept: a provider reads the facts that it stored itself. It gets an
+// error for the facts of another provider.
 func TestAProviderGetsBackWhatItKept(t *testing.T) {
 	type own struct {
 		UID  string   `json:"uid"`

@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestAForgedDeadlineLastsNoLongerThanItsPhase: a record without a slot has a deadline that is
-// years away. It counts in the fleet for as long as the policy allows for its phase, and a few
-// minutes more.
+// TestAForgedDeadlineLastsNoLongerThanItsPhase: a person writes a record whose deadline is years
+// away, and the ledger has no slot for it. The record counts against the limits only for as long as
+// its phase may last, plus OverdueFor.
 func TestAForgedDeadlineLastsNoLongerThanItsPhase(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := &Config{}
@@ -41,7 +41,8 @@ func TestAForgedDeadlineLastsNoLongerThanItsPhase(t *testing.T) {
 	}
 }
 
-// TestHowLongAPhaseMayLast: each of these gives a deadline that is years away the end of the phase.
+// TestHowLongAPhaseMayLast: Clamped replaces a deadline that is years away by the latest possible
+// end of the record's phase.
 func TestHowLongAPhaseMayLast(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := &Config{}
@@ -61,8 +62,8 @@ func TestHowLongAPhaseMayLast(t *testing.T) {
 	}
 }
 
-// TestARepairOfAnObservedPolicyIsNotInFlight: Drydock does not write such records, and a person who
-// writes one must not hold the others.
+// TestARepairOfAnObservedPolicyIsNotInFlight: Drydock never writes a record in flight for a policy
+// that only observes. If a person writes one, it must not hold other repairs.
 func TestARepairOfAnObservedPolicyIsNotInFlight(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	r := &Record{ID: "r1", Policy: "p", Phase: PhaseVerifying, Step: StepRef{Name: "reboot", Attempt: 1}, Began: now, Since: now, Deadline: now.Add(time.Minute), Intent: &Intent{ID: "r1-0-1", At: now}}
@@ -84,8 +85,8 @@ func TestARecordIsInFlightFromItsIntentToItsEnd(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyTheModeHoldsHasAPlaceForItsTime: the place that a repair would take is taken for as
-// long as the step may take, and for nothing else.
+// TestWhatOnlyTheModeHoldsHasAPlaceForItsTime: a would-be repair counts against the limits for as
+// long as its step may take. A repair that another reason holds does not count.
 func TestWhatOnlyTheModeHoldsHasAPlaceForItsTime(t *testing.T) {
 	now := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	c := &Config{}

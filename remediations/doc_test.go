@@ -34,8 +34,8 @@ func testsOfTheRepository(t *testing.T) map[string]bool {
 const promisesPage = "../docs/contributing/promises.md"
 
 // TestInvariantsNameTestsThatExist: the package documentation and the developers' page have all
-// eleven rules, each with tests, and name only tests that exist. The page for users has the same
-// eleven promises.
+// eleven rules, each with names of tests that exist. The page for users has the same eleven rules
+// as promises.
 func TestInvariantsNameTestsThatExist(t *testing.T) {
 	all := testsOfTheRepository(t)
 	require.True(t, all["TestInvariantsNameTestsThatExist"], "the control")
@@ -64,7 +64,7 @@ func TestInvariantsNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// whoCan returns the rows of the chapter's first table, by the name in bold.
+// whoCan returns the rows of the first table in the chapter of the page, by the name in bold.
 func whoCan(t *testing.T, page string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile(page)
@@ -129,8 +129,8 @@ func TestPagesForUsersNameNoTests(t *testing.T) {
 	require.Positive(t, developers, "the control")
 }
 
-// TestArchitectureNamesWhatThereIs: each file in docs/contributing/architecture.md exists and has
-// the function or type that the page names.
+// TestArchitectureNamesWhatThereIs: each file that docs/contributing/architecture.md names exists
+// and has the function or type that the page names with it.
 func TestArchitectureNamesWhatThereIs(t *testing.T) {
 	page, err := os.ReadFile("../docs/contributing/architecture.md")
 	require.NoError(t, err)

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestPodsAreGivenUpOnlyWhereThePolicySaysSo, and only after the drain's timeout.
+// TestPodsAreGivenUpOnlyWhereThePolicySaysSo: the plan continues with pods left on the node only if
+// the policy has `onTimeout: continue`, and only after the drain.
 func TestPodsAreGivenUpOnlyWhereThePolicySaysSo(t *testing.T) {
 	drained, replaced := Attempt{Name: "drain", Number: 1}, Attempt{Name: "replace", Number: 1}
 	gives := func(onTimeout bool, index int, done ...Attempt) bool {
@@ -24,9 +25,9 @@ func TestPodsAreGivenUpOnlyWhereThePolicySaysSo(t *testing.T) {
 	require.False(t, gives(true, 0, drained), "the drain comes later")
 }
 
-// TestAnApprovalIsOfWhatADrainDoesWithPodsWithoutAController: a person who approved a plan that
-// refuses such pods has not approved a plan that evicts them. The default is not part of the
-// digest, so approvals from before an upgrade still count.
+// TestAnApprovalIsOfWhatADrainDoesWithPodsWithoutAController: an approval of a plan that refuses
+// such pods does not approve a plan that evicts them. The digest leaves out the default value, so
+// that approvals from before an upgrade still count.
 func TestAnApprovalIsOfWhatADrainDoesWithPodsWithoutAController(t *testing.T) {
 	digest := func(w WithoutController) string {
 		p := &Policy{Approval: true, Plan: []Step{{Name: "drain", Timeout: time.Minute, Attempts: 1, WithoutController: w}}}

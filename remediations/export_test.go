@@ -1,7 +1,7 @@
 package remediations
 
-// Exports that only the tests need. The tests are outside the package, because they share the
-// scenes with the tests of the kinds of target.
+// This file exports names that only tests need. The tests are in another package, because they use
+// package scene, which imports this one.
 
 const (
 	MaxAlertLabelBytes = maxAlertLabelBytes

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// FuzzDecodeRecord: a decoded record is encoded to the same text, so that no pass makes unintended
-// changes.
+// FuzzDecodeRecord checks that a record does not change when Drydock decodes and encodes it again.
+// Otherwise a pass could change a record that it only meant to read.
 func FuzzDecodeRecord(f *testing.F) {
 	f.Add(goodRecord)
 	f.Add(goodRecord + "}")
@@ -33,7 +33,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// FuzzDecodeAlert checks the same for alerts.
+// FuzzDecodeAlert checks that an alert does not change when Drydock decodes and encodes it again.
 func FuzzDecodeAlert(f *testing.F) {
 	f.Add(AlertPrefix+scene.FP, `{"v":1,"alertname":"A","policy":"p","status":"firing","startsAt":"2026-01-01T00:00:00Z","receivedAt":"2026-01-01T00:00:00Z","labels":{"node":"n1"}}`)
 	f.Fuzz(func(t *testing.T, key, text string) {
@@ -48,9 +48,9 @@ func FuzzDecodeAlert(f *testing.F) {
 	})
 }
 
-// FuzzDecide feeds arbitrary annotations to a decision that everything else allows. Decide must not
-// panic, must not act against a person's or an unreadable annotation, and must return the same
-// decision twice.
+// FuzzDecide calls Decide for a Node with arbitrary annotations, when everything else allows a
+// repair. Decide must not panic, and must return the same decision twice. It must not act against
+// an annotation that a person wrote or that is unreadable.
 func FuzzDecide(f *testing.F) {
 	for _, g := range scene.GoldensIn(f, "../targets/node/testdata/decide") {
 		text, err := os.ReadFile(g.Input)

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestGPUNodeIsNeverReplaced, for every policy that selects it, even after the node lost the label
+// TestGPUNodeIsNeverReplaced: no policy replaces a GPU node, even after the node has lost the label
 // with its number of GPUs.
 func TestGPUNodeIsNeverReplaced(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -35,7 +35,8 @@ func TestFleetKnowsTheGPUNodes(t *testing.T) {
 	require.Equal(t, map[string]int{"gpu1": 8, "gpu2": 4, "gpu3": 2}, f.ExpectedGPUs)
 }
 
-// TestGPUNodesMayRightlyOfferNoGPU: no alert about their number may fire.
+// TestGPUNodesMayRightlyOfferNoGPU: some GPU nodes correctly offer no GPU resource, for example
+// those that pass their GPUs to virtual machines. No alert about missing GPUs may fire for them.
 func TestGPUNodesMayRightlyOfferNoGPU(t *testing.T) {
 	offers := func(name string, what corev1.ResourceList) *corev1.Node {
 		n := scene.Bare(name)
@@ -53,8 +54,9 @@ func TestGPUNodesMayRightlyOfferNoGPU(t *testing.T) {
 	require.Equal(t, map[string]int{"broken": 8, "mig": 8, "shared": 8}, f.ExpectedGPUs)
 }
 
-// TestAMachineThatLostAGPUIsStillExpectedToHaveIt while the record of its repair exists. After the
-// reboot its label has a lower number, and without the earlier number the alert would end.
+// TestAMachineThatLostAGPUIsStillExpectedToHaveIt: after a reboot, the label of a machine that lost
+// a GPU has the lower number. Without the earlier number in the repair's record the loss would be
+// forgotten.
 func TestAMachineThatLostAGPUIsStillExpectedToHaveIt(t *testing.T) {
 	n := scene.InFlight(scene.Bare("gpu1"), "reboot")
 	n.Labels[signs.GPUCountLabel] = "7"

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTheHistorySaysSinceWhenItLacksNothing: every forgotten repair ended before that time.
+// TestTheHistorySaysSinceWhenItLacksNothing: every repair that the history has dropped ended before
+// the time that RemembersSince returns.
 func TestTheHistorySaysSinceWhenItLacksNothing(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(i int) Entry{

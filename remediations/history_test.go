@@ -32,7 +32,8 @@ var anyObserved = rapid.Custom(func(t *rapid.T) Entry {
 	return e
 })
 
-// TestHistoryRemembersTenOfEachKind: many repairs of one kind never displace another kind.
+// TestHistoryRemembersTenOfEachKind: many repairs of one kind of target never displace the repairs
+// of another kind.
 func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var text string
@@ -54,8 +55,8 @@ func TestHistoryRemembersTenOfEachKind(t *testing.T) {
 	})
 }
 
-// TestWhatWasObservedForgetsNothingThatWasDone: observed repairs and repairs that acted have
-// separate room, and the newest of each kind stay.
+// TestWhatWasObservedForgetsNothingThatWasDone: Observed entries never displace entries of repairs
+// that acted. The newest entries of each kind of target stay.
 func TestWhatWasObservedForgetsNothingThatWasDone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var with, without, alone string
@@ -89,8 +90,8 @@ func TestHistoryThatCannotBeReadIsLeftOut(t *testing.T) {
 	require.Len(t, DecodeHistory(`[{"id":"r0","colour":"red"}]`), 1, "a later version's history is still told")
 }
 
-// TestHistoryKeepsWhatMustStillBeUndone: only this entry records a cordon that Drydock left on
-// the Node. After the cordon is undone, the entry ages like any other.
+// TestHistoryKeepsWhatMustStillBeUndone: the history never drops an entry whose cordon is still on
+// the Node. When the cordon is undone, the entry can be dropped like any other.
 func TestHistoryKeepsWhatMustStillBeUndone(t *testing.T) {
 	cordon := Entry{ID: "r-cordon", Policy: "p", Outcome: OutcomeCancelled, By: ByPerson, Left: []Undo{{Kind: UndoCordon}}}
 	text := EncodeHistory(nil, cordon)

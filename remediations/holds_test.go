@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecordNamesNoGuardThatHoldsItNoMore: a hold of all nodes is written on no Node, except once,
-// to replace a hold of the node's own.
+// TestARecordNamesNoGuardThatHoldsItNoMore: a hold that concerns all nodes is not written on Nodes.
+// The exception is a Node whose record has an older hold of that node alone, which it replaces.
 func TestARecordNamesNoGuardThatHoldsItNoMore(t *testing.T) {
 	soon := time.Date(2026, 11, 23, 3, 0, 0, 0, time.UTC)
 	pending := &Record{ID: "aaaaaa", Phase: PhasePending}

@@ -58,8 +58,9 @@ func rooms(t *testing.T) (out []room) {
 	return out
 }
 
-// suits reports whether the name is the name of the folder or of one above it. The name may have a
-// star for a folder. A longer name is closer. The core is its own folder alone.
+// suits returns how closely a name of the table fits the folder, or zero if it does not fit. A name
+// fits its own folder and all folders below it, and may have a star for one folder. A longer name
+// fits more closely. The name "remediations" fits only its own folder.
 func suits(name, folder string) (closeness int) {
 	if name == "remediations" && folder != name {
 		return 0

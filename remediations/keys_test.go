@@ -84,8 +84,7 @@ func TestParseReset(t *testing.T) {
 	}
 }
 
-// TestValidNodeName: a text that is not the name of a Node never reaches a look-up, a log or a
-// shell.
+// TestValidNodeName: ValidNodeName refuses texts that are dangerous in a look-up, a log or a shell.
 func TestValidNodeName(t *testing.T) {
 	for _, name := range []string{"n1", "ip-10-0-0-1.eu-west-1.compute.internal", "0", strings.Repeat("a", 253)} {
 		require.NoError(t, ValidNodeName(name), name)
@@ -124,7 +123,8 @@ func TestQuantity(t *testing.T) {
 	}
 }
 
-// TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys: kubectl prints messages to a terminal.
+// TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys: clip removes control characters, because
+// kubectl prints messages to a terminal. It never cuts a character in two.
 func TestClipCutsAtARuneAndLeavesNothingThatATerminalObeys(t *testing.T) {
 	require.Equal(t, "a [31mb c", Clip("a\x1b[31mb\nc", 80))
 	require.Equal(t, "gpj.exe", Clip("\u202egpj.exe", 80), "nor anything that reverses the direction of writing")

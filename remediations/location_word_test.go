@@ -31,9 +31,9 @@ func moving(back bool) *corev1.Node {
 	return n
 }
 
-// TestLastLookBeforeTheMove is TestLastLookBeforeTheCall for a leader. A mark that a person set
-// after the intent stops the move: on the leader, on the successor, or on a node that would lose
-// the key. So does a repair of any of them.
+// TestLastLookBeforeTheMove is TestLastLookBeforeTheCall for the move of a leadership. A person's
+// mark after the intent stops the move, if it is on the leader, on the successor, or on a node that
+// would lose the leader key. A repair of one of these nodes stops it, too.
 func TestLastLookBeforeTheMove(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
@@ -97,8 +97,8 @@ func TestLastLookBeforeTheMove(t *testing.T) {
 	require.NoError(t, location.MayStillMove(&Config{}, moving(false), []*corev1.Node{cordoned}, "r1-0-1"), "nor does one that loses the key matter")
 }
 
-// TestNoNodeIsCalledForWhileItsLeadershipMoves: the last look before a node's own call sees the
-// leader's repair.
+// TestNoNodeIsCalledForWhileItsLeadershipMoves: the last check before a call for a node stops the
+// call while the node's location is under repair.
 func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	for phase, may := range map[Phase]bool{PhasePending: true, PhaseActing: false, PhaseVerifying: false, PhaseExhausted: true} {
 		n := scene.Acting()
@@ -107,8 +107,9 @@ func TestNoNodeIsCalledForWhileItsLeadershipMoves(t *testing.T) {
 	}
 }
 
-// TestLeaderAndItsNodesExcludeEachOther: whichever repair comes first, on the old leader and on
-// each successor. The record alone is enough, and so is the ledger's slot.
+// TestLeaderAndItsNodesExcludeEachOther: a location's repair holds repairs of its old leader and of
+// each successor, and they hold the location's repair. The record on the Node or the slot in the
+// ledger alone is enough.
 func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	// The leader is first: neither node is repaired meanwhile, but a third node is.
 	r := scene.LocationRecord(PhaseVerifying)
@@ -166,7 +167,8 @@ func TestLeaderAndItsNodesExcludeEachOther(t *testing.T) {
 	require.Equal(t, ReasonNodeUnderRepair, location.Decide(s, scene.Noon).Reason)
 }
 
-// TestLabelSaysWhatAPersonMustKnowFirst: one label covers two repairs.
+// TestLabelSaysWhatAPersonMustKnowFirst: if a Node has a repair of its own and one of its location,
+// the phase label shows the more important phase.
 func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 	for _, c := range []struct{ node, leader, want Phase }{
 		{"", "", ""}, {PhasePending, "", PhasePending}, {"", PhaseVerifying, PhaseVerifying}, {PhasePending, PhaseActing, PhaseActing}, {PhaseExhausted, PhaseVerifying, PhaseVerifying},
@@ -185,9 +187,9 @@ func TestLabelSaysWhatAPersonMustKnowFirst(t *testing.T) {
 	require.Empty(t, Registry(nil).LabelFor(map[string]string{NodeRepairKey: "{}"}))
 }
 
-// TestLedgerRemembersMovesAcrossRestarts: the ledger keeps the last move of each repair, separate
-// from nodes' slots and counts, for as long as it counts. A ledger that a person deleted is rebuilt
-// with the moves.
+// TestLedgerRemembersMovesAcrossRestarts: the ledger has the last move of each location's repair
+// for as long as the move counts. Moves do not count against the limits of nodes. If a person
+// deletes the ledger, Drydock creates it again with the moves.
 func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.RepairsWindow, c.Limits.Locations = time.Minute, LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
@@ -247,8 +249,8 @@ func TestLedgerRemembersMovesAcrossRestarts(t *testing.T) {
 	require.Equal(t, []ledger.Begun{{Repair: "r1", At: r.Intent.At}}, ledger.Rebuild(c, []*corev1.Node{n}, later).Moves["eu"], "the last of the two counts")
 }
 
-// TestLeadersAlertNeverMovesItsNode: a leader's alert starts no repair of the node, does not count
-// as the node's fault, and is not in the node's record.
+// TestLeadersAlertNeverMovesItsNode: an alert about a location's leader causes no repair of the
+// node, does not count as a fault of the node, and is not in the node's record.
 func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	s := scene.ReadLocation(t, `{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`).LocationState(t)
 	d := node.Decide(s.State, scene.Noon)
@@ -268,7 +270,8 @@ func TestLeadersAlertNeverMovesItsNode(t *testing.T) {
 	require.Equal(t, []string{AlertPrefix + scene.FP}, location.Decide(s, scene.Noon).Prune)
 }
 
-// TestARepairMakesFourMovesAtMost, even if its plan has more: its record has no room for a fifth.
+// TestARepairMakesFourMovesAtMost: a repair makes at most MaxMoves moves, even if its plan has more
+// attempts, because the record has no room for a fifth move.
 func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	s := scene.ReadLocation(t, `{policy: {plan: ["promote-leader 9"]}, sight: {leader: n6, candidates: [n7]}}`).LocationState(t)
 	r := scene.LocationRecord(PhaseVerifying)
@@ -289,7 +292,7 @@ func TestARepairMakesFourMovesAtMost(t *testing.T) {
 	require.Len(t, d.Record.Moves, 4)
 }
 
-// TestAMoveOfLeadershipCannotBeRequested: a leader is moved only for an alert.
+// TestAMoveOfLeadershipCannotBeRequested: Drydock moves a leadership only because of an alert.
 func TestAMoveOfLeadershipCannotBeRequested(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	for _, request := range []string{"promote-leader", "remediation/promote-leader", "policy/mesh-leader-degraded", "mesh-leader-degraded"} {
@@ -303,8 +306,8 @@ func TestAMoveOfLeadershipCannotBeRequested(t *testing.T) {
 	require.ErrorContains(t, second(s.Config.ParseRequest("policy/mesh-leader-degraded")), "only moved for an alert")
 }
 
-// TestResetForgetsAnExhaustedLeader: with its policy's count, and beside an exhausted node, too,
-// but never a leader under repair.
+// TestResetForgetsAnExhaustedLeader: a reset of the node also removes the exhausted repair of its
+// location, and clears the policy's count of failures. It never removes a repair in flight.
 func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	reset := func(leader, own Phase) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).LocationState(t)
@@ -343,8 +346,9 @@ func TestResetForgetsAnExhaustedLeader(t *testing.T) {
 	require.Len(t, d.Notices, 1, "there is nothing to forget")
 }
 
-// TestWordOfALeadersRepairIsItsOwn: Decide leaves cancel and approve to location.Decide while that
-// can consume them, and answers them otherwise.
+// TestWordOfALeadersRepairIsItsOwn: a person's cancel or approval may be for the location's repair.
+// Then the decision about the location handles it. Otherwise the decision about the node answers
+// it.
 func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	decide := func(phase Phase, key, value string) lifecycle.Decision {
 		s := scene.ReadLocation(t, `{}`).LocationState(t)
@@ -366,7 +370,8 @@ func TestWordOfALeadersRepairIsItsOwn(t *testing.T) {
 	require.Empty(t, decide(PhaseVerifying, CancelKey, "r2r2r2").Pause)
 }
 
-// TestLeadersRecordIsStrict: a record that this version would not have written holds the node.
+// TestLeadersRecordIsStrict: a record of a location that this version would not have written is
+// unreadable, and holds the node.
 func TestLeadersRecordIsStrict(t *testing.T) {
 	back := scene.Noon
 	for name, change := range map[string]func(*Record){
@@ -412,8 +417,8 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 	require.True(t, Journal{Records: map[string]*Record{LocationKey: j.Records[LocationKey]}}.Knows("r1"))
 }
 
-// TestLeaderOfOneLocationAtATime: alerts about another location wait, and an alert without a
-// location is ignored.
+// TestLeaderOfOneLocationAtATime: while one location of a Node is under repair, alerts about
+// another one wait. An alert without a location is ignored.
 func TestLeaderOfOneLocationAtATime(t *testing.T) {
 	c := scene.ReadLocation(t, `{}`).LocationState(t).Config
 	alert := func(fingerprint, location string, age time.Duration) Alert {
@@ -432,8 +437,8 @@ func TestLeaderOfOneLocationAtATime(t *testing.T) {
 	require.Equal(t, "b", l.Alerts[0].Fingerprint)
 }
 
-// TestRouteOfALeadersAlert: the label names the location, and nothing is looked up. The Node keeps
-// the label.
+// TestRouteOfALeadersAlert: the route has the location's name from the alert's label, without
+// looking up a Node. The alert on the Node has this label.
 func TestRouteOfALeadersAlert(t *testing.T) {
 	c := scene.ReadLocation(t, `{}`).LocationState(t).Config
 	p := c.Policies[0]

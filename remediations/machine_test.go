@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAProviderIDInOtherLettersIsAnotherMachine: some clouds write one ID in upper and in lower
-// case. Cluster API compares the case, too. A repair of one machine must never continue on another,
-// so in doubt Drydock treats two IDs as two machines.
+// TestAProviderIDInOtherLettersIsAnotherMachine: some clouds write the same ID once in upper and
+// once in lower case. Drydock treats these as two machines, as Cluster API does, because the repair
+// of one machine must never continue on another.
 func TestAProviderIDInOtherLettersIsAnotherMachine(t *testing.T) {
 	const id = "azure:///subscriptions/5F/resourceGroups/MC_prod/virtualMachines/0"
 	n := scene.Bare("n1")

@@ -60,8 +60,8 @@ func TestRequestIsReadStrictly(t *testing.T) {
 	})
 }
 
-// TestRequestFollowsThePolicyOfTheNode: a requested step is the step of the node's own policy, with
-// one attempt.
+// TestRequestFollowsThePolicyOfTheNode: a requested step has the settings of the policy that
+// selects the node, with one attempt.
 func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	p := c.PolicyOf("remediation/reboot", n)
@@ -85,8 +85,8 @@ func TestRequestFollowsThePolicyOfTheNode(t *testing.T) {
 	require.Nil(t, c.PolicyOf("gpu", n))
 }
 
-// TestARequestOfWhatOnlyAPlanKnows: if only a plan has the settings of a replacement, a request
-// without that plan drains nothing.
+// TestARequestOfWhatOnlyAPlanKnows: some steps need settings that only a plan has, for example a
+// template. Without such a plan a request does nothing, not even the drain before the step.
 func TestARequestOfWhatOnlyAPlanKnows(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	template := Template{APIVersion: "machine-deletion-remediation.medik8s.io/v1alpha1", Kind: MachineDeletion, Namespace: "medik8s", Name: "t"}
@@ -101,8 +101,8 @@ func TestARequestOfWhatOnlyAPlanKnows(t *testing.T) {
 	}
 }
 
-// TestARequestedReplacementIsDrainedFirst, by the drain of the plan with the replacement, or by the
-// default drain.
+// TestARequestedReplacementIsDrainedFirst: a drain comes before a requested replacement. It has the
+// settings of the plan with the replacement, or the defaults.
 func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	byDefault := Step{Name: "drain", Timeout: 30 * time.Minute, Attempts: 1}
@@ -121,8 +121,9 @@ func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 	require.ErrorContains(t, err, "cannot carry it out", "a node that cannot be drained is not replaced undrained")
 }
 
-// TestAReplacementOfAnOlderVersionIsNotMadeTwice: the older version's plan had the replacement as
-// its first step.
+// TestAReplacementOfAnOlderVersionIsNotMadeTwice: in an older version the plan of a requested
+// replacement had no drain, so that the replacement is the first step on record. It must not be
+// issued a second time.
 func TestAReplacementOfAnOlderVersionIsNotMadeTwice(t *testing.T) {
 	c, n := requestConfig(), scene.Bare("n1")
 	r := &Record{V: 1, ID: "abc234", Policy: "remediation/replace", Cause: Cause{Request: "remediation/replace"}, Phase: PhaseVerifying, Step: StepRef{Name: "replace", Attempt: 1},

@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhoServesANode: a selector takes precedence over the scheme, and the scheme over a provider
-// of any Node. If two providers claim it alike, no provider serves it.
+// TestWhoServesANode: a provider whose selector has the Node takes precedence over one with the
+// Node's scheme, and that over a provider of any Node. If two providers claim the Node equally, no
+// provider serves it.
 func TestWhoServesANode(t *testing.T) {
 	civo, bmc, any := scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", ""), scene.Serving("ssh", "", "")
 	racked, everything := scene.Serving("racked", "bmc://", "rack=1"), scene.Serving("all", "", "")
@@ -66,8 +67,8 @@ func TestWhoServesANode(t *testing.T) {
 	}
 }
 
-// TestAnIntentNamesItsProviderWhereThereIsAChoice, so that records of an installation with one
-// provider do not change.
+// TestAnIntentNamesItsProviderWhereThereIsAChoice: the intent has the provider's name only if
+// several providers are configured for the step. Otherwise records stay as in older versions.
 func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 	for name, c := range map[string]struct {
 		providers []Provider
@@ -99,8 +100,8 @@ func TestAnIntentNamesItsProviderWhereThereIsAChoice(t *testing.T) {
 	}
 }
 
-// TestWhoIsAskedAboutAnIntent whose Node may be gone: the provider in the record, or the only
-// possible one.
+// TestWhoIsAskedAboutAnIntent: if the Node is gone, Drydock finds the provider of an intent by the
+// record, or because only one provider is possible.
 func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	civo, bmc := scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")
 	for name, c := range map[string]struct {
@@ -124,8 +125,8 @@ func TestWhoIsAskedAboutAnIntent(t *testing.T) {
 	require.ErrorContains(t, err, "is not the name of a provider")
 }
 
-// TestNothingIsDrainedForAStepWithoutAProvider: a drain evicts the node's pods, and here prepares a
-// step that would be held.
+// TestNothingIsDrainedForAStepWithoutAProvider: Drydock does not drain a node if the next step has
+// no provider on it, because the repair would then be held with a drained node.
 func TestNothingIsDrainedForAStepWithoutAProvider(t *testing.T) {
 	for id, verb := range map[string]lifecycle.Verb{"aws:///i-1": lifecycle.VerbHold, "civo://i-1": lifecycle.VerbIssue} {
 		sc := scene.Scene{Policy: scene.Policy{Plan: []string{"drain", "replace"}}, Provided: []string{"drain", "replace"}}
@@ -142,8 +143,8 @@ func TestNothingIsDrainedForAStepWithoutAProvider(t *testing.T) {
 	}
 }
 
-// TestADrainIsPassedOverWhereTheNextStepDrains: Karpenter drains its own machines. A drain before
-// any other step is not passed over, and neither is a drain that a person requests.
+// TestADrainIsPassedOverWhereTheNextStepDrains: Drydock leaves out a drain before a replacement by
+// Karpenter, which drains its machines itself. It does not leave out a drain before any other step.
 func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 	karpenter, civo, bmc := scene.Serving("karpenter", "", ""), scene.Serving("civo", "civo://", ""), scene.Serving("bmc", "bmc://", "")
 	karpenter.Steps, karpenter.Drains, civo.Steps, bmc.Steps = []string{"replace"}, true, []string{"reboot", "replace"}, []string{"reboot"}
@@ -178,7 +179,8 @@ func TestADrainIsPassedOverWhereTheNextStepDrains(t *testing.T) {
 	}
 }
 
-// TestAPersonsReplacementPassesItsDrainOver, and is not refused because of that.
+// TestAPersonsReplacementPassesItsDrainOver: a requested replacement by a provider that drains
+// itself is not refused, and Drydock leaves out its drain.
 func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
 	karpenter := scene.Serving("karpenter", "", "")
 	karpenter.Steps = []string{"replace"}
@@ -201,8 +203,9 @@ func TestAPersonsReplacementPassesItsDrainOver(t *testing.T) {
 	}
 }
 
-// TestAStepThatANodesProviderLacksIsPassedOver, and reported: the next step with a provider for the
-// Node follows. If no later step has its provider, or two claim the Node, nothing is passed over.
+// TestAStepThatANodesProviderLacksIsPassedOver: if a step has no provider on the Node, Drydock
+// leaves it out and reports this, and a later step with a provider follows. If no later step has
+// one, or if two providers claim the Node, Drydock leaves nothing out.
 func TestAStepThatANodesProviderLacksIsPassedOver(t *testing.T) {
 	civo, capi := scene.Serving("civo", "civo://", ""), scene.Serving("clusterAPI", "kwok://", "")
 	civo.Steps, capi.Steps = []string{"reboot", "replace"}, []string{"replace"}

@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhateverIsWrittenCanBeRead: Drydock can read every record that it writes, with any length of
-// the plan and of messages from providers and hosts. The record has everything that decisions
-// depend on.
+// TestWhateverIsWrittenCanBeRead: Drydock can read every record that it writes, however long the
+// plan and the messages of providers and hosts are. Shortening never removes what decisions depend
+// on.
 func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 	names := []string{"reboot", "restart-containerd", "restart-kube-proxy", "drain", "replace"}
 	said := rapid.SampledFrom([]string{"", "no quota", strings.Repeat("a long story ", 40), strings.Repeat("\x01\"\\", 500), strings.Repeat("ü€", 300)})
@@ -56,7 +56,8 @@ func TestWhateverIsWrittenCanBeRead(t *testing.T) {
 	require.Greater(t, longest, MaxRecordBytes/2, "none of them was long")
 }
 
-// TestALongRecordLosesItsWordsFirst, and a short record loses nothing.
+// TestALongRecordLosesItsWordsFirst: Encode shortens the messages of a long record first, and
+// nothing of a short record.
 func TestALongRecordLosesItsWordsFirst(t *testing.T) {
 	r := &Record{V: 1, ID: "abc234", Policy: "p", Cause: Cause{Alert: scene.FP}, Phase: PhasePending, Step: StepRef{Name: "reboot", Attempt: 1}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(time.Hour), Evidence: "the disk is full"}
 	read, err := DecodeRecord(r.Encode())

@@ -11,15 +11,17 @@ import (
 
 var noonOfTheDay = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// TestARecordHasTheAttemptsOfTheRepairThatItContinues.
+// TestARecordHasTheAttemptsOfTheRepairThatItContinues: All also has the attempts of the earlier
+// repair, before its own.
 func TestARecordHasTheAttemptsOfTheRepairThatItContinues(t *testing.T) {
 	own, earlier := Attempts{{Name: "replace", Number: 1}}, Attempts{{Name: "reboot", Number: 1}}
 	require.Equal(t, own, (&Record{Done: own}).All())
 	require.Equal(t, Attempts{earlier[0], own[0]}, (&Record{Done: own, After: &After{Steps: earlier}}).All())
 }
 
-// TestWhenARecordIsWrittenWithItsHold beside the holds of one guard after another: the phase ended,
-// another repair is on record, the plan must be approved, or the trouble is the provider's now.
+// TestWhenARecordIsWrittenWithItsHold: the method Holds is true in four cases besides a new hold.
+// The phase has changed, another repair is on record, a person must approve another plan, or a
+// problem of one machine has become one of the provider.
 func TestWhenARecordIsWrittenWithItsHold(t *testing.T) {
 	soon, later := noonOfTheDay, noonOfTheDay.Add(time.Hour)
 	record := func(change func(r *Record)) *Record {
@@ -64,8 +66,8 @@ func TestWhenARecordIsWrittenWithItsHold(t *testing.T) {
 	require.False(t, (&Hold{}).same(nil))
 }
 
-// TestBetweenTwoAttemptsARepairIsPending for a day from then on. One that is Pending already keeps
-// its time.
+// TestBetweenTwoAttemptsARepairIsPending: Between makes a repair Pending, with a deadline in a day.
+// A repair that is already Pending keeps its deadline.
 func TestBetweenTwoAttemptsARepairIsPending(t *testing.T) {
 	before := noonOfTheDay.Add(-time.Hour)
 	got := (&Record{Phase: PhaseVerifying, Since: before, Deadline: before, Note: "a"}).Between(noonOfTheDay)
@@ -79,7 +81,8 @@ func TestAHoldSaysWhy(t *testing.T) {
 	require.Equal(t, "paused", (&Hold{Message: "paused"}).Words())
 }
 
-// TestTheAttemptThatWasIssuedLast: the step if the intent is for it, or else the last one done.
+// TestTheAttemptThatWasIssuedLast: LastDone returns the record's step if the intent is for it, and
+// otherwise the last attempt in Done.
 func TestTheAttemptThatWasIssuedLast(t *testing.T) {
 	done := Attempts{{Name: "drain", Number: 1}, {Name: "reboot", Number: 1}}
 	step := StepRef{Index: 2, Name: "replace", Attempt: 1}
@@ -98,7 +101,7 @@ func TestTheAttemptThatWasIssuedLast(t *testing.T) {
 	}
 }
 
-// TestAttemptsAreReadFromTheirIDs: of the repair alone.
+// TestAttemptsAreReadFromTheirIDs: AttemptNamed parses only ids of the repair's own attempts.
 func TestAttemptsAreReadFromTheirIDs(t *testing.T) {
 	ref, ok := AttemptNamed("r1", "r1-2-3")
 	require.True(t, ok)
@@ -121,8 +124,8 @@ func TestAttemptsAreReadFromTheirIDs(t *testing.T) {
 	require.False(t, ok)
 }
 
-// TestAWithheldAttemptIsMadeAgainUnderAnotherID: only a Pending record with an intent without an ID
-// was withheld. When the repair continues without it, the intent gets an ID.
+// TestAWithheldAttemptIsMadeAgainUnderAnotherID: an attempt was withheld if its record is Pending
+// and the intent has no id. If the repair continues without this attempt, the intent gets an id.
 func TestAWithheldAttemptIsMadeAgainUnderAnotherID(t *testing.T) {
 	step := StepRef{Index: 1, Name: "reboot", Attempt: 1}
 	for name, c := range map[string]struct {
@@ -152,7 +155,7 @@ func TestAWithheldAttemptIsMadeAgainUnderAnotherID(t *testing.T) {
 	require.Equal(t, ReasonCooldown, WithheldFor(errors.New("why"), ReasonCooldown))
 }
 
-// TestWhatAProviderKeptIsOneJSONObject: text that only begins like one is refused.
+// TestWhatAProviderKeptIsOneJSONObject: Before refuses a text that only begins like a JSON object.
 func TestWhatAProviderKeptIsOneJSONObject(t *testing.T) {
 	require.NoError(t, Before(`{"a":1}`).Check())
 	require.Error(t, Before(`{"a":1`).Check())
@@ -162,7 +165,8 @@ func TestWhatAProviderKeptIsOneJSONObject(t *testing.T) {
 	require.Equal(t, Before(`{"a":1}`), b)
 }
 
-// TestAStepThatWasPassedOver is known by its index and its name: a plan may change.
+// TestAStepThatWasPassedOver: Tried compares the index and the name of a step, because the plan may
+// have been edited.
 func TestAStepThatWasPassedOver(t *testing.T) {
 	r := &Record{Passed: []Passed{{Index: 1, Name: "reboot"}}}
 	require.True(t, r.Tried(StepRef{Index: 1, Name: "reboot", Attempt: 2}))
@@ -170,8 +174,8 @@ func TestAStepThatWasPassedOver(t *testing.T) {
 	require.False(t, r.Tried(StepRef{Index: 2, Name: "reboot"}))
 }
 
-// TestWhichAttemptsTheEarlierRepairHasSpent: those up to its last one, of steps that are issued
-// once, and only while the plan still has that step.
+// TestWhichAttemptsTheEarlierRepairHasSpent: Spent is true up to the earlier repair's last attempt,
+// but not for repeatable steps. If the plan no longer has that last step, nothing is spent.
 func TestWhichAttemptsTheEarlierRepairHasSpent(t *testing.T) {
 	p := &Policy{Name: "p", Plan: []Step{{Name: "drain"}, {Name: "restart-kubelet"}, {Name: "reboot"}, {Name: "replace"}}}
 	after := &After{Step: StepRef{Index: 2, Name: "reboot", Attempt: 2}}
@@ -193,7 +197,8 @@ func TestWhichAttemptsTheEarlierRepairHasSpent(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyObserves: a Pending repair that did nothing, and that only its mode holds.
+// TestWhatOnlyObserves: Observes is true for a Pending repair that did nothing and that the reason
+// Observing holds.
 func TestWhatOnlyObserves(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(r *Record)
@@ -212,8 +217,8 @@ func TestWhatOnlyObserves(t *testing.T) {
 	require.False(t, (*Record)(nil).Observes())
 }
 
-// TestWhichConditionsARepairMakesTrue: that of maintenance from the first intent to the end, and
-// that of a drain while it drains.
+// TestWhichConditionsARepairMakesTrue: MaintenanceInProgress is true from the first intent to the
+// end of the repair, and DrainInProgress during a drain.
 func TestWhichConditionsARepairMakesTrue(t *testing.T) {
 	maintenance, draining := corev1.NodeMaintenanceInProgress, corev1.NodeConditionType("Draining")
 	for name, c := range map[string]struct {
@@ -233,7 +238,7 @@ func TestWhichConditionsARepairMakesTrue(t *testing.T) {
 	}
 }
 
-// TestWhatIsStillToAnnounce: what neither the Node nor the record has.
+// TestWhatIsStillToAnnounce: Unannounced returns the keys that neither the Node nor the record has.
 func TestWhatIsStillToAnnounce(t *testing.T) {
 	n := &corev1.Node{}
 	n.Annotations = map[string]string{"a": ""}
@@ -241,7 +246,8 @@ func TestWhatIsStillToAnnounce(t *testing.T) {
 	require.Equal(t, []string{"c", "d"}, r.Unannounced(&Config{Announce: []string{"a", "b", "c", "d"}}, n))
 }
 
-// TestWhichKindATargetIs: by its key, by its record, and by the policy of its alert.
+// TestWhichKindATargetIs: Drydock finds a target's kind by the annotation key, by the record, and
+// by the policy of the alert.
 func TestWhichKindATargetIs(t *testing.T) {
 	for key, want := range map[string]Kind{KeyOf(KindNode, "n1"): KindNode, KeyOf(KindLocation, "eu"): KindLocation, KeyOf(KindSidecar, "sei/a-0"): KindSidecar, KeyOf("disk", "sda"): "disk"} {
 		kind, ok := kindOfKey(key)
@@ -279,8 +285,8 @@ func TestWhichKindATargetIs(t *testing.T) {
 	require.Len(t, subjects[0].Alerts, 1, "the alerts of nodes are of another kind")
 }
 
-// TestHowLongAStepMayTake: the wait of the plan or, if the plan has lost the step,
-// the step's own.
+// TestHowLongAStepMayTake: WaitOf returns the wait of the plan or, if the plan no longer has the
+// step, the remediation's default.
 func TestHowLongAStepMayTake(t *testing.T) {
 	p := &Policy{Plan: []Step{{Name: "reboot", Wait: time.Hour}}}
 	c := &Config{}

@@ -25,8 +25,8 @@ func TestRecordReadsBackAsWritten(t *testing.T) {
 	})
 }
 
-// TestCloneSharesNothing: a transition changes a clone, and the result is later compared with the
-// original.
+// TestCloneSharesNothing: a change of a clone never changes the original, because Drydock compares
+// the two afterwards.
 func TestCloneSharesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := scene.AnyRecord.Draw(t, "record")
@@ -106,8 +106,8 @@ func TestRecordThatDrydockWouldNotWriteIsNotRead(t *testing.T) {
 	}
 }
 
-// TestLongestRecordIsReadable: a record that Drydock writes and cannot read would hold its node for
-// ever.
+// TestLongestRecordIsReadable: Drydock can read the longest record that it can write. Otherwise
+// that record would hold its node forever.
 func TestLongestRecordIsReadable(t *testing.T) {
 	nasty := strings.Repeat("\x00", 400)
 	r := Record{
@@ -146,7 +146,8 @@ func TestPhasesInFlight(t *testing.T) {
 	}
 }
 
-// TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed: Decide returns the same message twice.
+// TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed: for a Node with two unreadable records, Decide
+// returns the same message every time.
 func TestOfTwoUnreadableRecordsAlwaysTheSameIsNamed(t *testing.T) {
 	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey], n.Annotations[RepairPrefix+"leader"] = "node's", "leader's"
@@ -176,8 +177,8 @@ func TestEncodingOtherThanPlainDataPanics(t *testing.T) {
 	require.Panics(t, func() { EncodeJSON(func() {}) })
 }
 
-// TestTargetNamedByItsRecord: only a record of a kind without a field of its own uses Target, and
-// its key has that name. Drydock writes no other form.
+// TestTargetNamedByItsRecord: only kinds of target without a field of their own use Record.Target,
+// and the record's key must be made from this name. Drydock accepts no other form.
 func TestTargetNamedByItsRecord(t *testing.T) {
 	remediation := Shipped()["reboot"]
 	remediation.Name, remediation.Target = "remount", "volume"

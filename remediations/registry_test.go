@@ -12,8 +12,8 @@ import (
 	. "drydock.dev/drydock/remediations"
 )
 
-// A remediation with a Proof can be carried out: it needs its chapter, and goldens that show it
-// issued and proven. The others are names only, until they get a provider.
+// TestARemediationComesWithItsChapterAndItsGoldens: every remediation with a Proof has a chapter in
+// the documentation, and goldens that show it issued and proven.
 func TestARemediationComesWithItsChapterAndItsGoldens(t *testing.T) {
 	outputs, err := filepath.Glob("testdata/*/*.output.yaml")
 	require.NoError(t, err)

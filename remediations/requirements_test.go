@@ -14,24 +14,27 @@ var rulesTest = regexp.MustCompile("`(rules/tests/\\w+\\.yaml)`")
 
 const requirementsPage = "../docs/contributing/requirements.md"
 
-// TestCivoRequirements: each requirement of Civo's node-agent has a test that exists, on the
-// developers' page. The tests on the page for users exist as well.
+// TestCivoRequirements: the developers' page names an existing test for each requirement of Civo's
+// node-agent. The tests that the page for users names exist as well.
 func TestCivoRequirements(t *testing.T) {
 	requirementsAreShown(t, "../docs/providers/civo.md", "S3", upTo(16)...)
 }
 
-// TestSidecarRequirements: the same for the requirements of Sei's controller.
+// TestSidecarRequirements: the developers' page names an existing test for each requirement of
+// Sei's controller.
 func TestSidecarRequirements(t *testing.T) {
 	requirementsAreShown(t, "../docs/special/sidecars.md", "S0", upTo(16)...)
 }
 
-// TestHostRequirements: the same for the requirements of thecloud's self-healing.
+// TestHostRequirements: the developers' page names an existing test for each requirement of
+// thecloud's self-healing.
 func TestHostRequirements(t *testing.T) {
 	requirementsAreShown(t, "../docs/providers/ssh.md", "S1", upTo(17)...)
 }
 
-// TestMeshRequirements: the same for a mesh of locations. The other requirements are about Kilo
-// itself, its later versions, and the place where the fault was first seen.
+// TestMeshRequirements: the developers' page names an existing test for each requirement of a mesh
+// of locations. It leaves out requirements about Kilo itself, its later versions, and the place
+// where the fault was first found.
 func TestMeshRequirements(t *testing.T) {
 	requirementsAreShown(t, "../docs/special/kilo.md", "S2", 1, 2, 3, 6, 7, 8, 9, 10, 12)
 }
@@ -43,8 +46,8 @@ func upTo(last int) (all []int) {
 	return all
 }
 
-// requirementsAreShown checks that each of a system's requirements has a row on the page, with
-// tests that exist.
+// requirementsAreShown checks that each requirement of the system has a row on the page, with the
+// names of existing tests.
 func requirementsAreShown(t *testing.T, file, system string, numbers ...int) {
 	t.Helper()
 	all := testsOfTheRepository(t)

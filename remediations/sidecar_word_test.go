@@ -21,8 +21,8 @@ func approving() *corev1.Node {
 	return n
 }
 
-// TestLastLookBeforeTheApproval is TestLastLookBeforeTheCall for a sidecar. A mark that a person
-// set after the intent stops the approval, and so does a repair of the node.
+// TestLastLookBeforeTheApproval is TestLastLookBeforeTheCall for a sidecar. A person's mark on the
+// Node after the intent stops the approval of the sidecar. A repair of the node stops it, too.
 func TestLastLookBeforeTheApproval(t *testing.T) {
 	annotate := func(key, value string) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.Annotations[key] = value }
@@ -71,8 +71,9 @@ func pendingRepair() string {
 	return r.Encode()
 }
 
-// TestSidecarNeverMovesItsNode: a node's sidecars start no repair of the node, never count as the
-// node's fault, and are not in its record. A sidecar repair in flight makes the node wait.
+// TestSidecarNeverMovesItsNode: alerts about sidecars cause no repair of their node, do not count
+// as a fault of the node, and are not in its record. While a sidecar is under repair, the node's
+// repair waits.
 func TestSidecarNeverMovesItsNode(t *testing.T) {
 	state := func(text string) *lifecycle.State { return scene.ReadSidecar(t, text).SidecarState(t).State }
 	d := node.Decide(state(`{alerts: [{}, {fingerprint: "00000000000000aa", active: true}]}`), scene.Noon)
@@ -121,7 +122,8 @@ func TestASidecarCannotBeRequestedOnANode(t *testing.T) {
 
 func second(_ string, err error) error { return err }
 
-// TestResetForgetsExhaustedSidecars, and leaves sidecars under repair alone.
+// TestResetForgetsExhaustedSidecars: a reset of the node removes exhausted repairs of its sidecars,
+// and does not touch sidecars under repair.
 func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/reset: "true"}}}`).SidecarState(t)
 	busy := Pod{Namespace: "sei", Name: "b-0", UID: "pod2"}
@@ -143,8 +145,8 @@ func TestResetForgetsExhaustedSidecars(t *testing.T) {
 	}
 }
 
-// TestCancelOfASidecarIsItsOwn: Decide leaves the annotation to sidecar.Decide while that can
-// consume it, and answers it otherwise.
+// TestCancelOfASidecarIsItsOwn: a person's cancel may be for a sidecar's repair. Then the decision
+// about the sidecar handles it. Otherwise the decision about the node answers it.
 func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 	for phase, consumed := range map[Phase]bool{PhaseActing: false, PhaseVerifying: false, PhasePending: false, PhaseExhausted: true} {
 		s := scene.ReadSidecar(t, `{node: {annotations: {drydock.dev/cancel: r1}}}`).SidecarState(t)
@@ -154,7 +156,8 @@ func TestCancelOfASidecarIsItsOwn(t *testing.T) {
 	}
 }
 
-// TestSidecarsRecordIsStrict: a record that this version would not have written holds the node.
+// TestSidecarsRecordIsStrict: a record of a sidecar that this version would not have written is
+// unreadable, and holds the node.
 func TestSidecarsRecordIsStrict(t *testing.T) {
 	for name, change := range map[string]func(*Record){
 		"no intent":         func(r *Record) { r.Phase, r.Intent = PhasePending, nil },
@@ -179,7 +182,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 	require.ErrorContains(t, ReadJournal(n).Malformed, "another target than its key")
 }
 
-// TestSidecarKeyIsThePods: the key does not depend on the UID, and each pod has another key.
+// TestSidecarKeyIsThePods: each pod has a different key, which does not depend on the pod's UID.
 func TestSidecarKeyIsThePods(t *testing.T) {
 	again := scene.ThePod
 	again.UID = "pod2"

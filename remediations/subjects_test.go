@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEachNodeIsATarget: also without a record and without an alert, and once only. The record of
-// another target is not the node's.
+// TestEachNodeIsATarget: Subjects has every node exactly once, also without a record or an alert.
+// The record of another target on the Node is not the node's own.
 func TestEachNodeIsATarget(t *testing.T) {
 	c := &Config{Policies: []*Policy{{Name: "p"}}}
 	own, leader := &Record{ID: "own"}, &Record{ID: "leader", Location: "l0"}

@@ -90,7 +90,7 @@ func TestNextOpeningIsUnknownBeyondEightDays(t *testing.T) {
 	require.Zero(t, NextOpening([]Window{skipped}, time.Date(2026, 3, 22, 3, 0, 0, 0, berlin(t))), "the next Sunday has no such hour")
 }
 
-// TestNextOpeningIsTheFirst: the window is open then, and not before.
+// TestNextOpeningIsTheFirst: a window is open at the time that nextOpening returns, and not before.
 func TestNextOpeningIsTheFirst(t *testing.T) {
 	b := berlin(t)
 	minute := rapid.Custom(func(t *rapid.T) WallTime {
