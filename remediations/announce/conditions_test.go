@@ -13,8 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestConditionsDue is the whole table: the node's state in the record, and the node's present
-// conditions.
+// TestConditionsDue has a case for each state of a repair and each state of the Node's conditions.
 func TestConditionsDue(t *testing.T) {
 	const maintenance, drains = corev1.NodeMaintenanceInProgress, corev1.NodeDrainInProgress
 	type types = []corev1.NodeConditionType
@@ -66,7 +65,8 @@ func TestConditionsDue(t *testing.T) {
 	}
 }
 
-// TestOnlyAConditionOfOthersHolds: Drydock's own condition is not a mark, by its reason alone.
+// TestOnlyAConditionOfOthersHolds: a maintenance condition holds repairs only if its reason is not
+// Drydock's.
 func TestOnlyAConditionOfOthersHolds(t *testing.T) {
 	for _, of := range announce.Conditions {
 		n := &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: of, Status: corev1.ConditionTrue, Reason: announce.Reason}}}}

@@ -14,9 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestUncoveredNamesTheNodesBeforehand: those without a provider, those with two, and those that a
-// provider names and that do not exist. A policy that is off, a node that no policy takes and a
-// step that is never done to the node do not matter.
+// TestUncoveredNamesTheNodesBeforehand: Uncovered reports Nodes without a provider, Nodes with two,
+// and Nodes in a provider's list that do not exist. It ignores policies that are off, nodes that no
+// policy takes, and steps that Drydock never does to the node.
 func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	node := func(name, id string) *corev1.Node {
 		n := scene.Bare(name)
@@ -59,8 +59,8 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	require.Contains(t, coverage.Uncovered(c, nodes)[1], "the same holds for 31 more: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
 }
 
-// TestServedSaysWhoCarriesOutEachStep of a plan, or why no provider does; of all plans that take
-// the node, each step once.
+// TestServedSaysWhoCarriesOutEachStep: On returns the provider of each step of a plan, or why there
+// is none. For all plans of a node it returns each step once.
 func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
 	plan := func(name string, steps ...string) *remediations.Policy {
 		p := &remediations.Policy{Name: name, Kind: remediations.KindNode}
@@ -88,7 +88,8 @@ func TestServedSaysWhoCarriesOutEachStep(t *testing.T) {
 	require.Contains(t, said[1].Against, "a control-plane node is never replaced", "whoever serves it")
 }
 
-// TestLacksCountsTheNodesOfEachStep, and describes the first by name, in any order of the list.
+// TestLacksCountsTheNodesOfEachStep: Lacks counts the Nodes of each step, and describes the first
+// one by name, whatever the order of the list.
 func TestLacksCountsTheNodesOfEachStep(t *testing.T) {
 	c := &remediations.Config{
 		Providers: []remediations.Provider{scene.Serving("civo", "civo://", "")}, Provided: map[string]bool{"reboot": true},

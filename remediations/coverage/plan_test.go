@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes: one line for each step, for any number and order
-// of the Nodes. The Nodes without a provider are named, and are separate from those that never get
-// the step.
+// TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes: Plan returns one line for each step, whatever
+// the number and order of the Nodes. Nodes without a provider are separate from Nodes that never
+// get the step.
 func TestPlanSaysWhoCarriesOutEachStepOnHowManyNodes(t *testing.T) {
 	node := func(name, id string) *corev1.Node {
 		n := scene.Bare(name)

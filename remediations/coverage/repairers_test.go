@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestContestedNodesAreNamed: those that a cloud's own repair and a policy take, by the label that
-// shows it. A node without such a cloud, a node that no policy takes, and policies that are off or
-// cannot act do not matter.
+// TestContestedNodesAreNamed: Contested reports Nodes that a policy repairs and that have the label
+// of a cloud's own repair. It ignores Nodes without such a label, Nodes that no policy takes, and
+// policies that are off or cannot act.
 func TestContestedNodesAreNamed(t *testing.T) {
 	node := func(name, key, value string) *corev1.Node {
 		n := scene.Bare(name)

@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestARoleOfTheControlPlaneThatIsNotKnownIsNamed: by its taint, since workers have role labels,
-// too. Nodes with a known role are the control.
+// TestARoleOfTheControlPlaneThatIsNotKnownIsNamed: UnknownRoles reports a role only if Nodes have
+// its taint, because workers may have labels of roles, too. Nodes with a known role are the
+// control.
 func TestARoleOfTheControlPlaneThatIsNotKnownIsNamed(t *testing.T) {
 	node := func(name, label, taint string) *corev1.Node {
 		n := scene.Bare(name)

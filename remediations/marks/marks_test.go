@@ -18,8 +18,8 @@ func condition(kind, status string, since time.Time) corev1.NodeCondition {
 	return corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: corev1.ConditionStatus(status), LastTransitionTime: metav1.NewTime(since)}
 }
 
-// TestWhoHoldsANode: each mark names its author and its meaning. A value that does not count is not
-// a mark.
+// TestWhoHoldsANode: a mark on the Node holds repairs, with a message that names its owner and its
+// meaning. A key with a value that does not count is not a mark.
 func TestWhoHoldsANode(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*corev1.Node)
@@ -61,9 +61,9 @@ func TestWhoHoldsANode(t *testing.T) {
 	}
 }
 
-// TestDrydocksOwnMarksDoNotHoldIt: what a repair has on record, or what its reboot caused, is not
-// another system's mark. Each case has a control: the same mark by another author, or without the
-// record.
+// TestDrydocksOwnMarksDoNotHoldIt: marks that a repair has set according to its record, or that its
+// reboot has caused, do not hold repairs. Each case has a control: the same mark of another owner,
+// or without the record.
 func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 	at := scene.Noon.Add(-time.Minute)
 	tainted := func(n *corev1.Node, at time.Time) {
@@ -118,9 +118,9 @@ func TestDrydocksOwnMarksDoNotHoldIt(t *testing.T) {
 	}
 }
 
-// TestAMarkWithADateIsBelievedForAWhile: after its believedFor such a mark holds nothing, and a
-// person can see that it is still there. A mark without believedFor, or with an impossible date,
-// holds until its owner removes it.
+// TestAMarkWithADateIsBelievedForAWhile: a mark that is older than its believedFor holds nothing,
+// but the message still names it. A mark without believedFor, or with an impossible date, holds
+// until its owner removes it.
 func TestAMarkWithADateIsBelievedForAWhile(t *testing.T) {
 	const candidate, deleted, kured = "DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", "weave.works/kured-reboot-in-progress"
 	unix := func(age time.Duration) string { return strconv.FormatInt(scene.Noon.Add(-age).Unix(), 10) }

@@ -34,8 +34,8 @@ var gpuDriverUpgrades = []string{
 	"post-maintenance-required", "pod-restart-required", "validation-required", "uncordon-required",
 }
 
-// ShutdownTaint is set by a cloud's controller on the Node of a machine that is off. A failed restart
-// by Drydock may cause this.
+// ShutdownTaint is set by a cloud's controller on the Node of a machine that is off. A failed
+// restart by Drydock may cause this.
 const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
 var shipped = List{

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestNearMisses reports for each policy that nearly takes an alert why it does not. routing.Of
-// returns the policy that is left.
+// TestNearMisses: NearMisses says for each policy that almost takes an alert why it does not. The
+// policy that routing.Of returns is not among them.
 func TestNearMisses(t *testing.T) {
 	t.Parallel()
 	gpu, err := k8slabels.Parse("gpu,pool in (a,b)")

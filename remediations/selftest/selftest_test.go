@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// look is one poll of the Alertmanagers, and the arrivals until then.
+// look is one poll of the Alertmanagers, with the last arrival of the alert before it.
 type look struct {
 	replicas []alerts.Replica
 	arrival  time.Time
@@ -41,7 +41,7 @@ var (
 	silenced = shows(alerts.Alert{Receivers: []string{"drydock"}, SilencedBy: []string{"s1"}})
 )
 
-// every is the same poll every 15 s, the shipped interval, for that long.
+// every returns the same poll again and again, every 15 s (the default interval), for the time.
 func every(over time.Duration, l look) (out []look) {
 	for range int(over / (15 * time.Second)) {
 		out = append(out, l)
@@ -191,9 +191,9 @@ func TestSelfTestThatIsNotAskedForSaysNothing(t *testing.T) {
 	require.False(t, c.IsSelfTest(map[string]string{"alertname": "DrydockSelfTest"}))
 }
 
-// TestSelfTestIsNeverOKWithoutCause is the meaning of ok, in every history: within the last 45 s a
-// replica routed the alert here, and one arrived within eleven minutes. A bad state lasts for at
-// least two polls.
+// TestSelfTestIsNeverOKWithoutCause: in every history of polls, the result is ok only if two things
+// are true. A replica routed the alert to Drydock within the last 45 s, and an alert arrived within
+// the last eleven minutes. A bad result needs at least two polls.
 func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 	c := selfTestConfig(t)
 	seen := map[State]int{}
@@ -243,8 +243,8 @@ func TestSelfTestIsNeverOKWithoutCause(t *testing.T) {
 	}
 }
 
-// TestWhoKeepsTheSelfTestQuietIsNamed: a silence comes before an inhibition, and an inhibition
-// before a time interval; without any, the text is empty.
+// TestWhoKeepsTheSelfTestQuietIsNamed: the message names what holds the alert back: a silence
+// first, then an inhibition, then a time interval. If nothing does, the text is empty.
 func TestWhoKeepsTheSelfTestQuietIsNamed(t *testing.T) {
 	for quiet, a := range map[string]alerts.Alert{
 		"":                               {},
