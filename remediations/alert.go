@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The values of Alert.Status. Alertmanager's webhook payload has the same.
+// The values of Alert.Status. Alertmanager's webhook payload uses the same values.
 const (
 	StatusFiring   = "firing"
 	StatusResolved = "resolved"

@@ -147,8 +147,8 @@ func TestOnlyTheLabelsThatAreNeededAreKept(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// full returns a Node's annotations with n alerts. The oldest of them are resolved, as many as the
-// parameter says.
+// full returns a Node's annotations with n alerts. The oldest of them are resolved: their number is
+// the second argument.
 func full(n, resolved int) map[string]string {
 	on := map[string]string{}
 	for i := range n {

@@ -16,7 +16,7 @@ type Attempt struct {
 	text string
 }
 
-// Issued returns the reference without the step's index in the plan.
+// Issued returns the attempt that s names, without the step's index in the plan.
 func (s StepRef) Issued() Attempt { return Attempt{Name: s.Name, Number: s.Attempt} }
 
 func (a Attempt) String() string {
@@ -29,7 +29,7 @@ func (a Attempt) String() string {
 	return a.Name + ":" + strconv.Itoa(a.Number)
 }
 
-// MarshalText returns the attempt as JSON has it.
+// MarshalText returns the attempt's text for JSON, the same as String.
 func (a Attempt) MarshalText() ([]byte, error) { return []byte(a.String()), nil }
 
 // UnmarshalText accepts any text: an unknown attempt must not make a history unreadable.

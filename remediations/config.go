@@ -103,8 +103,8 @@ type Policy struct {
 	Plan []Step
 	// ProofFor is how long the proof of a cure must last without interruption before it counts.
 	ProofFor time.Duration
-	// RelapseWindow is the time after a cure in which a returning alert continues the plan with the
-	// next step. Zero means that a returning alert always starts the plan at its first step.
+	// RelapseWindow is how long after a cure a returning alert continues the plan with the next
+	// step. Zero means that a returning alert always starts the plan at its first step.
 	RelapseWindow time.Duration
 	// Cooldown is the least time between the end of a repair and the start of this policy's next
 	// repair of the node.
@@ -223,8 +223,8 @@ func (c *Config) Wants(alert map[string]string) bool {
 }
 
 const (
-	// RemediationLabel is the alert label with which a rule names its policy. noRemediation is the
-	// value for an alert that only people handle.
+	// RemediationLabel is the alert label that names the policy. A rule sets it. noRemediation is
+	// its value for an alert that only people handle.
 	RemediationLabel, noRemediation = "remediation", "none"
 )
 
@@ -284,7 +284,7 @@ func (c *Config) Names(alert map[string]string, node string) bool {
 	return false
 }
 
-// NodeLabels returns the names of the alert labels in which policies find the node's name.
+// NodeLabels returns the names of the alert labels that policies read the node's name from.
 func (c *Config) NodeLabels() (out []string) {
 	for _, p := range c.Policies {
 		if p.Kind == KindNode && len(p.Labels) == 1 && !slices.Contains(out, p.Labels[0]) {

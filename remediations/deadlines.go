@@ -141,8 +141,9 @@ const ahead = time.Minute
 // that wrote the time, or this one.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
-// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. Only then
-// must a time from the future be wrong, and not this clock. h must have been read just now.
+// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. If so, this
+// clock is right, and a recorded time in the future is wrong. It returns false if h was not read
+// just now.
 func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }

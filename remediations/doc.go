@@ -1,10 +1,11 @@
 // Package remediations is the core of Drydock: the policies, and the record of a repair on its
 // Node. The packages below it complete the core:
 //
-//   - Package ledger fences the disruptive repairs and remembers them.
-//   - Package fleet counts all nodes, and has the breakers.
+//   - Package ledger has the ledger, a ConfigMap. Each disruptive repair takes a slot in it, and it
+//     remembers past repairs.
+//   - Package fleet counts all nodes, for limits and breakers.
 //   - Package lifecycle has the guards and the phases of a repair, for every kind of target.
-//   - The packages below targets/ have what is special to one kind of target. Their function Decide
+//   - The packages below targets/ have the rules for one kind of target. Their function Decide
 //     returns what to do about a target now.
 //
 // All of them are pure: they use no client, no clock and no network. The same state and time give

@@ -23,7 +23,7 @@ var externalReplace = func() Remediation {
 // controllers of all other kinds reboot the machine.
 const MachineDeletion = "MachineDeletionRemediationTemplate"
 
-// Template names the object in the cluster from which Drydock creates remediation objects.
+// Template names an object in the cluster. Drydock creates remediation objects from it.
 type Template struct{ APIVersion, Kind, Namespace, Name string }
 
 func (t Template) String() string {

@@ -147,9 +147,9 @@ func EncodeHistory(old []Entry, e Entry) string {
 	return EncodeJSON(out)
 }
 
-// forgetOldest drops the oldest of the entries that of selects. It keeps the ten newest of each
-// kind of target, and of these the newest that fit into most bytes. It always keeps the newest
-// entry, and entries with changes that Drydock must still undo.
+// forgetOldest drops the oldest of the entries that the function of selects. It keeps the ten
+// newest of each kind of target, as far as their JSON fits into the bound most. It always keeps the
+// newest entry, and entries with changes that Drydock must still undo.
 func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 	same, size, full := map[Kind]int{}, len("["), false
 	return slices.DeleteFunc(entries, func(e Entry) bool {
@@ -185,8 +185,8 @@ func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == OutcomeOb
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
-// HistoryLeaving returns the text of the history in which the entry with the id has a new Left. ok
-// is false if no entry has the id.
+// HistoryLeaving returns the text of the history after a change of Left in the entry with the id.
+// ok is false if no entry has the id.
 func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bool) {
 	out := slices.Clone(history)
 	i := slices.IndexFunc(out, func(e Entry) bool { return e.ID == id })
@@ -197,8 +197,8 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 	return EncodeJSON(out), true
 }
 
-// MarkRelapsed returns the history in which the node's repair with this id, if it was a cure, has
-// the outcome Relapsed.
+// MarkRelapsed returns the history with the outcome Relapsed for the node's repair with this id, if
+// that repair was a cure.
 func MarkRelapsed(history []Entry, repair string) []Entry {
 	out := slices.Clone(history)
 	for i := range out {

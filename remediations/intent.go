@@ -130,8 +130,8 @@ func Withhold(reason Reason, format string, args ...any) error {
 	return withholding{reason, fmt.Errorf(format, args...)}
 }
 
-// WithheldFor returns the reason of an error from Withhold. For any other error it returns
-// otherwise.
+// WithheldFor returns the reason of an error from Withhold. For any other error it returns the
+// argument otherwise.
 func WithheldFor(err error, otherwise Reason) Reason {
 	if w := (withholding{}); errors.As(err, &w) {
 		return w.reason

@@ -14,7 +14,7 @@ import (
 // Window is a weekly time when disruptive repairs may begin. If From is later than To, the window
 // crosses midnight and belongs to the day of its beginning.
 type Window struct {
-	// Days are the days on which the window begins. An empty list means every day.
+	// Days are the weekdays of the window's beginning. An empty list means every day.
 	Days []time.Weekday
 	// From and To are times of day in Location, to the minute. The window ends before To. If both
 	// are equal, it is open all day.
@@ -88,7 +88,7 @@ type Limits struct {
 	StormCooldown time.Duration
 	// CommonCause says when the same alert on several nodes counts as one fault.
 	CommonCause CommonCause
-	// StartupGrace is the age from which a node is repaired and counted.
+	// StartupGrace is the least age of a node for repairs and for counting it.
 	StartupGrace time.Duration
 	// Sidecars is how many sidecars may be under repair at once in the cluster. No other limit
 	// applies to sidecars.

@@ -27,8 +27,8 @@ type Provider struct {
 	// Names has the names of the provider's Nodes, if the configuration lists them all. The provider
 	// serves no other Node. If it is nil, there is no such list.
 	Names map[string]bool
-	// Users are the Kubernetes users with which the provider's system changes a Node during a step.
-	// If it is nil, the system changes no Node.
+	// Users are the Kubernetes users of the provider's system when it changes a Node during a step.
+	// If the list is nil, the system changes no Node.
 	Users []string
 	// Concurrent is how many repairs may use the provider at once. Zero means any number. The limits
 	// of the fleet apply as well.

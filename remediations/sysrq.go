@@ -2,8 +2,8 @@ package remediations
 
 import "time"
 
-// sysrq makes the machine's kernel reboot at once, through /proc/sysrq-trigger. It is for a host on
-// which a normal reboot hangs, because processes do not end. The kernel does not stop processes,
+// sysrq makes the machine's kernel reboot at once, through /proc/sysrq-trigger. It is for a host
+// whose normal reboot hangs, because processes do not end. The kernel does not stop processes,
 // write data to disk or unmount file systems first. The proof is the same as for a reboot.
 var sysrq = Remediation{
 	Name: "sysrq", Verb: "force a reboot of", Disruptive: true, Once: true, LooksFirst: true, Restarts: true, Wait: 10 * time.Minute, Attempts: 1,

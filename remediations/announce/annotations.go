@@ -21,8 +21,8 @@ var Annotations = map[string][]string{
 const doNotRepair = "karpenter.sh/do-not-repair"
 
 // settling is enough time for Karpenter to mark a node after it has chosen the node, which takes it
-// at most some seconds (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go). It is
-// half of the time in which a call may follow its intent.
+// at most some seconds (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go). A call
+// may follow its intent within twice this time.
 const settling = 5 * time.Second
 
 // Settling returns how long a repair must wait between setting the annotation and its first call.

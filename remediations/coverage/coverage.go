@@ -87,7 +87,7 @@ func isCarried(c *remediations.Config, step string) bool {
 	return slices.ContainsFunc(c.Providers, func(p remediations.Provider) bool { return slices.Contains(p.Steps, step) })
 }
 
-// Lack is the problem of one step: the Nodes on which it does not have exactly one provider.
+// Lack describes the problem of one step: some Nodes do not have exactly one provider for it.
 type Lack struct {
 	// Nodes is the number of these Nodes.
 	Nodes int `json:"nodes"`

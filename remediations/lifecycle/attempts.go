@@ -106,7 +106,7 @@ func (t *Base) Proceed(now time.Time) Decision {
 	case t.Stale(), unseen:
 		return Decision{
 			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Observation: unseen},
-			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.is.Next, // Well: a look does not reset WellSince
+			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.is.Next, // Well stays true, so that this look does not reset WellSince
 		}
 	}
 	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)

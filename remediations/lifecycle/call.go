@@ -27,8 +27,8 @@ const clockBehind = "this process's clock is behind the repair's last step; it c
 
 // withheld reports in back whether the attempt must not count, because certainly nothing was done.
 // Only the process that made the call can know this. tooLong reports that the repair has been held
-// for as long as it may be, and that the target is not the cause. The intent was too old, or the
-// API server or the provider did not answer.
+// for as long as it may be, and that the cause is not the target. For example, the provider does
+// not answer.
 func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false, false
@@ -129,9 +129,10 @@ const againLongest = remediations.AskMended
 
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
-// AfterWithheld returns the hold for the time between a withheld attempt and its repetition. The
-// same cause would probably withhold an immediate repetition, too. If the provider wants a longer
-// wait, the hold on record has its end in Until. AfterWithheld returns false if no wait is left.
+// AfterWithheld returns the hold for the time between a withheld attempt, whose call was not made,
+// and its repetition. The same cause would probably stop an immediate repetition, too. If the
+// provider wants a longer wait, the hold on record has its end in Until. AfterWithheld returns
+// false if no wait is left.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if Unreachable(r) {
 		wait = max(wait, CallAgain)

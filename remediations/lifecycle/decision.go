@@ -83,8 +83,7 @@ type Decision struct {
 	PutBack []remediations.Move
 	// Well reports that the target is well and the cure only needs time: see State.WellSince.
 	Well bool
-	// Heard has the last Watchdog alerts at the time of the decision, if Well is true: see
-	// State.WellHeard.
+	// Heard is the new value of State.WellHeard if Well is true.
 	Heard alerts.Heard
 	// Notices are answers to people's annotations on the Node, and warnings about the Node.
 	Notices []Notice

@@ -26,7 +26,7 @@ func Because(format string, args ...any) *Finding {
 // Guard is one check that can hold a repair.
 type Guard struct {
 	Reason remediations.Reason
-	// binds reports for which kinds of target the guard applies.
+	// binds is the set of kinds of target that the guard applies to.
 	binds kinds
 	// scope says whether the guard applies to all steps or only to disruptive ones.
 	scope scope
@@ -47,10 +47,10 @@ const (
 	disruptive scope = true
 )
 
-// guards has all guards in order. The first guard with a finding holds the repair. The table says
-// for which kinds of target each guard applies, and whether for disruptive steps only. No guard
-// checks this itself. The reason RecordMalformed is not here: without a readable record there is no
-// candidate, so Decide checks it first.
+// guards has all guards in order. The first guard with a finding holds the repair. The table also
+// has the kinds of target that each guard applies to, and whether it applies only to disruptive
+// steps. No guard checks this itself. The reason RecordMalformed is not here: without a readable
+// record there is no candidate, so Decide checks it first.
 //
 // The guards about people are in guards_people.go, and those about alerts and the node's age in
 // guards_alert.go. Those about the fleet, windows and limits are in guards_fleet.go, and those
@@ -66,7 +66,7 @@ var guards = []Guard{
 	{remediations.ReasonCordonedByOther, onNodes, whatever, OnNode, cordonedByOther, notCordoned},
 	{remediations.ReasonAlertUnconfirmed, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonAlertUnconfirmed), confirmed},
 	{remediations.ReasonBlind, onNodes, whatever, OnAlerts, blind, answered},
-	{remediations.ReasonBlind, onNodesButSidecars, whatever, OnLeases, leasesBlind, leasesFresh}, // a sidecar is asked directly
+	{remediations.ReasonBlind, onNodesButSidecars, whatever, OnLeases, leasesBlind, leasesFresh}, // not for sidecars: Drydock asks the sidecar itself
 	{remediations.ReasonWritesDenied, onNodes, whatever, OnLedger, writesDenied, saying("the API server takes what Drydock writes on Nodes")},
 	{remediations.ReasonStoreWentBack, onNodes, disruptive, OnLedger, storeWentBack, saying("the API server's store did not go back to an older state")},
 	{remediations.ReasonSilenced, ofAll, whatever, OnAlerts, confirmedAs(remediations.ReasonSilenced), saying("no silence and no mute time covers the alert")},

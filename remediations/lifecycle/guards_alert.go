@@ -56,8 +56,9 @@ func leasesBlind(c *Candidate) *Finding {
 	return nil
 }
 
-// Resolved reports whether the alert has ended. No Alertmanager may have it any more. Also, it must
-// have been reported resolved, or this repair must have acted, which probably ended it.
+// Resolved reports whether the alert has ended: no Alertmanager has it any more, and a post said
+// that it is resolved. The post is not needed if this repair has acted, because a step probably
+// ended the alert.
 func (c *Candidate) Resolved() bool {
 	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == remediations.StatusResolved || c.Acted())
 }

@@ -32,7 +32,7 @@ func TestGuardsStandInTheOrderOfTheDesign(t *testing.T) {
 	require.Equal(t, scene.DesignOrder, listed, "Reasons, which docs and metrics follow, has the same order")
 }
 
-// everythingWrong returns a state in which every guard holds at the same time, except that the
+// everythingWrong returns a state that makes every guard hold at the same time. The exception: the
 // alert itself can have only one problem.
 const everythingWrong = `
 policy: {mode: observe, witness: DiskPressure=True, for: 30m, approval: true, plan: [rollout-restart]}

@@ -19,9 +19,10 @@ const (
 	witnessAgain = 30 * time.Second
 )
 
-// Signs returns the policy's signs of the fault: at least one must be Ill before the step. It
-// returns nil if the step needs no sign. After the repair's first step, a node that is not Ready
-// counts as Ill for every policy, because most signs cannot be read from such a node.
+// Signs returns the policy's signs: facts of the node itself that show the fault, for example its
+// Ready condition. At least one must be Ill before the step. Signs returns nil if the step needs no
+// sign. After the repair's first step, a node that is not Ready counts as Ill for every policy,
+// because most signs cannot be read from such a node.
 func (c *Candidate) Signs() []signs.Sign {
 	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil

@@ -50,8 +50,8 @@ type Description struct {
 	TakesOff bool
 	// OnRequest reports whether a person can request the target's repair.
 	OnRequest bool
-	// Own are the reasons for which the method Guard replaces the general guard. The general guard
-	// reads facts that do not exist for this kind.
+	// Own are the reasons of general guards that the method Guard replaces. These guards read facts
+	// that do not exist for this kind.
 	Own []remediations.Reason
 }
 
@@ -66,7 +66,7 @@ type Describer interface {
 	// Verdict returns the Alertmanagers' verdict on the cause.
 	Verdict(cause remediations.Cause) alerts.Verdict
 	// Guard returns this kind's own finding against the candidate for the reason. It returns nil if
-	// there is none. The table of guards says for which reasons Guard is called.
+	// there is none. It is called for the guards ofItsKind and for those in Description.Own.
 	Guard(reason remediations.Reason, c *Candidate) *Finding
 
 	base() *Base

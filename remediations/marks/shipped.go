@@ -27,7 +27,7 @@ const (
 	deckhouse   = "deckhouse/deckhouse modules/040-node-manager/images/node-controller/src/docs/controller-update-approval.md"
 )
 
-// gpuDriverUpgrades are the states in which NVIDIA's operator is upgrading the driver. In the state
+// gpuDriverUpgrades are the states of NVIDIA's operator while it upgrades the driver. In the state
 // upgrade-required it only waits, and in upgrade-failed it has given up.
 var gpuDriverUpgrades = []string{
 	"cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "node-maintenance-required",

@@ -37,7 +37,8 @@ var States = []State{Unknown, Missing, Unrouted, NotArrived, OK}
 // Bad reports whether Drydock is not connected, so that a person must check why.
 func (s State) Bad() bool { return s == Missing || s == Unrouted || s == NotArrived }
 
-// Result is the state of the connection. It is zero if no self-test is configured or none was made.
+// Result is the state of the connection. It is zero without a configured self-test or before the
+// first poll.
 type Result struct {
 	State State `json:"state,omitempty"`
 	// Message explains the state. It has no text that changes with time, because Drydock writes the
