@@ -254,7 +254,7 @@ func DecodeStrict(s string, v any) error {
 	}
 	// Not d.More(): it would accept a surplus closing bracket.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("something follows the JSON value")
+		return fmt.Errorf("there is text after the JSON value")
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func TestWhatAProviderKeepsIsOneBoundedObject(t *testing.T) {
 		"a text":                     {`"i-1"`, "not a JSON object"},
 		"a list":                     {`["i-1"]`, "not a JSON object"},
 		"as much as is kept":         {`{"a":"` + strings.Repeat("x", MaxBefore-8) + `"}`, ""},
-		"more than is kept":          {`{"a":"` + strings.Repeat("x", MaxBefore-7) + `"}`, "at most 1024 are kept"},
+		"more than is kept":          {`{"a":"` + strings.Repeat("x", MaxBefore-7) + `"}`, "at most 1024 can be recorded"},
 		"what is no text anywhere":   {"{\"a\":\"\xff\"}", "not a JSON object"},
 		"an object and a bit of one": {`{"a":1}{`, "not JSON"},
 	} {
@@ -80,12 +80,12 @@ func TestAProviderGetsBackWhatItKept(t *testing.T) {
 	require.NoError(t, s.Before.Read(&got))
 	require.Equal(t, own{UID: "u-1<&>", List: []string{"a"}}, got)
 	var others struct{ Instance string }
-	require.ErrorContains(t, s.Before.Read(&others), "words that this provider does not know")
-	require.ErrorContains(t, Before("").Read(&got), "does not say what there was before")
+	require.ErrorContains(t, s.Before.Read(&others), "this provider cannot read the facts")
+	require.ErrorContains(t, Before("").Read(&got), "has no facts from before the step")
 
 	s = Keeping(own{UID: strings.Repeat("x", MaxBefore)})
 	require.Empty(t, s.Before)
-	require.Contains(t, s.Trouble, "at most 1024 are kept", "what a record cannot keep is told before anything is done")
+	require.Contains(t, s.Trouble, "at most 1024 can be recorded", "what a record cannot keep is told before anything is done")
 	require.Equal(t, AskMended, s.Again)
 	require.Contains(t, Keeping("no object").Trouble, "not a JSON object")
 }

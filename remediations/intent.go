@@ -70,7 +70,7 @@ type Before string
 func Keeping(v any) Survey {
 	b := Before(EncodeJSON(v))
 	if err := b.Check(); err != nil {
-		return Survey{Trouble: fmt.Sprintf("the record cannot keep what there was before the step: %v", err), Again: AskMended}
+		return Survey{Trouble: fmt.Sprintf("the provider's facts from before the step cannot be recorded: %v", err), Again: AskMended}
 	}
 	return Survey{Before: b}
 }
@@ -79,10 +79,10 @@ func Keeping(v any) Survey {
 // another provider or another version wrote them.
 func (b Before) Read(v any) error {
 	if b == "" {
-		return errors.New("the record does not say what there was before the step")
+		return errors.New("the record has no facts from before the step, which the proof needs")
 	}
 	if err := DecodeStrict(string(b), v); err != nil {
-		return fmt.Errorf("the record says what there was before the step in words that this provider does not know: %w", err)
+		return fmt.Errorf("this provider cannot read the facts from before the step that are on record: %w", err)
 	}
 	return nil
 }
@@ -108,9 +108,9 @@ func (b *Before) UnmarshalJSON(data []byte) error {
 func (b Before) Check() error {
 	switch {
 	case len(b) > maxBefore:
-		return fmt.Errorf("it has %d bytes, and at most %d are kept", len(b), maxBefore)
+		return fmt.Errorf("the facts have %d bytes, and at most %d can be recorded", len(b), maxBefore)
 	case !strings.HasPrefix(string(b), "{") || !json.Valid([]byte(b)) || !utf8.ValidString(string(b)):
-		return errors.New("it is not a JSON object")
+		return errors.New("the facts are not a JSON object")
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func ParsePause(v string) (Pause, error) {
 	}
 	until, err := time.Parse(time.RFC3339, head)
 	if err != nil || !inYears(until) {
-		return Pause{}, fmt.Errorf("%s=%q is not understood: write %q or an end, for example %q, each with a reason behind a space if you like",
+		return Pause{}, fmt.Errorf("%s=%q is not understood: write %q, or an end time like %q; a reason may follow after a space",
 			PauseKey, clip(v, 80), "true", "2026-01-31T18:00:00Z")
 	}
 	return Pause{Until: until, Why: why}, nil

@@ -402,10 +402,10 @@ func TestLeadersRecordIsStrict(t *testing.T) {
 	}
 	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey] = scene.LocationRecord(PhaseVerifying).Encode()
-	require.ErrorContains(t, ReadJournal(n).Malformed, "another target than its key")
+	require.ErrorContains(t, ReadJournal(n).Malformed, "name different targets")
 	n = scene.Acting()
 	n.Annotations[LocationKey] = n.Annotations[NodeRepairKey]
-	require.ErrorContains(t, ReadJournal(n).Malformed, "another target than its key")
+	require.ErrorContains(t, ReadJournal(n).Malformed, "name different targets")
 	r := ReadJournal(scene.Acting()).Record
 	r.Moves = scene.LocationRecord(PhaseActing).Moves
 	require.ErrorContains(t, r.Validate(nil), "moves of leadership and no location")

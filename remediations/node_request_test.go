@@ -42,8 +42,8 @@ func TestRequestIsReadStrictly(t *testing.T) {
 	}
 	for v, says := range map[string]string{
 		"": "write policy/<name>", "true": "write policy/<name>", "policy/": "no policy", "policy/none": "no policy", "unwanted": "write policy/<name>",
-		"policy/unwanted": "no policy", "control-plane": "write policy/<name>", "policy/control-plane": "only restarted for an alert", "remediation/mark-ready": "reboot, replace, restart-cni", "remediation/explode": "no remediation of a node",
-		"remediation/restart-kubelet": "provider is not configured", "remediation/apply-cni": "the whole cluster", "replace": "both a policy and a remediation", "remediation/drain": "kubectl drain", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
+		"policy/unwanted": "no policy", "control-plane": "write policy/<name>", "policy/control-plane": "only restarted for an alert", "remediation/mark-ready": "reboot, replace, restart-cni", "remediation/explode": "no remediation for nodes",
+		"remediation/restart-kubelet": "a provider that it needs is not configured", "remediation/apply-cni": "the whole cluster", "replace": "both a policy and a remediation", "remediation/drain": "kubectl drain", "Reboot": "write policy/<name>", "policy/plain now": "no policy",
 	} {
 		_, err := c.ParseRequest(v)
 		require.ErrorContains(t, err, says, v)
@@ -118,7 +118,7 @@ func TestARequestedReplacementIsDrainedFirst(t *testing.T) {
 
 	delete(c.Provided, "drain")
 	_, err := c.ParseRequest("remediation/replace")
-	require.ErrorContains(t, err, "cannot carry it out", "a node that cannot be drained is not replaced undrained")
+	require.ErrorContains(t, err, "cannot carry out", "a node that cannot be drained is not replaced undrained")
 }
 
 // TestAReplacementOfAnOlderVersionIsNotMadeTwice: in an older version the plan of a requested

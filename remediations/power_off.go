@@ -16,7 +16,7 @@ var powerOff = Remediation{
 	Invasive: 9,
 	Refuses: func(n *corev1.Node) string {
 		if ControlPlane(n) {
-			return "a control-plane node is never switched off for good: the others would be left with its etcd member missing"
+			return "a control-plane node is never switched off for good, because etcd would lose a member"
 		}
 		return ""
 	},

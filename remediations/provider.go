@@ -130,7 +130,7 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	case len(best) == 0:
 		return "", fmt.Sprintf("no provider serves Node %s for the step %s: its spec.providerID is %.200q, and %s", n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 	}
-	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so neither is asked; give one of them a nodeSelector. Its spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
+	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so Drydock calls none of them; give one of them a nodeSelector. The Node's spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
 // ProviderAhead returns the name of the provider that the plan uses first, from the step at the

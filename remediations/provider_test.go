@@ -36,7 +36,7 @@ func TestWhoServesANode(t *testing.T) {
 		"nobody's, with one provider":            {[]Provider{civo}, "aws:///1", "", "", "civo serves Nodes whose spec.providerID begins with civo://"},
 		"a scheme that only begins alike":        {[]Provider{civo}, "civo:1", "", "", "no provider serves Node n1"},
 		"no ID, and one provider":                {[]Provider{civo}, "", "", "civo", ""},
-		"no ID, and two":                         {[]Provider{civo, bmc}, "", "", "", `civo and bmc each serve Node n1 for the step reboot, so neither is asked; give one of them a nodeSelector. Its spec.providerID is ""`},
+		"no ID, and two":                         {[]Provider{civo, bmc}, "", "", "", `civo and bmc each serve Node n1 for the step reboot, so Drydock calls none of them; give one of them a nodeSelector. The Node's spec.providerID is ""`},
 		"a selector before the scheme":           {[]Provider{civo, racked}, "civo://1", "1", "racked", ""},
 		"not selected":                           {[]Provider{civo, racked}, "civo://1", "2", "civo", ""},
 		"its scheme does not help who selects":   {[]Provider{racked}, "bmc://1", "2", "", "racked serves Nodes with the labels rack=1"},

@@ -285,7 +285,7 @@ func (g Registry) DecodeRecordOf(key, value string) (*Record, error) {
 	}
 	by, _ := g.Of(r.Step.Name)
 	if kind := r.kind(by); kind != of || (kind != KindNode && KeyOf(kind, r.name()) != key) {
-		return nil, fmt.Errorf("the record names another target than its key does")
+		return nil, fmt.Errorf("the record and its annotation key name different targets")
 	}
 	return r, nil
 }
@@ -320,7 +320,7 @@ func (r *Record) Validate(g Registry) error {
 	case r.Intent != nil && r.Intent.SpentSeconds < 0:
 		return fmt.Errorf("the record's intent has spent %d seconds, which is impossible", r.Intent.SpentSeconds)
 	case r.Unreached < 0 || r.Alone < 0 || r.Alone > r.Unreached:
-		return fmt.Errorf("the record's calls that could not be made are %d, %d of them because of this machine, which is impossible", r.Unreached, r.Alone)
+		return fmt.Errorf("the record counts %d failed calls, and %d of them because of this machine, which is impossible", r.Unreached, r.Alone)
 	case r.Step.Index < 0 || r.Step.Attempt < 1:
 		return fmt.Errorf("the record's step %d, attempt %d, is impossible", r.Step.Index, r.Step.Attempt)
 	case r.Phase.InFlight() && (r.Intent == nil || r.Intent.ID == "" || r.Intent.At.IsZero()):
@@ -333,7 +333,7 @@ func (r *Record) Validate(g Registry) error {
 		return fmt.Errorf("the record's step %q is not a remediation", clip(r.Step.Name, 40))
 	}
 	if kind := r.kind(of); r.Target != "" && (r.Pod != nil || kind.one() || kind == KindSidecar || kind == KindAPIServer) {
-		return fmt.Errorf("the record's target %q is of no kind that has one", clip(r.Target, 40))
+		return fmt.Errorf("the record has the target %q, but its kind of target needs none", clip(r.Target, 40))
 	}
 	if err := r.validateMoves(of); err != nil {
 		return err

@@ -68,7 +68,7 @@ func (m Move) Validate() error {
 	case !ValidLocation(m.Location):
 		return fmt.Errorf("the move has no location")
 	case ValidNodeName(m.From) != nil || ValidNodeName(m.To) != nil || m.From == m.To:
-		return fmt.Errorf("the move from %q to %q is none", clip(m.From, 40), clip(m.To, 40))
+		return fmt.Errorf("the move from %q to %q is not a move between two nodes", clip(m.From, 40), clip(m.To, 40))
 	case len(m.Before) == 0:
 		return fmt.Errorf("the move to %s changes nothing", m.To)
 	case len(EncodeJSON(m)) > MaxMoveBytes:
@@ -88,13 +88,13 @@ func (r *Record) validateMoves(of Remediation) error {
 	case !leads:
 		return nil
 	case !ValidLocation(r.Location):
-		return fmt.Errorf("the record's location %q is none", clip(r.Location, 40))
+		return fmt.Errorf("the record's location %q is not a valid name", clip(r.Location, 40))
 	case len(r.Moves) > MaxMoves:
 		return fmt.Errorf("the record has %d moves, Drydock makes at most %d", len(r.Moves), MaxMoves)
 	case (r.Intent == nil) != (len(r.Moves) == 0) && (len(r.Moves) > 0 || !r.Withheld()):
 		return fmt.Errorf("the record has moves without an intent, or an intent without a move")
 	case r.Back != nil && (len(r.Moves) == 0 || r.Back.IsZero() || r.Phase == PhaseVerifying):
-		return fmt.Errorf("the record puts back what was not moved")
+		return fmt.Errorf("the record undoes a move that it does not have")
 	}
 	for _, m := range r.Moves {
 		if err := m.Validate(); err != nil {
@@ -144,7 +144,7 @@ func (r *Record) LeftAs() string {
 	if len(r.Moves) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; the leadership of location %s is left with %s, before the repair %s had it", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
+	return fmt.Sprintf("; location %s is still led by %s (before the repair: %s)", r.Location, r.Moves[len(r.Moves)-1].To, r.Moves[0].From)
 }
 
 // promoteLeader moves the leadership of a mesh location to another node of the location. Its proof
@@ -180,7 +180,7 @@ func (r *Record) validatePod() error {
 		return errors.New("the record's pod lacks its name or its namespace")
 	case r.Observes():
 	case r.Intent == nil || (r.Intent.ID == "" && !r.Withheld()) || r.Intent.At.IsZero():
-		return errors.New("the record is a sidecar's and has no intent, and there is one only while something is done, or would be")
+		return errors.New("the record of a sidecar's repair has no intent")
 	}
 	return nil
 }

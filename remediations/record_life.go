@@ -128,7 +128,7 @@ func (r *Record) Observes() bool {
 // cannot be proven, because the policy has the signs and the proofFor. So it waits for its
 // deadline.
 func (r *Record) WithoutPolicy() string {
-	return fmt.Sprintf("policy %s is no longer configured, so nothing says what proves a cure", r.Policy)
+	return fmt.Sprintf("policy %s is no longer configured, so no cure can be proven", r.Policy)
 }
 
 // Beyond reports whether the record's deadline is later than the deadline of any phase can be. Then
@@ -137,7 +137,7 @@ func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 
 // FromTheFuture returns the message for a record whose last step has an impossible time.
 func (r *Record) FromTheFuture() string {
-	return fmt.Sprintf("its step %s is recorded as issued at %s, and most nodes' leases agree that this time is far ahead: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
+	return fmt.Sprintf("the record says that step %s was issued at %s, which is far in the future according to most nodes' leases: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
 
 // announces returns the message of the Node condition, or "" if the repair does not make the

@@ -135,7 +135,7 @@ func TestOtherTargetsOfTheNode(t *testing.T) {
 	require.Equal(t, "r1", InFlight(n).ID)
 
 	n.Annotations[SidecarKey(pod)] = goodRecord
-	require.ErrorContains(t, ReadJournal(n).Malformed, "another target than its key", "a record belongs to the pod of its key")
+	require.ErrorContains(t, ReadJournal(n).Malformed, "name different targets", "a record belongs to the pod of its key")
 	n.Annotations[SidecarKey(pod)] = "{}"
 	require.Error(t, ReadJournal(n).Malformed, "one unreadable record holds the whole node")
 }

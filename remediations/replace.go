@@ -16,10 +16,10 @@ var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {
 		if ControlPlane(n) {
-			return "a control-plane node is never replaced: its etcd member would be lost with it"
+			return "a control-plane node is never replaced, because its etcd member would be lost"
 		}
 		if mark := signs.GPUMark(n); mark != "" {
-			return "a GPU node is never replaced, since its machine is scarce: " + mark
+			return "a GPU node is never replaced, because GPU machines are scarce: " + mark
 		}
 		return ""
 	},

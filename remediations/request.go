@@ -26,7 +26,7 @@ func (c *Config) ParseRequest(v string) (string, error) {
 	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
 		p := c.Policy(name)
 		if p == nil || p.Mode == ModeOff {
-			return "", fmt.Errorf("%s=%q: there is no policy of that name; `drydock policies` lists them", RequestKey, clip(v, 80))
+			return "", fmt.Errorf("%s=%q: there is no policy with this name; `drydock policies` lists all policies", RequestKey, clip(v, 80))
 		}
 		if why := c.kind(p.Kind).NotAsked; why != "" {
 			return "", fmt.Errorf("%s=%q: %s", RequestKey, clip(v, 80), why)
@@ -36,13 +36,13 @@ func (c *Config) ParseRequest(v string) (string, error) {
 	if name, ok := strings.CutPrefix(v, RequestRemediation); ok {
 		switch r, known := c.Registry.Of(name); {
 		case known && !r.Once:
-			return "", fmt.Errorf("%s=%q: it only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", RequestKey, clip(v, 80), name)
+			return "", fmt.Errorf("%s=%q: %s only prepares another step and would cure nothing; request a policy that has it, or use kubectl %[3]s", RequestKey, clip(v, 80), name)
 		case !known || r.Target != KindNode:
-			return "", fmt.Errorf("%s=%q: there is no remediation of a node of that name; there are %s", RequestKey, clip(v, 80), strings.Join(c.nodeRemediations(), ", "))
+			return "", fmt.Errorf("%s=%q: there is no remediation for nodes with this name; the valid names are %s", RequestKey, clip(v, 80), strings.Join(c.nodeRemediations(), ", "))
 		case r.ClusterWide:
-			return "", fmt.Errorf("%s=%q: it changes the whole cluster, so one node cannot request it; a policy does it, for alerts about many nodes", RequestKey, clip(v, 80))
+			return "", fmt.Errorf("%s=%q: %s changes the whole cluster, so it cannot be requested for one node; only a policy issues it, for alerts about many nodes", RequestKey, clip(v, 80), name)
 		case !c.Provided[name], r.Replaces && !c.Provided[drain.Name]:
-			return "", fmt.Errorf("%s=%q: this installation cannot carry it out, since its provider is not configured", RequestKey, clip(v, 80))
+			return "", fmt.Errorf("%s=%q: this installation cannot carry out %s, because a provider that it needs is not configured", RequestKey, clip(v, 80), name)
 		}
 		return v, nil
 	}

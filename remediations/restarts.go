@@ -43,7 +43,7 @@ var restartUnit = Remediation{
 // "accepted" only if the host reported a new invocation of the unit.
 func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	if intent.Outcome != CallAccepted {
-		return false, "the host never said that the unit started again: " + intent.Why
+		return false, "the host has not confirmed that the unit was restarted: " + intent.Why
 	}
 	return true, ""
 }
@@ -52,7 +52,7 @@ func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	switch r := a.Pods; {
 	case r == nil:
-		return false, "Drydock has not yet checked whether the new pods are there"
+		return false, "Drydock has not yet checked whether the new pods exist and are Ready"
 	case r.Missing != "":
 		return false, r.Missing
 	}

@@ -179,7 +179,7 @@ func TestSidecarsRecordIsStrict(t *testing.T) {
 	}
 	n := scene.Bare("n1")
 	n.Annotations[NodeRepairKey] = scene.SidecarRecord(PhaseVerifying).Encode()
-	require.ErrorContains(t, ReadJournal(n).Malformed, "another target than its key")
+	require.ErrorContains(t, ReadJournal(n).Malformed, "name different targets")
 }
 
 // TestSidecarKeyIsThePods: each pod has a different key, which does not depend on the pod's UID.

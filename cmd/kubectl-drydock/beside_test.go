@@ -61,7 +61,7 @@ func TestARepairBesideTheNodesOwnIsMeant(t *testing.T) {
 		args             string
 		key, value, said string
 	}{
-		"cancel a leader's":                {promoting(n(), "a22222", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "a22222", "Repair a22222 of n (leader of fra1) ends at once: nothing more is issued; the leadership of location fra1 is left with node-10, before the repair n had it; `kubectl drydock history n` then shows it."},
+		"cancel a leader's":                {promoting(n(), "a22222", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "a22222", "Repair a22222 of n (leader of fra1) ends at once: nothing more is issued; location fra1 is still led by node-10 (before the repair: n); `kubectl drydock history n` then shows it."},
 		"cancel a leader's call":           {promoting(n(), "a22222", remediations.PhaseActing), "cancel n", remediations.CancelKey, "a22222", "ends when the call that is under way has ended"},
 		"cancel what admission names":      {promoting(pending(), "a22222", remediations.PhaseActing), "cancel n", remediations.CancelKey, "a22222", "Repair a22222 of n (leader of fra1)"},
 		"cancel the node's own by id":      {promoting(pending(), "a22222", remediations.PhaseActing), "cancel n bbbbbb", remediations.CancelKey, "bbbbbb", "Repair bbbbbb of n ends at once"},

@@ -24,7 +24,7 @@ import (
 // cluster, and in every format. The same call without flags is the control.
 func TestAShownCommandAsksTheClusterThatWasAsked(t *testing.T) {
 	waits := record("bbbbbb", remediations.PhasePending, held(remediations.ReasonAwaitingApproval,
-		"policy p wants a person's approval: kubectl drydock approve n, or kubectl annotate node n drydock.dev/approve=bbbbbb", time.Time{}))
+		"policy p needs a person's approval: kubectl drydock approve n, or kubectl annotate node n drydock.dev/approve=bbbbbb", time.Time{}))
 	d := newDesk(t, exhausted("node-4", "cccccc", "p"), node("m", nil), under("n", waits), ledgerOf(calmLedger()))
 	flags := []string{"--context", "it's prod", "--kubeconfig", "/tmp/a b", "--as", "ops", "--as-group", "g1", "--as-group", "g2", "-n", "drydock", "--token", "secret"}
 	const all = `--as ops --as-group g1 --as-group g2 --context 'it'\''s prod' --kubeconfig '/tmp/a b'`

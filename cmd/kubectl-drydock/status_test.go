@@ -69,7 +69,7 @@ func storm() []runtime.Object {
 		under("node-1", record("aaaaaa", remediations.PhaseVerifying)),
 		under("node-2", record("bbbbbb", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by 8a1 (alice: disk swap), until 2026-11-20T22:00:00Z; the repair continues when that ends", now.Add(55*time.Minute)))),
 		under("node-3", record("cccccc", remediations.PhaseExhausted, func(r *remediations.Record) { r.Began = now.Add(-26 * time.Hour) })),
-		under("node-4", record("dddddd", remediations.PhasePending, held(remediations.ReasonAwaitingApproval, "policy node-not-ready wants a person's approval", time.Time{}), func(r *remediations.Record) {
+		under("node-4", record("dddddd", remediations.PhasePending, held(remediations.ReasonAwaitingApproval, "policy node-not-ready needs a person's approval", time.Time{}), func(r *remediations.Record) {
 			r.Cause = remediations.Cause{Request: "remediation/reboot"}
 		})),
 		malformed, bare, leader,

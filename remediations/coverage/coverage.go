@@ -136,14 +136,14 @@ func Uncovered(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	}
 	for of, against := range said {
 		if others := more[of]; len(others) > 0 {
-			against += fmt.Sprintf("; the same holds for %d more: %s", len(others), someOf(others, maxNamed))
+			against += fmt.Sprintf("; the same is true for %s: %s", text.Count(len(others), "other Node"), someOf(others, maxNamed))
 		}
 		out = append(out, against)
 	}
 	for _, p := range c.Providers {
 		gone := slices.DeleteFunc(slices.Sorted(maps.Keys(p.Names)), func(name string) bool { return there[name] })
 		if len(gone) > 0 {
-			out = append(out, fmt.Sprintf("%s names %d Nodes that the cluster does not have: %s", p.Name, len(gone), someOf(gone, maxNamed)))
+			out = append(out, fmt.Sprintf("provider %s lists %s that the cluster does not have: %s", p.Name, text.Count(len(gone), "Node"), someOf(gone, maxNamed)))
 		}
 	}
 	slices.Sort(out)

@@ -34,8 +34,8 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	}
 	nodes := []*corev1.Node{node("c1", "civo://1"), node("m1", "metal://1"), node("a1", "aws:///1"), node("a2", "aws:///2")}
 	require.Equal(t, []string{
-		`no provider serves Node a1 for the step reboot: its spec.providerID is "aws:///1", and civo serves Nodes whose spec.providerID begins with civo://, redfish serves the 2 Nodes it names; the same holds for 1 more: a2`,
-		"redfish names 1 Nodes that the cluster does not have: m9",
+		`no provider serves Node a1 for the step reboot: its spec.providerID is "aws:///1", and civo serves Nodes whose spec.providerID begins with civo://, redfish serves the 2 Nodes it names; the same is true for 1 other Node: a2`,
+		"provider redfish lists 1 Node that the cluster does not have: m9",
 	}, coverage.Uncovered(c, nodes))
 
 	control := node("cp", "aws:///3") // which is never replaced
@@ -45,10 +45,10 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	delete(c.Providers[1].Names, "m9")
 	said := coverage.Uncovered(c, append(nodes[:1:1], control))
 	require.Len(t, said, 4)
-	require.Contains(t, said[0], "civo and civo2 each serve Node c1 for the step reboot, so neither is asked")
+	require.Contains(t, said[0], "civo and civo2 each serve Node c1 for the step reboot, so Drydock calls none of them")
 	require.Contains(t, said[1], "no provider serves Node c1 for the step replace")
 	require.Contains(t, said[2], "no provider serves Node cp for the step reboot")
-	require.Equal(t, "redfish names 1 Nodes that the cluster does not have: m1", said[3])
+	require.Equal(t, "provider redfish lists 1 Node that the cluster does not have: m1", said[3])
 
 	c.Policies[0].Mode = remediations.ModeOff
 	require.Equal(t, said[3:], coverage.Uncovered(c, append(nodes[:1:1], control)))
@@ -56,7 +56,7 @@ func TestUncoveredNamesTheNodesBeforehand(t *testing.T) {
 	for i := range 30 {
 		nodes = append(nodes, node(fmt.Sprintf("b%d", i), "aws:///b"))
 	}
-	require.Contains(t, coverage.Uncovered(c, nodes)[1], "the same holds for 31 more: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
+	require.Contains(t, coverage.Uncovered(c, nodes)[1], "the same is true for 31 other Nodes: a2, b0, b1, b2, b3, b4, b5, b6, b7, b8, …")
 }
 
 // TestServedSaysWhoCarriesOutEachStep: On returns the provider of each step of a plan, or why there

@@ -49,7 +49,7 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 		}
 		if len(both) > 0 {
 			slices.Sort(both)
-			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %s that Drydock's policies take, too: %s; let one of them repair%s (docs/operate/other-systems.md)", other.Object, text.Count(len(both), "Node"), someOf(both, maxNamed), advice))
+			out = append(out, fmt.Sprintf("two systems may repair the same node: %s repairs %s that Drydock's policies also repair: %s; use only one of the two%s (docs/operate/other-systems.md)", other.Object, text.Count(len(both), "Node"), someOf(both, maxNamed), advice))
 		}
 	}
 	return out

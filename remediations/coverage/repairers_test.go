@@ -30,14 +30,14 @@ func TestContestedNodesAreNamed(t *testing.T) {
 		Provided: map[string]bool{"reboot": true},
 		Policies: []*remediations.Policy{{Name: "p", Kind: remediations.KindNode, Plan: []remediations.Step{{Name: "reboot"}}}},
 	}
-	const ends = "; let one of them repair (docs/operate/other-systems.md)"
+	const ends = "; use only one of the two (docs/operate/other-systems.md)"
 	require.Equal(t, []string{
-		"two systems may repair the same node: AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 2 Nodes that Drydock's policies take, too: aks-1, aks-2" + ends,
-		"two systems may repair the same node: EKS Auto Mode (label eks.amazonaws.com/compute-type=auto) repairs 1 Node that Drydock's policies take, too: auto" + ends,
-		"two systems may repair the same node: Gardener's machine-controller-manager (label node.gardener.cloud/machine-name) repairs 1 Node that Drydock's policies take, too: garden" + ends,
-		"two systems may repair the same node: GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool), repairs 1 Node that Drydock's policies take, too: gke" + ends,
+		"two systems may repair the same node: AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 2 Nodes that Drydock's policies also repair: aks-1, aks-2" + ends,
+		"two systems may repair the same node: EKS Auto Mode (label eks.amazonaws.com/compute-type=auto) repairs 1 Node that Drydock's policies also repair: auto" + ends,
+		"two systems may repair the same node: Gardener's machine-controller-manager (label node.gardener.cloud/machine-name) repairs 1 Node that Drydock's policies also repair: garden" + ends,
+		"two systems may repair the same node: GKE node auto-repair, unless it is off for the node pool (label cloud.google.com/gke-nodepool), repairs 1 Node that Drydock's policies also repair: gke" + ends,
 	}, coverage.Contested(c, nodes, coverage.Managed()))
-	require.Equal(t, []string{"two systems may repair the same node: X repairs 1 Node that Drydock's policies take, too: metal; let one of them repair: ask it (docs/operate/other-systems.md)"},
+	require.Equal(t, []string{"two systems may repair the same node: X repairs 1 Node that Drydock's policies also repair: metal; use only one of the two: ask it (docs/operate/other-systems.md)"},
 		coverage.Contested(c, nodes[5:6], []coverage.Repairer{{Object: "X", Repairs: func(*corev1.Node) bool { return true }, Advice: "ask it"}}))
 	require.Empty(t, coverage.Contested(c, nodes[5:6], coverage.Managed()), "a node of no cloud")
 	require.Empty(t, coverage.Contested(c, nodes, nil))

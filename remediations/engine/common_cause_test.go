@@ -49,7 +49,7 @@ func TestOneOfManyNodesWithOneFaultIsTried(t *testing.T) {
 				require.Equal(t, c.in2h, w.callCount())
 				if c.reboots == 99 {
 					said := w.book().Status.Holds[remediations.ReasonCommonCause]
-					require.True(t, strings.HasSuffix(said, "did not help, so a person must look"), said)
+					require.True(t, strings.HasSuffix(said, "did not help, so a person must find the cause"), said)
 				}
 			})
 		})

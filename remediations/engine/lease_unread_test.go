@@ -17,8 +17,8 @@ func TestACureWhoseLeaseCannotBeReadIsHeldAsBlind(t *testing.T) {
 		lose   []string
 		status string
 	}{
-		"the node's lease":         {[]string{"lease"}, "a node's lease cannot be read since "},
-		"no lease can be read":     {[]string{"lease", "leases", "heartbeats"}, "a node's lease cannot be read since "},
+		"the node's lease":         {[]string{"lease"}, "a node's lease has been unreadable since "},
+		"no lease can be read":     {[]string{"lease", "leases", "heartbeats"}, "a node's lease has been unreadable since "},
 		"no lease can be listed":   {[]string{"leases", "heartbeats"}, ""},
 		"the control: all is well": {},
 	} {

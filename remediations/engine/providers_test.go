@@ -212,8 +212,8 @@ func TestOtherRepairersAreInTheLedger(t *testing.T) {
 		w.pass(16 * time.Second)
 		says := at(w, w.book).Status.Contested
 		require.Len(t, says, 2)
-		require.Contains(t, says[0], "two systems may repair the same node: NodeHealthCheck workers repairs 1 Node that Drydock's policies take, too: n2;")
-		require.Contains(t, says[1], "AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 1 Node that Drydock's policies take, too: n4;")
+		require.Contains(t, says[0], "two systems may repair the same node: NodeHealthCheck workers repairs 1 Node that Drydock's policies also repair: n2;")
+		require.Contains(t, says[1], "AKS node auto-repair (label kubernetes.azure.com/cluster) repairs 1 Node that Drydock's policies also repair: n4;")
 
 		w.do(func() {
 			of = ""

@@ -21,7 +21,7 @@ func TestARebootThatLeavesTheMachineOffSaysSo(t *testing.T) {
 		says   string
 		calls  int
 	}{
-		"since the reboot": {false, plain + "; it is so since Drydock's own reboot:1, which may have left the machine off: start the machine, or cancel the repair and replace the machine yourself", 1},
+		"since the reboot": {false, plain + "; the taint came after Drydock's own reboot:1, which may have left the machine off: start the machine, or cancel the repair and replace the machine yourself", 1},
 		"before":           {true, plain, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

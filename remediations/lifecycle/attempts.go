@@ -53,7 +53,7 @@ func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool
 	}
 	switch {
 	case !matured && p.ProofFor > 0:
-		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; it counts once that has held for %s", how, text.Duration(p.ProofFor))
+		d.Recheck, d.Message = since.Add(p.ProofFor), fmt.Sprintf("%s; this proves the cure if it lasts for %s", how, text.Duration(p.ProofFor))
 		return d, true
 	case t.Config.Watchdog && (t.WellSince.IsZero() || !d.Heard.Since(t.WellHeard)):
 		d.Message = how + "; waiting for the next Watchdog alert, which shows that Prometheus still works"
@@ -106,7 +106,7 @@ func (t *Base) Proceed(now time.Time) Decision {
 	case t.Stale(), unseen:
 		return Decision{
 			Verb: VerbLook, Policy: p, Ask: Ask{Alerts: t.Stale(), Observation: unseen},
-			Well: !t.WellSince.IsZero(), Message: "looking before the next " + t.is.Next, // Well stays true, so that this look does not reset WellSince
+			Well: !t.WellSince.IsZero(), Message: "looking at " + t.is.What + " before the next " + t.is.Next, // Well stays true, so that this look does not reset WellSince
 		}
 	}
 	c := t.Candidate(p, t.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -144,7 +144,7 @@ func (t *Base) Proceed(now time.Time) Decision {
 // Expired cancels a repair that was held until its deadline.
 func (t *Base) Expired(now time.Time) Decision {
 	r := t.Record
-	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
+	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("the repair was held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
 }
 
 // AwaitsProof is the value of Description.Awaits for a kind whose proof needs several observations.

@@ -15,7 +15,7 @@ import (
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
 	case c == nil || c.IntentID != intentID:
-		return remediations.CallUnknown, "the call's answer is unknown, since Drydock was restarted or lost its lead", false
+		return remediations.CallUnknown, "the result of the call is unknown, because Drydock restarted or lost its leadership", false
 	case c.Outcome != "":
 		return c.Outcome, c.Why, false
 	}
@@ -23,7 +23,7 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 }
 
 // clockBehind is the message for a repair whose last step is in the future by this process's clock.
-const clockBehind = "this process's clock is behind the repair's last step; it cannot distinguish what it sees from what was there before"
+const clockBehind = "this process's clock is behind the time of the repair's last step, so Drydock cannot know which observations are newer than the step"
 
 // withheld reports in back whether the attempt must not count, because certainly nothing was done.
 // Only the process that made the call can know this. tooLong reports that the repair has been held

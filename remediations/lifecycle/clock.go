@@ -33,7 +33,7 @@ func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, pro
 // hold the next repair until then. Clamp does not change a repair that waits for a call or a proof,
 // because that wait ends by itself. Ledger.Clamp does the same for the ledger.
 func (t *Base) Clamp(now time.Time) (d Decision, wrong bool) {
-	d = Decision{Verb: VerbRest, Recheck: now, Message: "times from the future on the Node are set to now"}
+	d = Decision{Verb: VerbRest, Recheck: now, Message: "the Node's annotations have times in the future; Drydock sets them to now"}
 	history, changed := slices.Clone(t.Journal.History), false
 	for i := range history {
 		remediations.ClampTo(now, &changed)(&history[i].Began)

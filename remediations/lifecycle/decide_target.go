@@ -39,7 +39,7 @@ func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	}
 	p := t.PolicyOf(r)
 	c, wrong := t.Config.Clamped(p, r, now)
-	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "times from the future on record are set to now"}, wrong
+	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "the repair's record has times in the future; Drydock sets them to now"}, wrong
 }
 
 // Tidied adds to the decision which keys to remove from the Node: the approval of a repair that

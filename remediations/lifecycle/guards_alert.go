@@ -35,7 +35,7 @@ func writesDenied(c *Candidate) *Finding {
 	if c.Denied == "" {
 		return nil
 	}
-	return Because("%s; nothing is done on this node until the API server takes these writes", c.Denied)
+	return Because("%s; nothing is done on this node until the API server accepts these writes", c.Denied)
 }
 
 // storeWentBack holds disruptive steps after the API server's store was set back to an older state,
@@ -46,7 +46,7 @@ func storeWentBack(c *Candidate) *Finding {
 	if back == nil || !c.Now.Before(back.Until) {
 		return nil
 	}
-	return &Finding{Message: back.Why + "; what was done since then may not be on record", Until: back.Until}
+	return &Finding{Message: back.Why + "; steps that were issued since then may be missing from the records", Until: back.Until}
 }
 
 func leasesBlind(c *Candidate) *Finding {
@@ -72,7 +72,7 @@ func alertResolved(c *Candidate) *Finding {
 
 func nodeTooYoung(c *Candidate) *Finding {
 	if remediations.ReadyCondition(c.Node) == nil {
-		return Because("the node has no Ready condition yet; no data is not a fault")
+		return Because("the node has no Ready condition yet, so its state is unknown")
 	}
 	if grown := c.Node.CreationTimestamp.Add(c.Config.Limits.StartupGrace); c.Now.Before(grown) {
 		return &Finding{Message: fmt.Sprintf("the node is younger than limits.startupGrace (%s)", text.Duration(c.Config.Limits.StartupGrace)), Until: grown}
@@ -82,7 +82,7 @@ func nodeTooYoung(c *Candidate) *Finding {
 
 func alertTooYoung(c *Candidate) *Finding {
 	if due := c.firingSince().Add(c.Policy.For); c.Request == "" && c.Now.Before(due) {
-		return &Finding{Message: fmt.Sprintf("Drydock has not seen the alert fire for %s yet", text.Duration(c.Policy.For)), Until: due}
+		return &Finding{Message: fmt.Sprintf("the alert has been firing for less than %s since Drydock first saw it", text.Duration(c.Policy.For)), Until: due}
 	}
 	return nil
 }

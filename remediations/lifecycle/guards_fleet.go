@@ -41,7 +41,7 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 		return Because("the breaker of %s is half-open: %s is repaired first, and the others wait for the result", scope, first)
 	}
 	if calm := b.Quiet.Add(c.Config.Limits.StormCooldown); b.Quiet.Before(remediations.Instant(c.Now)) {
-		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: the storm was last seen at %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), text.Duration(c.Config.Limits.StormCooldown)), Until: calm}
+		return &Finding{Message: fmt.Sprintf("the breaker of %s is open: too many nodes were unhealthy until %s, and limits.stormCooldown is %s", scope, b.Quiet.Format(time.RFC3339), text.Duration(c.Config.Limits.StormCooldown)), Until: calm}
 	}
 	return &Finding{Message: StormGoesOn(c.Config, scope, b.Unhealthy, b.Nodes)}
 }
@@ -96,9 +96,9 @@ func commonCause(c *Candidate) *Finding {
 	if common == nil || common.Tried == "" || common.Tried == c.Node.Name {
 		return nil
 	}
-	said := fmt.Sprintf("policy %s got alerts about %d nodes within %s (%s), which limits.commonCause takes for one cause", c.Policy.Name, common.Count, text.Duration(c.Config.Limits.CommonCause.Within), common.Names)
+	said := fmt.Sprintf("policy %s got alerts about %d nodes within %s (%s), so limits.commonCause treats them as one fault", c.Policy.Name, common.Count, text.Duration(c.Config.Limits.CommonCause.Within), common.Names)
 	if common.Failed {
-		return Because("%s; the repair of node %s did not help, so a person must look", said, common.Tried)
+		return Because("%s; the repair of node %s did not help, so a person must find the cause", said, common.Tried)
 	}
 	return Because("%s; node %s is repaired first, and the others wait until its alert has ended", said, common.Tried)
 }

@@ -32,7 +32,7 @@ func TestAForgottenMarkOfAPlannedRebootHoldsForAnHour(t *testing.T) {
 		"2 hours": {age: 2*time.Hour + 5*time.Minute},
 		"2 hours, and kured's cordon still stands": {
 			age: 2 * time.Hour, cordoned: true, reason: ReasonCordonedByOther,
-			says: "the node was cordoned, and not by this repair; a person may be at work on it. Uncordon it, or set repairCordoned in policy p; " +
+			says: "the node is cordoned, and not by this repair; a person may be working on it. Uncordon the node, or set repairCordoned in policy p; " +
 				"annotation weave.works/kured-reboot-in-progress set by kured: kured reboots the node (since 2026-03-04T10:00:00Z, longer than believedFor 1h; the mark was not removed)",
 		},
 	} {

@@ -49,11 +49,11 @@ func notCordoned(c *Candidate) string {
 func confirmed(c *Candidate) string {
 	switch {
 	case c.Request != "":
-		return "a person asked for the repair, so it needs no alert"
+		return "a person requested the repair, so it needs no alert"
 	case c.Verdict.Gone:
 		return "no Alertmanager has the alert any more"
 	case !c.Verdict.StartsAt.IsZero():
-		return "Alertmanager has the alert firing since " + moment(c.Verdict.StartsAt, c.Now)
+		return "according to Alertmanager, the alert has been firing since " + moment(c.Verdict.StartsAt, c.Now)
 	}
 	return "Alertmanager has the alert"
 }
@@ -67,7 +67,7 @@ func answered(c *Candidate) string {
 	}
 	said := fmt.Sprintf("%d of %d Alertmanagers answered", n, len(c.Snapshot.Replicas))
 	if c.Config.Watchdog {
-		said += ", and the Watchdog alert is there"
+		said += ", and the Watchdog alert is firing"
 	}
 	return said
 }
@@ -81,16 +81,16 @@ func leasesFresh(c *Candidate) string {
 
 func notResolved(c *Candidate) string {
 	if c.Request != "" {
-		return "a person asked for the repair, so it ends with no alert"
+		return "a person requested the repair, so the end of an alert does not end it"
 	}
-	return "the alert is not over"
+	return "the alert has not ended"
 }
 
 func witnessed(c *Candidate) string {
 	asked := c.Signs()
 	if len(asked) == 0 {
 		if c.Request != "" {
-			return "a person asked for the repair, so no witness is needed"
+			return "a person requested the repair, so no witness is needed"
 		}
 		return fmt.Sprintf("policy %s acts on the alert alone (witness: none)", c.Policy.Name)
 	}
@@ -116,7 +116,7 @@ func nodeAge(c *Candidate) string {
 
 func alertAge(c *Candidate) string {
 	if c.Request != "" {
-		return "a person asked for the repair, so no alert has to last"
+		return "a person requested the repair, so it does not wait for an alert"
 	}
 	return fmt.Sprintf("the alert has been firing since %s; policy %s waits for %s", moment(c.firingSince(), c.Now), c.Policy.Name, text.Duration(c.Policy.For))
 }
@@ -132,7 +132,7 @@ func fleetHealth(c *Candidate) string {
 		said += fmt.Sprintf("; in zone %s %d of %d", zone, unhealthy, nodes)
 	}
 	for _, scope := range c.Fleet.BreakersFor(c.Config.Zone(c.Node)) {
-		said += fmt.Sprintf("; the breaker of %s is half-open, and this node goes first", scope)
+		said += fmt.Sprintf("; the breaker of %s is half-open, and this node is repaired first", scope)
 	}
 	return said
 }
@@ -162,7 +162,7 @@ func repairsLeft(c *Candidate) string {
 }
 
 func policyWorks(c *Candidate) string {
-	return fmt.Sprintf("%s in a row by policy %s failed, %d would stop it", text.Count(c.Ledger.Status.Exhausted[c.Policy.Name], "repair"), c.Policy.Name, ledger.FailingAfter)
+	return fmt.Sprintf("%s in a row by policy %s failed; %d would stop the policy", text.Count(c.Ledger.Status.Exhausted[c.Policy.Name], "repair"), c.Policy.Name, ledger.FailingAfter)
 }
 
 func controlPlaneFree(c *Candidate) string {
@@ -175,7 +175,7 @@ func controlPlaneFree(c *Candidate) string {
 
 func wideEnough(c *Candidate) string {
 	if !c.Remediation().ClusterWide {
-		return "the step changes one node alone"
+		return "the step changes only one node"
 	}
 	return fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s", c.sick(), c.Fleet.Size(), c.Policy.Name)
 }
@@ -192,7 +192,7 @@ func belowLimit(c *Candidate) string {
 func approved(c *Candidate) string {
 	switch {
 	case !c.Policy.Approval:
-		return fmt.Sprintf("policy %s asks for no approval", c.Policy.Name)
+		return fmt.Sprintf("policy %s needs no approval", c.Policy.Name)
 	case c.Acted():
 		return "this repair has begun already"
 	}

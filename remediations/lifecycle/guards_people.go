@@ -28,7 +28,7 @@ func paused(c *Candidate) *Finding {
 		return f
 	}
 	if v, ok := c.Node.Annotations[remediations.CancelKey]; ok && !remediations.IsID(v) {
-		return Because("the annotation %s=%q is not a repair's ID and may mean this repair", remediations.CancelKey, text.Line(v, 40))
+		return Because("the annotation %s=%q is not a repair's ID and may mean this repair; correct or remove it", remediations.CancelKey, text.Line(v, 40))
 	}
 	v, ok := c.Node.Annotations[remediations.PauseKey]
 	if !ok {
@@ -37,7 +37,7 @@ func paused(c *Candidate) *Finding {
 	p, err := remediations.ParsePause(v)
 	switch {
 	case err != nil:
-		return Because("%v; until then the node is paused", err)
+		return Because("%v; until the value is corrected, the node is paused", err)
 	case p.Until.IsZero():
 		return Because("paused by %s%s; to allow repairs: kubectl drydock resume %s", remediations.PauseKey, Aside(p.Why), c.Node.Name)
 	case !c.takesOff() || c.Now.Before(p.Until):
@@ -115,7 +115,7 @@ func cordonedByOther(c *Candidate) *Finding {
 	if !c.Node.Spec.Unschedulable || c.Policy.RepairCordoned || c.cordonedByUs() {
 		return nil
 	}
-	f := Because("the node was cordoned, and not by this repair; a person may be at work on it. Uncordon it, or set repairCordoned in policy %s", c.Policy.Name)
+	f := Because("the node is cordoned, and not by this repair; a person may be working on it. Uncordon the node, or set repairCordoned in policy %s", c.Policy.Name)
 	if overdue := c.Config.HoldWhen.Claim(c.Node, c.Journal, c.Now).Overdue; overdue != "" {
 		f.Message += "; " + overdue
 	}
@@ -134,7 +134,7 @@ func awaitingApproval(c *Candidate) *Finding {
 	if !c.Policy.Approval || c.Acted() || (r != nil && r.ID == c.Own && c.Node.Annotations[remediations.ApproveKey] == c.Own) {
 		return nil
 	}
-	return Because("policy %s wants a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.Policy.Name, c.Node.Name, remediations.ApproveKey, c.Own)
+	return Because("policy %s needs a person's approval: kubectl drydock approve %s, or kubectl annotate node %[2]s %s=%s", c.Policy.Name, c.Node.Name, remediations.ApproveKey, c.Own)
 }
 
 // observing holds every step of a policy that only observes. It is the last guard, so that its

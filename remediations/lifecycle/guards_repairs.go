@@ -21,7 +21,7 @@ func unreadable(c *Candidate) *Finding {
 	if c.Journal.Malformed == nil {
 		return nil
 	}
-	return Because("a record on the node cannot be read, so another repair of it may be under way: %v; %s=true drops that record", c.Journal.Malformed, remediations.ResetKey)
+	return Because("a record on the node cannot be read, so another repair of the node may be under way: %v; %s=true removes that record", c.Journal.Malformed, remediations.ResetKey)
 }
 
 func nodeUnderRepair(c *Candidate) *Finding {
@@ -45,7 +45,7 @@ func hostUnderRepair(c *Candidate) *Finding {
 		return f
 	}
 	if r := c.Journal.Record; r != nil && r.Phase.InFlight() {
-		return Because("its node is under repair: %s by policy %s", r.ID, r.Policy)
+		return Because("the node is under repair: %s by policy %s", r.ID, r.Policy)
 	}
 	for _, r := range c.Journal.OtherRepairs {
 		if !r.Shares() && r != c.record() {

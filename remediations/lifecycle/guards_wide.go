@@ -29,7 +29,7 @@ func clusterWide(c *Candidate) *Finding {
 	limit, all := c.Config.ClusterWide, c.Fleet.Size()
 	sick, least := c.sick(), max(2, limit.MinNodes)
 	if sick < least || !limit.MinShare.Reached(sick, all) {
-		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s, and %s changes the whole cluster: it needs at least %d of them, and %s", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), Pass: true}
+		return &Finding{Message: fmt.Sprintf("%d of %d nodes have a confirmed alert of policy %s; %s changes the whole cluster, so at least %d nodes and %s must have this alert", sick, all, c.Policy.Name, c.Step.Name, least, limit.MinShare), Pass: true}
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]sign
 		return nil
 	}
 	if w.Unread {
-		w.Saw = append(w.Saw, "what the Node does not show could not be read")
+		w.Saw = append(w.Saw, "signs that the Node does not show could not be read")
 	}
 	return remediations.Withhold(remediations.ReasonNotWitnessed, "the policy's witness no longer says that the node is ill: %s", strings.Join(w.Saw, "; "))
 }

@@ -160,7 +160,7 @@ func TestLastLookAsksTheWitness(t *testing.T) {
 
 func TestLastLookSaysWhatCouldNotBeRead(t *testing.T) {
 	signs := []signs.Sign{{Kind: signs.NotReady}, {Kind: signs.StaleLease}}
-	const unread = "what the Node does not show could not be read"
+	const unread = "signs that the Node does not show could not be read"
 	require.ErrorContains(t, lifecycle.StillWitnessed(scene.Bare("n1"), signs, nil), unread)
 	err := lifecycle.StillWitnessed(scene.Bare("n1"), signs[:1], nil)
 	require.Error(t, err)

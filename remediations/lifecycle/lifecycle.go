@@ -43,7 +43,7 @@ func (t *Base) Cancelled() bool {
 func (t *Base) begin(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
-		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("the repair was held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
 	if d, ok := t.self.First(now); ok {
 		return d
@@ -99,7 +99,7 @@ func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
 		if reason, f := t.WithoutLedger(c.Now); f != nil {
 			return t.self.Hold(c, pending, reason, f)
 		}
-		return Decision{Verb: VerbLook, Policy: c.Policy, Message: fmt.Sprintf("the ledger is read again: %v", t.LedgerErr)}
+		return Decision{Verb: VerbLook, Policy: c.Policy, Message: fmt.Sprintf("reading the ledger again, because the last read failed: %v", t.LedgerErr)}
 	}
 	if t.Asking != nil {
 		t.Asking(c)
@@ -127,7 +127,7 @@ func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
 		return d
 	}
 	if ask != (Ask{}) {
-		return Decision{Verb: VerbLook, Ask: ask, AskStep: step, Policy: c.Policy, Message: "looking once more before the side effect"}
+		return Decision{Verb: VerbLook, Ask: ask, AskStep: step, Policy: c.Policy, Message: "checking once more right before the step"}
 	}
 	return t.issue(c, pending)
 }
@@ -169,7 +169,7 @@ func (t *Base) Settle(now time.Time) Decision {
 			return d
 		}
 		t.Record = d.Record // the history must not list what was never done
-		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), d.Message), now)
+		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("the repair was held for %s: %s", text.Duration(remediations.PendingFor), d.Message), now)
 	}
 	r := old.Clone()
 	r.Unreached, r.Alone = 0, 0

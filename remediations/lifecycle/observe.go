@@ -22,7 +22,7 @@ func (t *Base) observe(now time.Time) Decision {
 		return t.givesWay(d, now)
 	}
 	if t.Stale() {
-		d := t.Look("asking Alertmanager about what would be repaired")
+		d := t.Look("asking Alertmanager about the alert of a would-be repair")
 		d.Policy = p
 		return d
 	}
@@ -84,7 +84,7 @@ func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	if d.Policy != nil {
 		by = "a repair by policy " + d.Policy.Name
 	}
-	return t.observed("it gave way to "+by, now)
+	return t.observed("the observation ended for "+by, now)
 }
 
 // observed ends a would-be repair as Observed. why is the cause of the end. It is empty if the

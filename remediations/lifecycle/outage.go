@@ -15,7 +15,7 @@ import (
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
-		return remediations.ReasonRecordMalformed, &Finding{Message: fmt.Sprintf("%v; correct it, or delete it: Drydock makes it again from the Nodes", s.LedgerErr), Fleetwide: true}
+		return remediations.ReasonRecordMalformed, &Finding{Message: fmt.Sprintf("%v; correct the ledger, or delete it: Drydock then creates it again from the Nodes", s.LedgerErr), Fleetwide: true}
 	case Lost(s.LedgerLost, now):
 		return remediations.ReasonBlind, &Finding{Message: LedgerLost(s.LedgerLost, s.LedgerErr), Fleetwide: true}
 	}
@@ -43,7 +43,7 @@ func LeasesLost(since time.Time, err error) string {
 
 // LeaseLost returns the message that one node's lease could not be read since the time.
 func LeaseLost(since time.Time, err error) string {
-	return fmt.Sprintf("a node's lease cannot be read since %s (%s); no cure is proven without it", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
+	return fmt.Sprintf("a node's lease has been unreadable since %s (%s); without it no cure is proven", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
 // Lost reports whether a failure that began at since has lasted long enough to hold repairs. A zero

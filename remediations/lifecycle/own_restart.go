@@ -21,5 +21,5 @@ func sinceOwnRestart(c *Candidate, why string) string {
 	if !c.Config.Remediation(last.Name).Restarts {
 		return ""
 	}
-	return fmt.Sprintf("; it is so since Drydock's own %s, which may have left the machine off: start the machine, or cancel the repair and replace the machine yourself", last)
+	return fmt.Sprintf("; the taint came after Drydock's own %s, which may have left the machine off: start the machine, or cancel the repair and replace the machine yourself", last)
 }

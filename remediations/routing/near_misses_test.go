@@ -35,8 +35,8 @@ func TestNearMisses(t *testing.T) {
 	require.Equal(t, []routing.NearMiss{
 		{"off", []string{"the policy's mode is off"}},
 		{"gpu", []string{"node n1 does not match nodeSelector pool in (a,b)"}},
-		{"urgent", []string{`the alert has no label severity, the policy wants severity="page"`, `label team is "c", the policy wants team=~"a|b"`}},
-		{"late", []string{"policy any comes first"}},
+		{"urgent", []string{`the alert has no label severity, and the policy needs severity="page"`, `label team is "c", and the policy needs team=~"a|b"`}},
+		{"late", []string{"policy any takes the alert, because it comes first"}},
 	}, misses, "disk shares no label with it")
 	route, _ := routing.Of(c, labels, find)
 	require.Equal(t, "any", route.Policy.Name)
@@ -49,7 +49,7 @@ func TestNearMisses(t *testing.T) {
 	require.Equal(t, "gpu", route.Policy.Name)
 
 	labels["node"] = "n2"
-	require.Contains(t, routing.NearMisses(c, labels, find), routing.NearMiss{"any", []string{`there is no node "n2"`}})
+	require.Contains(t, routing.NearMisses(c, labels, find), routing.NearMiss{"any", []string{`no Node has the name "n2"`}})
 	delete(labels, "node")
 	require.Contains(t, routing.NearMisses(c, labels, find)[3].Why[0], "label node names nothing to repair")
 	labels["cluster"] = "test"

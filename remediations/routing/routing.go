@@ -107,7 +107,7 @@ func NearMisses(c *remediations.Config, labels map[string]string, node func(name
 		case against == fits && taken == "":
 			taken = p.Name
 		case against == fits:
-			out = append(out, NearMiss{p.Name, []string{fmt.Sprintf("policy %s comes first", taken)}})
+			out = append(out, NearMiss{p.Name, []string{fmt.Sprintf("policy %s takes the alert, because it comes first", taken)}})
 		case len(why) < max(1, len(p.Match)) || p.Matches(labels):
 			out = append(out, NearMiss{p.Name, why})
 		}
@@ -122,9 +122,9 @@ func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labe
 		switch value, has := labels[m.Name]; {
 		case m.Matches(value):
 		case has:
-			why = append(why, fmt.Sprintf("label %s is %q, the policy wants %s", m.Name, text.Line(value, 80), m))
+			why = append(why, fmt.Sprintf("label %s is %q, and the policy needs %s", m.Name, text.Line(value, 80), m))
 		default:
-			why = append(why, fmt.Sprintf("the alert has no label %s, the policy wants %s", m.Name, m))
+			why = append(why, fmt.Sprintf("the alert has no label %s, and the policy needs %s", m.Name, m))
 		}
 	}
 	if len(why) > 0 {
@@ -139,7 +139,7 @@ func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labe
 		_, err := c.NameOf(p, labels)
 		return []string{fmt.Sprintf("label %s names nothing to repair: %v", strings.Join(p.Labels, " and "), err)}
 	case nodeUnknown:
-		return []string{fmt.Sprintf("there is no node %q", text.Line(labels[p.Labels[0]], 80))}
+		return []string{fmt.Sprintf("no Node has the name %q", text.Line(labels[p.Labels[0]], 80))}
 	case unselected:
 		n := node(labels[p.Labels[0]])
 		var lacks []string

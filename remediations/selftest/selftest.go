@@ -181,15 +181,15 @@ func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, 
 		limit = YoungFor // Alertmanager may have posted just before, and posts again only after this time
 	}
 	if at.Sub(m.Free) < limit && was.State != NotArrived {
-		return Unknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; it is awaited", c.SelfTest, c.Receiver)
+		return Unknown, fmt.Sprintf("Alertmanager routes the alert %s to %q; Drydock waits for it to arrive", c.SelfTest, c.Receiver)
 	}
 	message := fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has never arrived", c.SelfTest, c.Receiver)
 	if !arrival.IsZero() {
 		message = fmt.Sprintf("Alertmanager routes the alert %s to %q, but it has not arrived since %s", c.SelfTest, c.Receiver, arrival.UTC().Format(time.RFC3339))
 	}
-	message += ": look at the URL of the receiver's webhook, its token, the network between them (a NetworkPolicy?) and at Alertmanager's log"
+	message += ": check the URL and the token of the receiver's webhook, the network (a NetworkPolicy?) and Alertmanager's log"
 	if young(at, refused) { // the sender of a refused post is unknown
-		message += "; a post was refused here with 401: if Alertmanager sent it, the token that Alertmanager sends is not the one of receiver.tokenFile"
+		message += "; Drydock refused a post with 401: if Alertmanager sent it, its token is not the one in receiver.tokenFile"
 	}
 	return NotArrived, message
 }
@@ -261,7 +261,7 @@ func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 		return sightNoAnswer, "no Alertmanager answers"
 	case !seen:
 		return sightMissing, fmt.Sprintf("no Alertmanager has the alert %s, so Drydock's rules are not loaded, or their Prometheus sends its alerts elsewhere: "+
-			"a PrometheusRule needs the labels that the Prometheus' ruleSelector asks for, for example kube-prometheus-stack's release", c.SelfTest)
+			"a PrometheusRule needs the labels of the Prometheus' ruleSelector, for example kube-prometheus-stack's label release", c.SelfTest)
 	case quiet != "":
 		return sightQuiet, fmt.Sprintf("the alert %s is %s, so the connection cannot be judged", c.SelfTest, quiet)
 	}
@@ -286,9 +286,9 @@ func unrouted(c *remediations.Config, others, similar []string, noReceiver bool)
 	message := fmt.Sprintf("Alertmanager has the alert %s, but routes it to %s and not to %q (alertmanager.receiver)", c.SelfTest, cmp.Or(text.Quoted(others, 200), "no receiver"), c.Receiver)
 	switch {
 	case noReceiver && len(similar) > 0:
-		return message + fmt.Sprintf("; it has no receiver of this name, but %s: an AlertmanagerConfig's are called namespace/name/receiver", text.Quoted(similar, 200))
+		return message + fmt.Sprintf("; it has no receiver with this name, but %s: a receiver of an AlertmanagerConfig is called namespace/name/receiver", text.Quoted(similar, 200))
 	case noReceiver:
-		return message + "; it has no receiver of this name: write one, or its name into alertmanager.receiver (an AlertmanagerConfig's are called namespace/name/receiver)"
+		return message + "; it has no receiver with this name: add one, or correct alertmanager.receiver (a receiver of an AlertmanagerConfig is called namespace/name/receiver)"
 	}
-	return message + "; look at its route, and with an AlertmanagerConfig at the matcher of its own namespace that the operator adds (alertmanagerConfigMatcherStrategy)"
+	return message + "; check the alert's route (for an AlertmanagerConfig, the operator adds a matcher for its own namespace: see alertmanagerConfigMatcherStrategy)"
 }

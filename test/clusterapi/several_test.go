@@ -59,7 +59,7 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 		"providers.clusterAPI carries out replace for any Node\n",
 		"reboot: ", "civo on 1 Node (civo-0)", "redfish on 1 Node (node-0)", "no provider on ", // however many Nodes the other tests have left
 		"replace: ",
-		"warning: redfish names 1 Nodes that the cluster does not have: node-99\n",
+		"warning: provider redfish lists 1 Node that the cluster does not have: node-99\n",
 		"warning: no provider serves Node ", " for the step reboot: its spec.providerID is ", // whichever is the first
 	} {
 		require.Contains(t, said, says)
@@ -73,7 +73,7 @@ func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	}
 	require.NotContains(t, said, "MachineHealthCheck "+lab.ClusterAPINamespace+"/several", "it acts on requests alone; those of other tests may not")
 	finds(t, "several", 7200)
-	require.Contains(t, check(), "warning: two systems may repair the same node: MachineHealthCheck "+lab.ClusterAPINamespace+"/several repairs 2 Nodes that Drydock's policies take, too: ")
+	require.Contains(t, check(), "warning: two systems may repair the same node: MachineHealthCheck "+lab.ClusterAPINamespace+"/several repairs 2 Nodes that Drydock's policies also repair: ")
 
 	old, machine := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
 	boots := map[string]string{}

@@ -107,7 +107,7 @@ func receiverOfAnotherName(b *berth) {
 	r.receiver = "monitoring/x/" + b.name
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
-	const name = `no receiver of this name, but "monitoring/x/wrong-name"`
+	const name = `no receiver with this name, but "monitoring/x/wrong-name"`
 	l := b.becomes(d, selftest.Unrouted, b.began, missingWithin)
 	require.Contains(b.t, l.Status.SelfTest.Message, name)
 	said, err := b.selfTest(d, "15s")
@@ -129,7 +129,7 @@ func routeDoesNotMatch(b *berth) {
 	b.set(b.t, b.name, r)
 	d := b.start("", b.port, nil)
 	l := b.becomes(d, selftest.Unrouted, b.began, missingWithin)
-	require.NotContains(b.t, l.Status.SelfTest.Message, "no receiver of this name")
+	require.NotContains(b.t, l.Status.SelfTest.Message, "no receiver with this name")
 	b.set(b.t, b.name, b.receiver())
 	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }

@@ -82,8 +82,8 @@ func TestARequestThatCannotBe(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": patience, "attempts": 2}}}))})
 	for value, says := range map[string]string{
 		"make it well, please":        "write policy/<name> or remediation/<name>",
-		"remediation/exorcise":        "no remediation of a node of that name",
-		"policy/no-such":              "no policy of that name",
+		"remediation/exorcise":        "no remediation for nodes with this name",
+		"policy/no-such":              "no policy with this name",
 		"remediation/restart-kubelet": "its provider is not configured",
 		"remediation/drain":           "only prepares another step",
 	} {
@@ -158,8 +158,8 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	require.NotNil(t, r.Hold.Until)
 	require.Equal(t, end, r.Hold.Until.UTC())
 	require.Contains(t, y.held(forever, remediations.ReasonPaused).Hold.Message, "(Ada is at it); to allow repairs: kubectl drydock resume ")
-	require.Contains(t, y.held(unclear, remediations.ReasonPaused).Hold.Message, "until then the node is paused")
-	y.awaitEvent(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true" or an end, for example`)
+	require.Contains(t, y.held(unclear, remediations.ReasonPaused).Hold.Message, "until the value is corrected, the node is paused")
+	y.awaitEvent(unclear, "AnnotationInvalid", `drydock.dev/pause="until lunch" is not understood: write "true", or an end time like`)
 	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "the node has the label drydock.dev/exclude=true")
 
 	require.Zero(t, y.reboots(until))
@@ -187,7 +187,7 @@ func TestApprovalIsForOneRepair(t *testing.T) {
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
 	y.fail(node)
 	r := y.held(node, remediations.ReasonAwaitingApproval)
-	y.awaitEvent(node, "RepairHeld", "AwaitingApproval: policy node-not-ready wants a person's approval: kubectl drydock approve "+node+", or kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
+	y.awaitEvent(node, "RepairHeld", "AwaitingApproval: policy node-not-ready needs a person's approval: kubectl drydock approve "+node+", or kubectl annotate node "+node+" drydock.dev/approve="+r.ID)
 	y.annotate(node, remediations.ApproveKey, "aaaaaa")
 	y.awaitEvent(node, "AnnotationInvalid", `drydock.dev/approve="aaaaaa": no repair of that id waits for approval on this node`)
 	y.consumed(node, remediations.ApproveKey)

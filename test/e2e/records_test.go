@@ -84,7 +84,7 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	y.annotate("node-35", remediations.PauseKey, "tomorrow, perhaps")
 	y.fail("node-35")
 	y.held("node-35", remediations.ReasonPaused)
-	y.awaitEvent("node-35", "AnnotationInvalid", "write \"true\" or an end, for example")
+	y.awaitEvent("node-35", "AnnotationInvalid", "write \"true\", or an end time like")
 	require.Zero(t, y.reboots("node-35"))
 
 	y.unannotate("node-35", remediations.PauseKey)

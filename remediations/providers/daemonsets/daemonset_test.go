@@ -188,7 +188,7 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	require.Equal(t, after, l.pods(name, "node-0"), "an attempt deletes one pod at most")
 	m.Before = ""
 	outcome, err = own.Act(t.Context(), m, still)
-	require.ErrorContains(t, err, "restarting the pod of DaemonSet kube-system/kube-proxy on Node node-0: the record does not say what there was before the step")
+	require.ErrorContains(t, err, "restarting the pod of DaemonSet kube-system/kube-proxy on Node node-0: the record has no facts from before the step")
 	require.Equal(t, remediations.CallRefused, outcome)
 
 	t.Run("a successor that is not Ready is no proof", func(t *testing.T) {

@@ -191,7 +191,7 @@ func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidat
 
 // lookOnce asks for the facts that the side effect depends on and that are unknown or too old.
 func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
-	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "looking once more before the side effect"}
+	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "checking once more right before the step"}
 }
 
 // policy returns the policy of the repair on record.

@@ -90,7 +90,7 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 			d = decide(scene.Noon)
 			require.Equal(t, lifecycle.VerbWait, d.Verb, d.Message)
 			require.Equal(t, r.Deadline, d.Recheck)
-			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so nothing says what proves a cure")
+			require.Contains(t, d.Message, "policy "+r.Policy+" is no longer configured, so no cure can be proven")
 			d = decide(r.Deadline)
 			require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
 			require.Equal(t, OutcomeCancelled, d.Ended.Outcome)
