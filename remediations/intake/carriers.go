@@ -8,13 +8,15 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Carrier returns the node for the alert with that key, about the target of that name. It returns
-// an empty name if there is no such target, or no node for it.
+// Carrier returns the node whose annotations hold an alert about a target that is not a node: key
+// is the alert's annotation key, name is the target's name. The node is empty if the target does
+// not exist or no node has it.
 type Carrier func(ctx context.Context, key, name string) (node string, err error)
 
-// OfLocations finds the node for an alert about a location. This is first a Node that has the alert
-// and a repair of the location's leader under way; it may no longer be the leader. Otherwise it is
-// the node that leads the location now. repairing returns at least the Nodes with such a repair.
+// OfLocations finds the node for an alert about a location. A Node that has this alert and a repair
+// of the location's leader in flight comes first, because that node may have lost the leadership
+// since. Otherwise the node is the location's present leader. repairing returns at least the Nodes
+// with such a repair.
 func OfLocations(repairing func() []*corev1.Node, leads func(location string) (node string)) Carrier {
 	return func(_ context.Context, key, location string) (string, error) {
 		for _, n := range repairing() {

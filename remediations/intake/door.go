@@ -7,19 +7,20 @@ import (
 	"time"
 )
 
-// errNoNodes: Alertmanager posts again, and the poll brings the alerts that Alertmanager no longer
-// posts.
+// errNoNodes is the error while no Intake can write. Alertmanager then repeats its post, and the
+// leader's poll brings the alerts that Alertmanager does not post again.
 var errNoNodes = errors.New("no Node can be written: the API server does not answer, or Drydock has not read all Nodes yet")
 
-// Door passes alerts to the present Intake. There is none before the cache of Nodes is filled,
-// or while the API server does not answer.
+// Door passes alerts to the Intake that Open has set. It has no Intake until the cache of Nodes is
+// filled, and while the API server does not answer.
 type Door struct{ intake atomic.Pointer[Intake] }
 
-// Open makes the intake write alerts from now on; after Close nothing writes them.
+// Open sets the Intake that writes alerts from now on. After Close, Record returns an error.
 func (d *Door) Open(i Intake) { d.intake.Store(&i) }
 func (d *Door) Close()        { d.intake.Store(nil) }
 
-// Record is Intake.Record. An error means that the alert must come again.
+// Record passes the alert to Intake.Record. An error means that the sender must send the alert
+// again.
 func (d *Door) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (Result, error) {
 	i := d.intake.Load()
 	if i == nil {

@@ -1,6 +1,7 @@
-// Package intake takes alerts for their Nodes. Alerts come from posts of Alertmanager and from the
-// leader's polls, and both use Take. An alert on a Node says that something may have changed there.
-// It decides nothing: before a repair, Drydock queries Alertmanager.
+// Package intake writes alerts on the Nodes that they are about. Alerts come from Alertmanager's
+// posts and from the leader's polls, and both use Take. An alert on a Node only shows that
+// something may have changed there. This package decides nothing: before a repair, Drydock queries
+// Alertmanager.
 package intake
 
 import (
@@ -17,23 +18,24 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// Intake takes alerts for their Nodes. Every replica has one; two that write the same alert write
-// the same key.
+// Intake writes alerts on their Nodes. Every replica has one. Two replicas that write the same
+// alert write the same annotation.
 type Intake struct {
 	Config *remediations.Config
-	// Writer writes on the Nodes what the Intake takes.
+	// Writer writes the alerts' annotations on the Nodes.
 	Writer Writer
-	// Charge returns why this installation is not in charge of the cluster, so that it writes
-	// nothing, and whether another one is. Empty: this one is in charge. Nil: there is no other.
+	// Charge returns why this installation is not in charge of the cluster, and whether another
+	// installation is. An installation that is not in charge writes nothing. An empty reason means
+	// that it is in charge. If Charge is nil, there is only one installation.
 	Charge func() (why string, another bool)
-	// Node looks a Node up in the cache by its exact name; nil: there is no such Node.
+	// Node returns the cached Node with exactly that name, or nil if there is none.
 	Node func(name string) *corev1.Node
 	// Carriers find the node for an alert whose target is not a node, by the target's kind. A kind
-	// without a carrier is not configured, so its alerts have no node.
+	// without a carrier is not configured, so no node is found for its alerts.
 	Carriers map[remediations.Kind]Carrier
 	Now      func() time.Time
-	// Room counts alerts that the cache does not show yet; nil: no count, and one post may overfill
-	// a Node.
+	// Room counts alerts that the cache does not show yet. If Room is nil, one post may put more
+	// alerts on a Node than the limit allows.
 	Room *Room
 	// Expected is called before a firing alert of a post is written. It must not block. May be nil.
 	Expected func()
@@ -46,19 +48,19 @@ type Intake struct {
 	Log     logr.Logger
 }
 
-// Writer writes annotations on the Node if its UID is still the same, or queues them to be written
-// soon, as Queue does. A nil value removes the key. ErrGone: there is no such Node any more.
+// Writer writes annotations on a Node, at once or through a queue, if the Node's UID is still the
+// same. A nil value removes the key. ErrGone means that the Node does not exist any more.
 type Writer interface {
 	// Put waits for a place in the queue until ctx ends.
 	Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
-	// Offer does not wait. False: there is no place now.
+	// Offer does not wait. It returns false if the queue has no place now.
 	Offer(n *corev1.Node, annotations map[string]*string) (taken bool, err error)
-	// Waiting returns the key's value after everything in the queue is written; a nil value: the
-	// key will be gone. ok is false if nothing waits for it.
+	// Waiting returns the value that the key will have when the queue is written; nil means that the
+	// key will be removed. ok is false if no write of this key is queued.
 	Waiting(n *corev1.Node, key string) (value *string, ok bool)
 }
 
-// Direct is a Writer that writes at once, so that nothing waits.
+// Direct is a Writer that writes at once, without a queue.
 type Direct func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
 
 // Put implements Writer.
@@ -74,16 +76,17 @@ func (d Direct) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 // Waiting implements Writer.
 func (d Direct) Waiting(*corev1.Node, string) (value *string, ok bool) { return nil, false }
 
-// Source is who brings an alert.
+// Source is where an alert comes from.
 type Source int
 
-// A post brings what Alertmanager sends. A poll brings what fires and what no post brought.
+// A post has the alerts that Alertmanager sends. A poll has the active alerts that no post has
+// brought.
 const (
 	Post Source = iota
 	Poll
 )
 
-// Record takes one alert of a post for its Node. It implements Recorder.
+// Record puts one alert of a post on its Node. It implements Recorder.
 func (i Intake) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (Result, error) {
 	result, err := i.record(ctx, labels, status, startsAt)
 	if log := i.Log.V(1); log.Enabled() {
@@ -97,7 +100,7 @@ func (i Intake) record(ctx context.Context, labels map[string]string, status str
 		if i.Arrived != nil {
 			i.Arrived()
 		}
-		return SelfTest, nil // not about a node, whatever labels it has
+		return SelfTest, nil // this alert is not about a node, even if it has a node label
 	}
 	route, why := routing.Of(i.Config, labels, i.Node)
 	if why != remediations.MisrouteNone {
@@ -121,13 +124,13 @@ func (i Intake) record(ctx context.Context, labels map[string]string, status str
 	}
 	a, result, err := i.Take(ctx, n, a, Post)
 	if result == Accepted {
-		i.Log.Info("an alert was taken for its Node", "node", n.Name, "alert", a.Name, "fingerprint", a.Fingerprint, "policy", a.Policy, "status", a.Status)
+		i.Log.Info("an alert was accepted for its Node", "node", n.Name, "alert", a.Name, "fingerprint", a.Fingerprint, "policy", a.Policy, "status", a.Status)
 	}
 	return result, err
 }
 
-// Adopt takes an alert that a poll found for its Node, for engine.Options.Adopt. It does not wait.
-// If the result is not Taken, a later poll tries again.
+// Adopt puts an alert that a poll found on its Node, for engine.Options.Adopt. It does not wait. If
+// the result is not Taken, a later poll tries again.
 func (i Intake) Adopt(n *corev1.Node, a remediations.Alert) (remediations.Alert, Result) {
 	a, result, err := i.Take(context.Background(), n, a, Poll)
 	if err != nil {
@@ -136,16 +139,16 @@ func (i Intake) Adopt(n *corev1.Node, a remediations.Alert) (remediations.Alert,
 	return a, result
 }
 
-// Take takes the alert for its Node, and returns it with what the Node remembers of it. An alert
-// that need not be written is a result, not an error. An error means that the alert was neither
-// written nor queued.
+// Take puts the alert on its Node, and returns the alert with what the Node already recorded about
+// it. If no write is needed, Take returns a result and no error. An error means that the alert was
+// neither written nor queued.
 func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, from Source) (remediations.Alert, Result, error) {
 	if i.Charge != nil {
 		switch why, another := i.Charge(); {
 		case another:
 			return a, NotInCharge, nil
-		case why != "": // a first leader will be elected in a moment, and the alert comes again
-			return a, "", fmt.Errorf("this Drydock is not in charge of the cluster yet: %s", why)
+		case why != "": // the first leader election takes a moment, and the alert comes again
+			return a, "", fmt.Errorf("this Drydock installation is not in charge of the cluster yet: %s", why)
 		}
 	}
 	value, known, waits := i.there(n, a.Key())
@@ -158,7 +161,7 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 		a = a.SeenSince(old)
 	}
 	switch {
-	case from == Poll && waits: // a post brought it since the poll
+	case from == Poll && waits: // a post has brought the alert since the poll
 		return a, Unchanged, nil
 	case from == Post && read && old.Same(a):
 		return a, Unchanged, nil
@@ -167,8 +170,9 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 	case read && lateEnd(a, old):
 		return a, Unchanged, nil
 	case a.Status == remediations.StatusResolved && i.Config.Registry.Ends(n, a.Fingerprint):
-		// The repair queries Alertmanager itself, and removes the alert when the repair ends. That
-		// saves one write, on any replica. If another replica leads, its next poll sees the end.
+		// The repair queries Alertmanager itself, and removes the alert when the repair ends. So the
+		// alert's end is not written here, which saves one write. If another replica leads, its next poll
+		// sees the end.
 		if i.Ended != nil {
 			i.Ended()
 		}
@@ -190,8 +194,8 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 	return a, Accepted, nil
 }
 
-// write hands the annotations to the Writer. A post waits for a place, a poll does not: it runs in
-// the engine's loop, and comes again.
+// write hands the annotations to the Writer. A post waits for a place in the queue. A poll does not
+// wait, because it runs in the engine's loop and the next poll brings the alert again.
 func (i Intake) write(ctx context.Context, n *corev1.Node, annotations map[string]*string, status string, from Source) error {
 	if from == Post {
 		if i.Expected != nil && status == remediations.StatusFiring {
@@ -206,15 +210,15 @@ func (i Intake) write(ctx context.Context, n *corev1.Node, annotations map[strin
 	return err
 }
 
-// lateEnd reports that a is the end of an earlier episode of the alert than the firing one in old.
-// A slow replica of Alertmanager delivers such an end after the alert has begun to fire again.
+// lateEnd reports whether a is the end of an earlier episode of the alert than the firing one in
+// old. A slow Alertmanager replica can deliver such an end after the alert has begun to fire again.
 func lateEnd(a, old remediations.Alert) bool {
 	return a.Status == remediations.StatusResolved && old.Status == remediations.StatusFiring && a.StartsAt.Before(old.StartsAt)
 }
 
-// writing returns the annotations that put the alert on its Node, and remove those that must make
-// room for it. They are bound to the Node's UID, not to its version: each alert has its own key, so
-// writers never overwrite each other.
+// writing returns the annotations that put the alert on its Node and remove the alerts in drop, to
+// make room. The write requires the Node's UID but not its resourceVersion: each alert has its own
+// key, so writers never overwrite each other.
 func writing(a remediations.Alert, drop []string) map[string]*string {
 	encoded := a.Encode()
 	annotations := map[string]*string{a.Key(): &encoded}
@@ -224,8 +228,8 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 	return annotations
 }
 
-// there returns the Node's value under the key, or the value that it will have after everything
-// that waits for it is written.
+// there returns the Node's value under the key. If a write of the key is queued, it returns the
+// value after that write, and waits is true.
 func (i Intake) there(n *corev1.Node, key string) (value string, known, waits bool) {
 	waiting, waits := i.Writer.Waiting(n, key)
 	switch {

@@ -21,7 +21,7 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// newIntake writes at once on the client's Nodes.
+// newIntake returns an Intake that writes on the client's Nodes at once, without a queue.
 func newIntake(t *testing.T, client kubernetes.Interface) intake.Intake {
 	t.Helper()
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
@@ -44,7 +44,7 @@ func about(node string) map[string]string {
 }
 
 // TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten: the repair polls Alertmanager itself, and
-// is made to do so at once.
+// Ended makes it poll at once.
 func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 	const name = "n1"
 	fingerprint := remediations.Fingerprint(about(name))
@@ -97,8 +97,8 @@ func TestTheEndOfAnAlertWhoseRepairIsInFlightIsNotWritten(t *testing.T) {
 	}
 }
 
-// TestAnAlertAboutAnyKindIsWhereItsCarrierSays, also for a kind that a test adds to the list;
-// without a carrier the alert has no node.
+// TestAnAlertAboutAnyKindIsWhereItsCarrierSays: the carrier of the target's kind finds the node,
+// also for a kind that a test adds. Without a carrier the alert has no node.
 func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	const volume remediations.Kind = "volume"
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
@@ -142,8 +142,8 @@ func TestAnAlertAboutAnyKindIsWhereItsCarrierSays(t *testing.T) {
 	require.Equal(t, intake.NoTarget, record("vol-7"), "control")
 }
 
-// TestOnePostFillsNoNodeBeyondItsLimit: all its alerts are checked against the Node in the cache,
-// which still has its old state.
+// TestOnePostFillsNoNodeBeyondItsLimit: each alert of the post is checked against the same old Node
+// in the cache, and still the Node gets no more alerts than its limit.
 func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	const posted = 200
 	for name, c := range map[string]struct {
@@ -188,9 +188,9 @@ func TestOnePostFillsNoNodeBeyondItsLimit(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnEarlierEpisodeChangesNothing: a slow replica of Alertmanager delivers it when the
-// alert fires again already. Otherwise the alert would count as new, and a repair that a person
-// cancelled would begin again.
+// TestTheEndOfAnEarlierEpisodeChangesNothing: a slow Alertmanager replica delivers the end of an
+// earlier episode after the alert has begun to fire again. Otherwise the alert would count as new,
+// and a repair that a person cancelled would begin again.
 func TestTheEndOfAnEarlierEpisodeChangesNothing(t *testing.T) {
 	first := time.Unix(1700000000, 0).UTC()
 	second := first.Add(10 * time.Minute)
@@ -220,7 +220,8 @@ func TestTheEndOfAnEarlierEpisodeChangesNothing(t *testing.T) {
 	}
 }
 
-// TestADoorIsShutWhileThereIsNoIntake: the sender then posts again, and nothing is lost.
+// TestADoorIsShutWhileThereIsNoIntake: the Door returns an error, so Alertmanager posts again and
+// no alert is lost.
 func TestADoorIsShutWhileThereIsNoIntake(t *testing.T) {
 	var d intake.Door
 	record := func() (intake.Result, error) {
@@ -237,8 +238,9 @@ func TestADoorIsShutWhileThereIsNoIntake(t *testing.T) {
 	require.Error(t, err)
 }
 
-// TestAPollTakesAnAlertAsAPostDoes: what the Node remembers of the alert stays, also what a person
-// cancelled. An alert of a post that waits to be written is newer than the poll's answer.
+// TestAPollTakesAnAlertAsAPostDoes: a poll keeps what the Node has recorded about the alert, also
+// the repair that a person cancelled. An alert of a post that is still queued is newer than the
+// poll's answer.
 func TestAPollTakesAnAlertAsAPostDoes(t *testing.T) {
 	api := &slowAPI{nodes: map[string]map[string]string{}, busy: map[string]bool{}}
 	q := newQueue(t, api.write) // nothing is written until the queue runs
@@ -278,8 +280,8 @@ func TestAPollTakesAnAlertAsAPostDoes(t *testing.T) {
 	require.Equal(t, remediations.StatusFiring, waiting().Status)
 }
 
-// TestAPollWaitsForNothing: neither for a place in the queue, nor for the charge. A later poll
-// brings the alert again.
+// TestAPollWaitsForNothing: a poll waits neither for a place in the queue, nor until this
+// installation is in charge. A later poll brings the alert again.
 func TestAPollWaitsForNothing(t *testing.T) {
 	in, n := newIntake(t, nil), nodeNamed("n1")
 	why, full := "no replica holds the Lease yet", false
@@ -295,7 +297,8 @@ func TestAPollWaitsForNothing(t *testing.T) {
 	require.Equal(t, intake.Accepted, adopt(), "control")
 }
 
-// fullQueue has a place if full returns false. No post may wait for one.
+// fullQueue is a Writer that has a place if full returns false. Put, which waits for a place,
+// fails: a poll must not call it.
 type fullQueue struct{ full func() bool }
 
 func (fullQueue) Put(context.Context, *corev1.Node, map[string]*string) error {

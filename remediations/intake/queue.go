@@ -22,43 +22,45 @@ import (
 )
 
 const (
-	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet, about 1.5 KB
-	// each, at most 6: more than one for every node of 5,000. If the process dies they are lost.
-	// The leader's poll of Alertmanager then queues those that are still active.
+	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet. It is more than
+	// one for every node of a cluster with 5,000. An alert takes about 1.5 KB, at most 6 KB. If the
+	// process dies, queued alerts are lost. The leader's poll of Alertmanager then queues those that
+	// are still active.
 	maxQueued = 8192
-	// writesAtOnce is as many as keep an API server busy. More would only wait there, ahead of a
-	// repair's own writes and of the leader's Lease.
+	// writesAtOnce is how many writes run at the same time. This is enough to keep an API server busy.
+	// More writes would only wait at the API server, ahead of a repair's writes and of the leader's
+	// Lease.
 	writesAtOnce = 16
-	// againFirst is the wait before a failed write is tried again, againLongest the longest wait
-	// while it still fails.
+	// againFirst is the wait before the first retry of a failed write. The wait doubles with each
+	// retry, up to againLongest.
 	againFirst   = time.Second
 	againLongest = 30 * time.Second
-	// drainFor is how long the queue is still written when the process stops.
+	// drainFor is how long the queue still writes when the process stops.
 	drainFor = 6 * time.Second
 )
 
-// ErrQueueFull: the sender must send the alert again.
+// ErrQueueFull means that the sender must send the alert again.
 var ErrQueueFull = errors.New("the queue of alerts that wait to be written on their Nodes is full")
 
-// errStopping: the sender must send the alert again, to another process.
-var errStopping = errors.New("this Drydock is stopping, and takes no more alerts")
+// errStopping means that the sender must send the alert again, to another replica.
+var errStopping = errors.New("this Drydock replica is stopping and accepts no more alerts; send them again")
 
-// ErrGone: the Node is gone, or another Node has its name.
+// ErrGone means that the Node with the expected UID does not exist any more.
 var ErrGone = errors.New("the Node is gone, or another Node has its name")
 
-// AnnotationWriter writes annotations on the Node of that name if its UID matches; a nil value
-// removes the key. ErrGone: there is no such Node.
+// AnnotationWriter writes annotations on the Node of that name if its UID matches. A nil value
+// removes the key. It returns ErrGone if there is no such Node.
 type AnnotationWriter func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error
 
-// Queue holds the alerts that were accepted and are not on their Nodes yet. All that waits for one
-// Node becomes one write, with the newest state of each alert. It is safe for concurrent use, and a
-// manager.Runnable.
+// Queue holds the alerts that were accepted and are not on their Nodes yet. All queued alerts of
+// one Node become one write, with the newest state of each alert. Queue is safe for concurrent use,
+// and implements manager.Runnable.
 type Queue struct {
 	write  AnnotationWriter
 	clock  clock.WithDelayedExecution
 	log    logr.Logger
-	places chan struct{} // one element for each alert that waits or is being written
-	ready  chan nodeKey  // the nodes that have something to write, each once
+	places chan struct{} // one element for each alert that is queued or being written
+	ready  chan nodeKey  // the nodes with queued alerts, each at most once
 
 	refused prometheus.Counter
 
@@ -67,20 +69,21 @@ type Queue struct {
 	stop  chan struct{}
 }
 
-// nodeKey identifies one Node, and no other Node of that name.
+// nodeKey identifies one Node. A later Node of the same name has another UID.
 type nodeKey struct {
 	name string
 	uid  types.UID
 }
 
-// queued is what waits to be written on one Node. A nil value removes the key.
+// queued has the annotations that are queued for one Node. A nil value removes the key.
 type queued struct {
-	// waiting has alerts' places, writing the places that are held during a write.
+	// waiting has the annotations for the next write, writing those of the write in progress.
 	waiting, writing map[string]*string
-	// alerts are the keys of waiting that have a place.
+	// alerts are the keys in waiting that have a place in the queue. held is the number of places that
+	// the write in progress keeps.
 	alerts map[string]bool
 	held   int
-	// due: it is in ready, or is being written, or a timer brings it back.
+	// due is true while the node is in ready, is being written, or waits for a retry.
 	due   bool
 	again time.Duration
 }
@@ -106,9 +109,9 @@ func NewQueue(write AnnotationWriter, c clock.WithDelayedExecution, reg promethe
 	return q, nil
 }
 
-// Put queues the annotations of one alert: its value under its key, and the keys that must go to
-// make room on the Node. It waits for a place in the queue until ctx ends. It implements
-// Writer.
+// Put queues the annotations of one alert: its value under its key, and nil for each key that must
+// be removed to make room on the Node. It waits for a place in the queue until ctx ends. It
+// implements Writer.
 func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 	if taken, err := q.Offer(n, annotations); taken || err != nil {
 		return err
@@ -125,7 +128,7 @@ func (q *Queue) Put(ctx context.Context, n *corev1.Node, annotations map[string]
 	return nil
 }
 
-// Offer is Put without the wait; false: the queue is full.
+// Offer is Put without the wait. It returns false if the queue is full.
 func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken bool, err error) {
 	select {
 	case <-q.stop:
@@ -134,7 +137,7 @@ func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 	}
 	of, key := nodeKey{n.Name, n.UID}, alertIn(annotations)
 	if q.merge(of, key, annotations, false) {
-		return true, nil // a newer state of an alert that waits needs no room
+		return true, nil // a newer state of a queued alert needs no new place
 	}
 	select {
 	case q.places <- struct{}{}:
@@ -144,7 +147,7 @@ func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 	return q.merge(of, key, annotations, true), nil
 }
 
-// alertIn returns the key of the alert among the annotations.
+// alertIn returns the key of the alert among the annotations: the one key with a value.
 func alertIn(annotations map[string]*string) (key string) {
 	for k, v := range annotations {
 		if v != nil {
@@ -154,8 +157,9 @@ func alertIn(annotations map[string]*string) (key string) {
 	return key
 }
 
-// merge adds the annotations to those that wait for the Node; false: the alert needs a place, and
-// has none.
+// merge adds the annotations to those queued for the Node. key is the alert's key, and placed means
+// that the caller has reserved a place for it. It returns false if the alert needs a place and has
+// none.
 func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, placed bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -163,7 +167,7 @@ func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, pl
 	known := w != nil && w.alerts[key]
 	switch {
 	case known && placed:
-		<-q.places // another post brought the same alert meanwhile
+		<-q.places // another post has queued the same alert meanwhile, so the second place is free again
 	case !known && !placed:
 		return false
 	}
@@ -175,13 +179,13 @@ func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, pl
 	w.alerts[key] = true
 	if !w.due {
 		w.due = true
-		q.ready <- of // never blocks: each node is in it once, and has a place
+		q.ready <- of // never blocks: each node is in the channel at most once, and the channel has room for maxQueued
 	}
 	return true
 }
 
-// Waiting returns the key's value after the queue is written, if a write of the key waits; nil: the
-// key will be gone.
+// Waiting returns the value that the key will have when the queue is written; nil means that the
+// key will be removed. ok is false if no write of this key is queued.
 func (q *Queue) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,8 +202,8 @@ func (q *Queue) Waiting(n *corev1.Node, key string) (value *string, ok bool) {
 // NeedLeaderElection returns false: every replica receives alerts.
 func (q *Queue) NeedLeaderElection() bool { return false }
 
-// Start writes until ctx ends, and then for a while what is left. From then on the queue accepts
-// nothing more.
+// Start writes queued alerts until ctx ends. It then accepts no more alerts, and writes the
+// remaining ones for at most drainFor.
 func (q *Queue) Start(ctx context.Context) error {
 	drain, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
@@ -222,12 +226,12 @@ func (q *Queue) Start(ctx context.Context) error {
 	cancel()
 	workers.Wait()
 	if left := len(q.places); left > 0 {
-		q.log.Info("alerts that were accepted are not on their Nodes; the leader's next poll of Alertmanager brings those that are active", "alerts", left)
+		q.log.Info("this replica stops before all accepted alerts are on their Nodes; the leader's next poll of Alertmanager brings those that are active", "alerts", left)
 	}
 	return nil
 }
 
-// work writes the ready Nodes one after the other, and signals written after each.
+// work writes the ready Nodes one after the other, and sends on written after each.
 func (q *Queue) work(ctx context.Context, written chan<- struct{}) {
 	for {
 		select {
@@ -243,7 +247,7 @@ func (q *Queue) work(ctx context.Context, written chan<- struct{}) {
 	}
 }
 
-// node writes all that waits for one Node.
+// node writes all queued alerts of one Node.
 func (q *Queue) node(ctx context.Context, of nodeKey) {
 	q.mu.Lock()
 	w := q.nodes[of]
@@ -263,7 +267,7 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 		w.again = 0
 		q.log.Info("alerts were written on their Node", "node", of.name, "alerts", len(alerts))
 	case errors.Is(err, ErrGone):
-		q.log.Info("alerts were accepted for a Node that is gone, or was replaced by another one of that name", "node", of.name, "alerts", len(alerts))
+		q.log.Info("accepted alerts were dropped because their Node is gone, or was replaced by a Node with the same name", "node", of.name, "alerts", len(alerts))
 	default:
 		if apierrors.IsInvalid(err) {
 			q.shed(of, w, annotations, alerts, err)
@@ -273,7 +277,7 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 		}
 		q.back(of, w, annotations, alerts)
 		if ctx.Err() == nil {
-			q.log.Error(err, "alerts could not be written on their Node; they are tried again", "node", of.name, "alerts", len(alerts), "after", w.again.String())
+			q.log.Error(err, "alerts could not be written on their Node; Drydock tries again", "node", of.name, "alerts", len(alerts), "after", w.again.String())
 		}
 		return
 	}
@@ -287,9 +291,10 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	delete(q.nodes, of)
 }
 
-// shed drops the newer half of the alerts that the API server calls invalid together. The Node has
-// no room for them: all of its annotations together may take 256 KiB. The same write would be
-// refused for ever. The leader's poll of Alertmanager brings back the alerts that are active.
+// shed drops the newer half of the alerts after the API server has called the write invalid. The
+// Node has no room for them: all of its annotations together may take 256 KiB. Without this, the
+// same write would be refused again and again. The leader's poll of Alertmanager brings back the
+// alerts that are active.
 func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool, err error) {
 	since := map[string]time.Time{}
 	for key := range alerts {
@@ -311,12 +316,12 @@ func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, aler
 	q.log.Error(err, "alerts were dropped because their Node has no room for them; the leader's next poll of Alertmanager brings those that are active", "node", of.name, "alerts", (len(newest)+1)/2)
 }
 
-// back queues a failed write again, and tries the Node again after a while. Newer values that have
-// come since replace those of the failed write.
+// back queues a failed write again, for a retry after a while. Values that were queued meanwhile
+// are newer and replace those of the failed write.
 func (q *Queue) back(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool) {
 	for key := range alerts {
 		if w.alerts[key] {
-			<-q.places // its newer state has a place of its own
+			<-q.places // its newer state has taken a second place
 		}
 		w.alerts[key] = true
 	}

@@ -39,7 +39,8 @@ func measuredQueue(t *testing.T, write intake.AnnotationWriter) (*intake.Queue, 
 	return q, reg
 }
 
-// slowAPI is an API server that takes a while for each write, and has Nodes' annotations by name.
+// slowAPI is an API server that needs some time for each write. nodes has each Node's annotations,
+// by the Node's name.
 type slowAPI struct {
 	takes  time.Duration
 	writes atonce.Count
@@ -98,7 +99,7 @@ func (a *slowAPI) on(name string) map[string]string {
 	return maps.Clone(a.nodes[name])
 }
 
-// inQueue runs f beside a queue over such an API server, and ends the queue after it.
+// inQueue runs f while a queue writes to a slowAPI, and then stops the queue.
 func inQueue(t *testing.T, f func(t *testing.T, q *intake.Queue, api *slowAPI, stop func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,7 +128,7 @@ func put(t *testing.T, q *intake.Queue, node, key, value string) {
 	require.NoError(t, q.Put(t.Context(), nodeNamed(node), map[string]*string{key: &value}))
 }
 
-// TestAllThatWaitsForANodeIsOneWriteOfItsNewestState, and an alert that comes during the write is
+// TestAllThatWaitsForANodeIsOneWriteOfItsNewestState: an alert that comes during the write is
 // written after it.
 func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
@@ -157,8 +158,8 @@ func TestAllThatWaitsForANodeIsOneWriteOfItsNewestState(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsBounded: a further alert waits for a place as long as its post may, and is then
-// refused. No accepted alert is lost.
+// TestTheQueueIsBounded: when the queue is full, a further alert waits for a place until its
+// context ends, and is then refused. No accepted alert is lost.
 func TestTheQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const places = 8192
@@ -201,7 +202,7 @@ func valuesOf(t *testing.T, reg *prometheus.Registry) map[string]float64 {
 	return out
 }
 
-// TestAWriteThatFailsIsTriedAgain, and keeps no other Node waiting; a write for a Node that is gone
+// TestAWriteThatFailsIsTriedAgain: meanwhile no other Node waits. A write for a Node that is gone
 // is not repeated.
 func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
@@ -234,8 +235,8 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
-// TestTheQueueIsWrittenWhenTheProcessStops, as far as its time allows; from then on no alert is
-// accepted.
+// TestTheQueueIsWrittenWhenTheProcessStops: the queue is written for a limited time, and accepts no
+// more alerts.
 func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, stop func()) {
 		for i := range 400 {
@@ -258,8 +259,8 @@ func TestTheQueueIsWrittenWhenTheProcessStops(t *testing.T) {
 	})
 }
 
-// TestAnIntakeKnowsWhatWaits: the end of an alert that is not on its Node yet is new, and the same
-// alert again is not.
+// TestAnIntakeKnowsWhatWaits: for an alert that is still queued, its end is new, and the same alert
+// again is not.
 func TestAnIntakeKnowsWhatWaits(t *testing.T) {
 	api := &slowAPI{nodes: map[string]map[string]string{}, busy: map[string]bool{}}
 	q, in := newQueue(t, api.write), newIntake(t, nil) // nothing is written until the queue runs
@@ -278,8 +279,8 @@ func TestAnIntakeKnowsWhatWaits(t *testing.T) {
 	require.Equal(t, intake.Unchanged, record("resolved"))
 }
 
-// recording returns a function that records the alert of that number about n1, through an intake
-// whose cache stays unchanged.
+// recording returns a function that records alert number i about n1. The intake's cache stays
+// unchanged.
 func recording(t *testing.T, q *intake.Queue) func(i int) intake.Result {
 	t.Helper()
 	in, n := newIntake(t, nil), nodeNamed("n1")
@@ -293,8 +294,8 @@ func recording(t *testing.T, q *intake.Queue) func(i int) intake.Result {
 	}
 }
 
-// TestAlertsThatWaitForANodeCountForAsLongAsTheyWait: while the Node cannot be written for minutes,
-// no more alerts wait for it than its limit.
+// TestAlertsThatWaitForANodeCountForAsLongAsTheyWait: even if the Node cannot be written for
+// minutes, the queued alerts for the Node stay within its limit.
 func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
 	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {
 		api.fails = func(string) error { return errors.New("the API server is away") }
@@ -314,9 +315,8 @@ func TestAlertsThatWaitForANodeCountForAsLongAsTheyWait(t *testing.T) {
 	})
 }
 
-// TestAlertsWithoutRoomOnTheNodeAreDropped: the API server refuses a Node whose annotations are
-// too long, however often they are written. The oldest alerts are written, and the others do not
-// block them.
+// TestAlertsWithoutRoomOnTheNodeAreDropped: the API server refuses every write that makes a Node's
+// annotations too long. The oldest alerts are written, and the others do not block them.
 func TestAlertsWithoutRoomOnTheNodeAreDropped(t *testing.T) {
 	const posted = 40
 	inQueue(t, func(t *testing.T, q *intake.Queue, api *slowAPI, _ func()) {

@@ -8,23 +8,23 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Recorder takes one alert of a post for its Node, or returns why the alert cannot be used.
+// Recorder puts one alert of a post on its Node, or returns why the alert cannot be used.
 //
-// It is called concurrently, for up to 16 alerts of a post and for several posts. It gets the same
-// alert again whenever Alertmanager repeats it. It must return soon after ctx ends. An error means
-// that the alert is usable but could not be taken: the post is answered 503 and comes again. A
-// result means that the alert need not come again.
+// Record is called concurrently, for up to 16 alerts of a post and for several posts. It receives
+// the same alert again whenever Alertmanager repeats it. It must return soon after ctx ends. An
+// error means that the alert is usable but was not accepted: the receiver answers 503, and
+// Alertmanager sends the post again. A result means that the alert need not come again.
 type Recorder interface {
 	Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (Result, error)
 }
 
-// Result is what becomes of one alert. It is a value of the label `result` of
+// Result is what happened to one alert. It is a value of the label `result` of
 // drydock_alerts_received_total.
 type Result string
 
-// This is the closed list of results. Accepted and Unchanged are on their Nodes, or in the queue
-// that is written next. SelfTest has served its purpose. The others are ignored for good and never
-// change the answer to a post.
+// These are all results. Accepted and Unchanged mean that the alert is on its Node or queued for
+// it. For SelfTest only the arrival of the alert counts. With each other result, Drydock ignores
+// the alert. No result changes the answer to the post.
 const (
 	Accepted        Result = "accepted"                                   // written on its Node, or queued for it
 	Unchanged       Result = "unchanged"                                  // its Node already had it
@@ -39,7 +39,7 @@ const (
 	SelfTest        Result = "self_test"                                  // the alert that always fires: only its arrival counts
 )
 
-// Results returns all of them, in the order of the documentation.
+// Results returns all results, in the order of the documentation.
 func Results() []Result {
 	return []Result{Accepted, Unchanged, NoPolicy, NoTarget, UnknownNode, UnknownPod, UnknownLocation, OtherCluster, NodeFull, NotInCharge, SelfTest}
 }
@@ -47,5 +47,5 @@ func Results() []Result {
 // Taken reports whether the alert is on its Node or queued for it, or is the self-test's.
 func (r Result) Taken() bool { return r == Accepted || r == Unchanged || r == SelfTest }
 
-// Known reports whether the list has the result.
+// Known reports whether r is one of Results.
 func (r Result) Known() bool { return slices.Contains(Results(), r) }

@@ -11,21 +11,22 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// roomFor is how long an alert counts that no longer waits to be written and that the cache does
-// not show yet. It is far longer than the delay of the cache.
+// roomFor is how long Room counts an alert that has left the queue and is not in the cache yet. It
+// is far longer than the delay of the cache.
 const roomFor = 30 * time.Second
 
 // Room counts the alerts that this process has written on Nodes, or is about to write, and that its
-// cache does not show yet. Without it one post fills a Node beyond its limit, because each of its
-// alerts is checked against the same old state of the Node. It is safe for concurrent use.
+// cache does not show yet. Without Room, one post could put more alerts on a Node than the limit
+// allows, because each alert is checked against the same old state in the cache. Room is safe for
+// concurrent use.
 type Room struct {
 	mu    sync.Mutex
 	nodes map[nodeKey]map[string]taken
-	// swept is when the nodes were last forgotten whose writes the cache must have received.
+	// swept is when expired places of all nodes were last removed.
 	swept time.Time
 }
 
-// taken is the place of one alert.
+// taken is the place of one alert: its encoded value, and the time of its reservation.
 type taken struct {
 	value string
 	at    time.Time
@@ -34,17 +35,17 @@ type taken struct {
 // NewRoom makes an empty Room.
 func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
-// take returns the keys that must go for one more alert to fit on the Node, and whether it fits at
-// all. If it fits, its place is reserved from now on, whether its write succeeds or not. It keeps
-// the place until the cache shows the alert, or roomFor has passed. waiting is Writer.Waiting:
-// while writes to the Node fail, an alert keeps its place for as long as it waits.
+// take returns the keys to remove so that one more alert fits on the Node. ok is false if it does
+// not fit at all. If it fits, take reserves its place, even if the write fails later. The place is
+// free again when the cache shows the alert, or after roomFor. waiting is Writer.Waiting: an alert
+// that is still queued keeps its place.
 func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
 		return remediations.Admit(n.Annotations, a)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if now.Sub(r.swept) > roomFor { // not with each alert: in a storm all nodes are remembered
+	if now.Sub(r.swept) > roomFor { // not for each alert: in a storm of alerts, r.nodes has all nodes
 		r.swept = now
 		maps.DeleteFunc(r.nodes, func(of nodeKey, all map[string]taken) bool {
 			forget(of, all, now, waiting)
@@ -78,8 +79,8 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting
 	return drop, true
 }
 
-// forget removes the places whose time has ended. The time of a place starts again while its alert
-// waits to be written.
+// forget removes places that are older than roomFor. The age of a place starts again while its
+// alert is still queued.
 func forget(of nodeKey, all map[string]taken, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: of.name, UID: of.uid}}
 	maps.DeleteFunc(all, func(key string, t taken) bool {
