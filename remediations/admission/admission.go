@@ -1,5 +1,5 @@
-// Package admission has the rules for requests that would change a Node or evict a pod from it. The
-// webhook calls them. The package is pure, like the core below it: the same request, Nodes,
+// Package admission has the rules for requests that would change a Node or evict a pod from a node.
+// The webhook calls them. The package is pure, like the core below it: the same request, Nodes,
 // configuration and time give the same decision.
 package admission
 
@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Reason is the result of a request to change a Node. It is a closed list.
+// Reason is the result of a request to change a Node. Reasons has all values.
 type Reason string
 
 const (
@@ -24,12 +24,12 @@ const (
 	// Always denied.
 	ReasonNodeIdentity   Reason = "NodeIdentity"   // a kubelet changes a key of Drydock's domain
 	ReasonOwnKey         Reason = "OwnKey"         // a user other than Drydock writes a key that only Drydock may write
-	ReasonRightMissing   Reason = "RightMissing"   // a person's key, or the removal of Drydock's own key, by a user without the verb
-	ReasonRightUnknown   Reason = "RightUnknown"   // the same, and the API server does not say whether the user has the verb
+	ReasonRightMissing   Reason = "RightMissing"   // the user lacks the verb for a person's key, or for removing Drydock's own key
+	ReasonRightUnknown   Reason = "RightUnknown"   // the API server does not answer whether the user has that verb
 	ReasonRequestPending Reason = "RequestPending" // a second request while one is pending
 
 	// Denied while a repair is in flight on the node.
-	ReasonOwnKeyRemoved   Reason = "OwnKeyRemoved" // also by a user with the verb reset
+	ReasonOwnKeyRemoved   Reason = "OwnKeyRemoved" // Drydock's own key is removed, even by a user with the verb reset
 	ReasonCordon          Reason = "Cordon"
 	ReasonTaintRemoved    Reason = "TaintRemoved"
 	ReasonNoExecute       Reason = "NoExecute"
@@ -50,7 +50,7 @@ const (
 	ReasonRightUnchecked    Reason = "RightUnchecked"    // an annotation that only stops repairs, with an unknown right
 )
 
-// Reasons is the closed list, for metrics and documentation.
+// Reasons are all values of Reason, for metrics and documentation.
 var Reasons = []Reason{
 	ReasonNone,
 	ReasonNodeIdentity, ReasonOwnKey, ReasonRightMissing, ReasonRightUnknown, ReasonRequestPending,
@@ -60,21 +60,21 @@ var Reasons = []Reason{
 
 // Change is one request to the API server that would change a Node. The rules do not modify it.
 type Change struct {
-	// Old is the current Node, nil if the request creates it. New is the changed Node, nil if the
-	// request deletes it.
+	// Old is the current Node, or nil if the request creates the Node. New is the changed Node, or nil
+	// if the request deletes the Node.
 	Old, New *corev1.Node
 	User     string
 	Groups   []string
-	// Drydock: the request is Drydock's own. Exempt: repairs in flight do not bind its user.
-	// Driver: its user installs drivers (Drivers).
+	// Drydock means that the request is Drydock's own. Exempt means that repairs in flight do not bind
+	// the user. Driver means that the user is one of Drivers.
 	Drydock, Exempt, Driver bool
-	// May reports whether the user of the request has the verb on repairs of this node. Nil:
+	// May reports whether the user of the request has the verb on repairs of this node. If May is nil,
 	// annotations need no rights.
 	May func(verb string) (bool, error)
 }
 
-// Exemption names the users that repairs in flight do not bind: their work on a Node must never
-// wait, because the cluster's own health depends on it.
+// Exemption names the users that repairs in flight do not bind. The cluster's own health depends on
+// their work on Nodes, so it must never wait.
 type Exemption struct{ Users, Groups []string }
 
 // AlwaysExempt are the users and groups that are exempt in every configuration.
@@ -83,7 +83,7 @@ var AlwaysExempt = Exemption{
 	Groups: []string{"system:serviceaccounts:kube-system"},
 }
 
-// Covers reports whether the user is exempt, itself or through one of its groups.
+// Covers reports whether the user is exempt, by name or through a group.
 func (e Exemption) Covers(user string, groups []string) bool {
 	in := func(e Exemption) bool {
 		return slices.Contains(e.Users, user) || slices.ContainsFunc(groups, func(g string) bool { return slices.Contains(e.Groups, g) })
@@ -94,13 +94,14 @@ func (e Exemption) Covers(user string, groups []string) bool {
 // Decision is the answer to a Change.
 type Decision struct {
 	Allowed bool
-	// Reason is the reason of the denial, or of what only break-glass allowed, or of the first
-	// warning.
+	// Reason is the reason of the denial. If the request is allowed, it is the reason of the first
+	// violation that break-glass overrode, or else of the first warning.
 	Reason Reason
-	// Message says why the request is denied and what to do, or what only break-glass allowed.
+	// Message says why the request is denied and what to do. If only break-glass allowed the request,
+	// it lists the changes that break-glass allowed.
 	Message  string
 	Warnings []string
-	// BreakGlass: only break-glass allowed the request.
+	// BreakGlass means that only break-glass allowed the request.
 	BreakGlass bool
 }
 
@@ -113,19 +114,19 @@ const (
 	byBreakGlassOrExempt          // break-glass on the node, or an exempt user
 )
 
-// violation is why one rule denies a change.
+// violation is a rule's reason to deny a change.
 type violation struct {
 	reason   Reason
 	override override
-	// what is the change, as in "deleting it".
+	// what names the change, for example "deleting the node".
 	what, message string
-	// warns: the violation concerns a repair of a policy that only observes now, so it denies
+	// warns means that the violation concerns a repair whose policy only observes now, so it denies
 	// nothing.
 	warns bool
 }
 
-// rules are in order. Of several denials the first is returned. The hard core comes first; the
-// chart's ValidatingAdmissionPolicy has it, too.
+// rules are in the order of their importance: of several denials, Validate returns the first. The
+// rules of the first group are also in the chart's ValidatingAdmissionPolicy.
 var rules = []func(*Change, *repair) *violation{
 	byNodeIdentity,
 	ownKeyWritten,
@@ -142,8 +143,9 @@ var rules = []func(*Change, *repair) *violation{
 	requestInFlight,
 }
 
-// Validate decides whether a change of a Node is allowed. nodes returns the known fleet. It is
-// called only if a request may have to wait for other repairs, or if the mesh leader's key changes.
+// Validate decides whether a change of a Node is allowed. nodes returns the known fleet. Validate
+// calls it only if a request may have to wait for other repairs, or if the annotation that chooses
+// the mesh leader changes.
 func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) Decision {
 	if ch.Drydock {
 		return Decision{Allowed: true, Reason: ReasonNone}
@@ -168,17 +170,18 @@ func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	return d
 }
 
-// ValidateEviction decides whether a pod may be evicted from the node. Old of the change is that
-// Node, and New is nil.
+// ValidateEviction decides whether a pod may be evicted from the node. ch.Old is that Node, and
+// ch.New is nil.
 func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	busy := repairOf(c, ch.Old)
 	if ch.Drydock || !ch.bound(busy) || ch.works(busy) || ch.installs(busy) {
 		return Decision{Allowed: true, Reason: ReasonNone}
 	}
-	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from it")})
+	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from the node")})
 }
 
-// weigh overrides the violations that break-glass, the user or the mode allows.
+// weigh returns the decision about the violations. It first drops those that break-glass, an exempt
+// user or observe mode overrides.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
 	breakGlass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
@@ -212,8 +215,8 @@ func (d *Decision) warn(reason Reason, message string) {
 }
 
 // observes reports whether this installation only observes, so that its actions cannot collide with
-// a request. A violation without an override is denied all the same: a record written in observe
-// mode would be believed in enforce mode.
+// a request. Violations that nothing can override are denied even then: in enforce mode, Drydock
+// would trust a record that was written in observe mode.
 func observes(c *remediations.Config) bool {
 	return c.Mode != remediations.ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool { return p.Mode == remediations.ModeEnforce })
 }

@@ -19,8 +19,8 @@ func judge(mode remediations.Mode, ch *admission.Change, others ...*corev1.Node)
 	return admission.Validate(requests.Config(mode), ch, func() []*corev1.Node { return append(others, requests.Bare()) }, requests.Now)
 }
 
-// TestAdmissionTable checks the core against the table that the webhook and the real API server are
-// checked against, too.
+// TestAdmissionTable checks the rules against the table of requests and answers. The tests of the
+// webhook and of the real API server use the same table.
 func TestAdmissionTable(t *testing.T) {
 	for _, c := range requests.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -54,17 +54,17 @@ func TestAdmissionTable(t *testing.T) {
 	}
 }
 
-// always reports whether neither observe mode nor break-glass nor an exemption overrides a denial
-// with that reason.
+// always reports whether a denial with that reason stands in observe mode, with break-glass and for
+// exempt users.
 func always(r admission.Reason) bool {
 	return r == admission.ReasonNodeIdentity || r == admission.ReasonOwnKey || r == admission.ReasonRightMissing
 }
 
-// TestEveryAdmissionReasonIsInTheTable, except those that need more than one Node.
+// TestEveryAdmissionReasonIsInTheTable, except the reasons that need more than one Node.
 func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
 	seen := map[admission.Reason]bool{
 		admission.ReasonNone: true, admission.ReasonEviction: true, admission.ReasonRequestQueued: true,
-		admission.ReasonRightMissing: true, admission.ReasonRightUnknown: true, admission.ReasonRightUnchecked: true, // TestWordsAskForRights
+		admission.ReasonRightMissing: true, admission.ReasonRightUnknown: true, admission.ReasonRightUnchecked: true, // TestEachAnnotationNeedsItsRight
 	}
 	for _, c := range requests.Cases() {
 		seen[c.Reason] = true
@@ -74,8 +74,8 @@ func TestEveryAdmissionReasonIsInTheTable(t *testing.T) {
 	}
 }
 
-// TestDenialSaysWhatToDo: the repair, the step, since when, for how long, and the three
-// alternatives.
+// TestDenialSaysWhatToDo: the message names the repair, its step, since when and until when it
+// runs, and the three ways out.
 func TestDenialSaysWhatToDo(t *testing.T) {
 	n := requests.Bare()
 	requests.Put(n, requests.Record(remediations.PhaseVerifying))
@@ -83,13 +83,14 @@ func TestDenialSaysWhatToDo(t *testing.T) {
 	after.Spec.Unschedulable = true
 	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, New: after, User: "jane"})
 	require.Equal(t, "node n1 is under repair n7q4k2 by policy node-not-ready: reboot, attempt 1, is Verifying since "+
-		"2026-11-20T21:00:00Z and ends by 2026-11-20T21:10:00Z at the latest; cordoning it would collide with it. "+
+		"2026-11-20T21:00:00Z and ends by 2026-11-20T21:10:00Z at the latest; cordoning the node would collide with the repair. "+
 		"To wait: kubectl drydock status -w, or kubectl get node n1 -L drydock.dev/phase -w. "+
-		"To cancel it: kubectl drydock cancel n1, or kubectl annotate node n1 drydock.dev/cancel=n7q4k2. "+
+		"To cancel the repair: kubectl drydock cancel n1, or kubectl annotate node n1 drydock.dev/cancel=n7q4k2. "+
 		`To override this (break-glass): kubectl annotate node n1 drydock.dev/break-glass="<why>", and try again.`, v.Message)
 }
 
-// TestRequestSaysWhatItQueuesBehind: the limit that is used up, and the node that uses it.
+// TestRequestSaysWhatItQueuesBehind: the warning names the limit that is reached, and the node that
+// counts for it.
 func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
 	busy := requests.Bare()
 	busy.Name = "n2"
@@ -107,7 +108,8 @@ func TestRequestSaysWhatItQueuesBehind(t *testing.T) {
 	require.Empty(t, v.Warnings, "the control")
 }
 
-// TestRequestOfAControlPlaneNodeSaysWhyItWaits checks the warning.
+// TestRequestOfAControlPlaneNodeSaysWhyItWaits checks the warning about a request that waits for
+// etcd's quorum.
 func TestRequestOfAControlPlaneNodeSaysWhyItWaits(t *testing.T) {
 	n := requests.Bare()
 	n.Labels["node-role.kubernetes.io/control-plane"] = ""
@@ -160,15 +162,15 @@ func TestEvictionsFromANodeInFlight(t *testing.T) {
 			require.Equal(t, tc.breakGlass, v.BreakGlass)
 			if tc.denied {
 				require.Equal(t, admission.ReasonEviction, v.Reason)
-				require.Contains(t, v.Message, "evicting a pod from it would collide")
+				require.Contains(t, v.Message, "evicting a pod from the node would collide")
 			}
 			require.True(t, admission.ValidateEviction(requests.Config(remediations.ModeObserve), ch).Allowed)
 		})
 	}
 }
 
-// TestJudgeChangesNothing: the Nodes come from caches and must not be modified.
-func TestJudgeChangesNothing(t *testing.T) {
+// TestValidateChangesNothing: the Nodes come from caches and must not be modified.
+func TestValidateChangesNothing(t *testing.T) {
 	for _, c := range requests.Cases() {
 		ch, same := c.ChangeOf(), c.ChangeOf()
 		judge(remediations.ModeEnforce, ch)
@@ -176,7 +178,8 @@ func TestJudgeChangesNothing(t *testing.T) {
 	}
 }
 
-// TestRepairOfAPersonsRequestIsInFlight: its policy is not a configured one, and follows the mode.
+// TestRepairOfAPersonsRequestIsInFlight: the policy of a requested repair is not in the
+// configuration, so the mode of the configuration applies.
 func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	n := requests.Bare()
 	n.CreationTimestamp = metav1.NewTime(requests.Now.Add(-time.Hour))
@@ -185,7 +188,7 @@ func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	requests.Put(n, r)
 	v := judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"})
 	require.False(t, v.Allowed)
-	require.Contains(t, v.Message, "which a person asked for, by policy remediation/reboot")
+	require.Contains(t, v.Message, "which a person requested, by policy remediation/reboot")
 
 	// A repair stays in flight after its policy was removed.
 	r.Policy, r.Cause = "gone", remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}
@@ -193,8 +196,9 @@ func TestRepairOfAPersonsRequestIsInFlight(t *testing.T) {
 	require.False(t, judge(remediations.ModeEnforce, &admission.Change{Old: n, User: "jane"}).Allowed)
 }
 
-// TestARequestThatAnAddedRemediationServesIsKnown: a second person's request is denied while the
-// first one's repair is Pending.
+// TestARequestThatAnAddedRemediationServesIsKnown: while the repair for one person's request is
+// Pending, a second person's request is denied. This also holds if an added remediation carries out
+// the first request.
 func TestARequestThatAnAddedRemediationServesIsKnown(t *testing.T) {
 	n := requests.Bare()
 	r := requests.Record(remediations.PhasePending)
@@ -211,7 +215,7 @@ func TestARequestThatAnAddedRemediationServesIsKnown(t *testing.T) {
 	require.Equal(t, admission.ReasonRequestPending, judge().Reason)
 }
 
-// TestAnyRequest, on any Node.
+// TestAnyRequest checks what holds for each decision, with random requests on random Nodes.
 func TestAnyRequest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := requests.Generate(t)
@@ -249,10 +253,10 @@ func TestAnyRequest(t *testing.T) {
 	})
 }
 
-// TestWordsAskForRights: each annotation needs its verb on the node, in both modes, for exempt
-// users, too, with and without break-glass. If the right cannot be checked, only annotations that
-// stop repairs are allowed.
-func TestWordsAskForRights(t *testing.T) {
+// TestEachAnnotationNeedsItsRight: to set an annotation, a user needs its verb on the node. This
+// holds in both modes, with and without break-glass, and for exempt users. If the right cannot be
+// checked, only annotations that stop repairs are allowed.
+func TestEachAnnotationNeedsItsRight(t *testing.T) {
 	verbs := map[string]string{
 		remediations.RequestKey: "request", remediations.ApproveKey: "approve", remediations.ResetKey: "reset",
 		remediations.CancelKey: "cancel", remediations.BreakGlassKey: "break-glass",
@@ -303,9 +307,9 @@ func TestWordsAskForRights(t *testing.T) {
 	require.Equal(t, []string{"request", "approve", "reset", "cancel", "break-glass"}, admission.RightVerbs())
 }
 
-// TestOtherWordsAskForNoRight: stopping repairs, or removing a person's annotation, needs only the
+// TestStoppingNeedsNoRight: stopping repairs, or removing a person's annotation, needs only the
 // right to patch the Node.
-func TestOtherWordsAskForNoRight(t *testing.T) {
+func TestStoppingNeedsNoRight(t *testing.T) {
 	never := func(verb string) (bool, error) { t.Errorf("asked for %s", verb); return false, nil }
 	n := requests.Bare()
 	for _, key := range []string{remediations.RequestKey, remediations.ApproveKey, remediations.ResetKey, remediations.CancelKey, remediations.BreakGlassKey, remediations.PauseKey} {

@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drivers are the users that install drivers on Nodes, by the names of their systems. Such a user
+// Drivers are the users that install drivers on Nodes, by the name of their system. Such a user
 // cordons a node that has just booted, installs the driver, and uncordons the node. A repair that
-// reboots the node waits for this driver. So these users may cordon and uncordon the node while its
+// reboots the node waits for this driver, so Drivers may cordon and uncordon the node while its
 // repair is Verifying.
 type Drivers map[string][]string
 
@@ -36,8 +36,8 @@ func ShippedDrivers() Drivers {
 	}
 }
 
-// With returns the list with the entries of own. They replace entries of the same name. An empty
-// entry allows no user.
+// With returns d with the entries of own added. An entry of own replaces the entry of the same
+// name. An empty entry allows no user.
 func (d Drivers) With(own Drivers) Drivers {
 	out := maps.Clone(d)
 	maps.Copy(out, own)
@@ -54,9 +54,9 @@ func (d Drivers) Covers(user string) bool {
 	return false
 }
 
-// installs reports whether a user who installs drivers makes the change while the node's repair
-// waits for its proof. If the label shows a repair in flight, the label decides, because the
-// ValidatingAdmissionPolicy reads nothing else.
+// installs reports whether a user of Drivers makes the change while the node's repair waits for its
+// proof. If the phase label shows a repair in flight, the label decides and not the record, because
+// the ValidatingAdmissionPolicy reads only the label.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
 	if !phase.InFlight() && busy.record != nil {

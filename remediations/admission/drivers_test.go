@@ -49,8 +49,8 @@ func TestOwnKeysAreRemovedOnlyWhereTheRightIsKnown(t *testing.T) {
 	require.True(t, judge(remediations.ModeEnforce, change(true, nil)).Allowed, "the control")
 }
 
-// TestOwnersMayOnlyGo: while a repair is in flight, the Node keeps its owners, or loses all of
-// them.
+// TestOwnersMayOnlyGo: while a repair is in flight, a change keeps the Node's owners or removes all
+// of them.
 func TestOwnersMayOnlyGo(t *testing.T) {
 	a, b := metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "a", UID: "a"}, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "b", UID: "b"}
 	other := a
@@ -76,7 +76,7 @@ func TestOwnersMayOnlyGo(t *testing.T) {
 			require.Equal(t, c.denied, !v.Allowed)
 			if c.denied {
 				require.Equal(t, admission.ReasonOwnerReferences, v.Reason)
-				require.Contains(t, v.Message, "changing its ownerReferences would collide with it")
+				require.Contains(t, v.Message, "changing the node's ownerReferences would collide with the repair")
 			}
 		})
 	}

@@ -12,26 +12,28 @@ import (
 // repair is the repair in flight on a node, if any.
 type repair struct {
 	node string
-	// record is the record in flight. nil: no record is, or it cannot be read.
+	// record is the record of the repair in flight, or nil if there is none or Drydock cannot read it.
 	record *remediations.Record
-	// recorded is the record of the node's repair, in flight or not. nil: none, or it cannot be
-	// read.
+	// recorded is the record of the node's repair, in flight or not. It is nil if there is none or
+	// Drydock cannot read it.
 	recorded *remediations.Record
 	// phase is the phase in the Node's label.
 	phase remediations.Phase
-	// observed: the record's policy only observes now.
+	// observed means that the record's policy only observes now.
 	observed bool
 	// workers are the users that carry out the repair's step.
 	workers []string
-	// mesh is the repair of the leader of the node's location, recorded on another node; nil: none.
+	// mesh is the repair of the leader of the node's location, if another node has the record, or nil.
 	mesh *repair
 }
 
-// repairOf reads the repair from the Node. Either the record or the label is enough. The
-// ValidatingAdmissionPolicy cannot read records and uses the label alone, and both must decide the
-// same. The exception is a repair whose policy only observes now, until its step is proven or its
-// deadline has passed. The label does not name the policy, so the ValidatingAdmissionPolicy denies
-// where this package warns (docs/reference/admission.md).
+// repairOf reads the repair from the Node. The record or the phase label alone is enough to show a
+// repair in flight. The ValidatingAdmissionPolicy reads the label alone, and both must decide the
+// same.
+//
+// They differ in one case: the repair's policy only observes now, and the step is not proven and
+// its deadline has not passed. The label does not name the policy, so the ValidatingAdmissionPolicy
+// denies where this package warns (docs/reference/admission.md).
 func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}
@@ -55,23 +57,23 @@ func InFlight(c *remediations.Config, n *corev1.Node) bool {
 
 func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight() }
 
-// collision returns the violation that the change collides with the repair, and what the person may
-// do instead.
+// collision returns the violation that the change named by what collides with the repair. Its
+// message says what the person may do instead.
 func (on *repair) collision(reason Reason, o override, what string) *violation {
 	v := &violation{reason: reason, override: o, what: what, warns: on.observed}
 	breakGlass := fmt.Sprintf(`To override this (break-glass): kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)
 	wait := fmt.Sprintf("To wait: kubectl drydock status -w, or kubectl get node %s -L %s -w.", on.node, remediations.PhaseLabel)
 	r := on.record
 	if r == nil {
-		v.message = fmt.Sprintf("node %s is under repair: its label %s says %s, but its record is unreadable; %s would collide with the repair. %s To end it: kubectl annotate node %s %s=true. %s",
+		v.message = fmt.Sprintf("node %s is under repair: its label %s says %s, but its record is unreadable; %s would collide with the repair. %s To end the repair: kubectl annotate node %s %s=true. %s",
 			on.node, remediations.PhaseLabel, on.phase, what, wait, on.node, remediations.ResetKey, breakGlass)
 		return v
 	}
 	asked := ""
 	if r.Cause.Request != "" {
-		asked = ", which a person asked for,"
+		asked = ", which a person requested,"
 	}
-	v.message = fmt.Sprintf("node %s is under repair %s%s by policy %s: %s, attempt %d, is %s since %s and ends by %s at the latest; %s would collide with it. %s To cancel it: %s. %s",
+	v.message = fmt.Sprintf("node %s is under repair %s%s by policy %s: %s, attempt %d, is %s since %s and ends by %s at the latest; %s would collide with the repair. %s To cancel the repair: %s. %s",
 		on.node, r.ID, asked, r.Policy, r.Step.Name, r.Step.Attempt, r.Phase, stamp(r.Since), stamp(r.Deadline), what, wait, howToCancel(on.node, r.ID), breakGlass)
 	return v
 }

@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// MeshLeaderKey is the annotation that Kilo's users set to choose a location's leader. Only its
-	// presence counts.
+	// MeshLeaderKey is the annotation by which Kilo's users choose a location's leader. Its value does
+	// not matter.
 	MeshLeaderKey = "kilo.squat.ai/leader"
 	// MeshLocationKey is the annotation that names a Node's location in the mesh. It takes
 	// precedence over Config.TopologyLabel.
 	MeshLocationKey = "kilo.squat.ai/location"
 )
 
-// meshLocation returns the location that the Node names as its own.
+// meshLocation returns the Node's location in the mesh.
 func meshLocation(c *remediations.Config, n *corev1.Node) string {
 	if location, ok := n.Annotations[MeshLocationKey]; ok {
 		return location
@@ -26,9 +26,9 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 	return n.Labels[c.TopologyLabel]
 }
 
-// leaderRepairOf returns the repair in flight of the leader of the Node's location, recorded on
-// another Node; nil: none. The repair also binds each Node that it names, even if that Node names
-// another location now.
+// leaderRepairOf returns the repair in flight of the leader of the Node's location if another Node
+// has its record, or nil. The repair also binds each Node that it names, even if that Node belongs
+// to another location now.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
 		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || lifecycle.BreakGlassSet(on) {
@@ -46,8 +46,8 @@ func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node
 	return nil
 }
 
-// names reports whether the move changes the key of that node, or moves the leadership from or to
-// it.
+// names reports whether the move changes the leader annotation of that node, or moves the
+// leadership from or to the node.
 func names(m remediations.Move, node string) bool {
 	_, changed := m.Before[node]
 	return changed || m.From == node || m.To == node

@@ -25,9 +25,9 @@ func meshRepair(n *corev1.Node, p remediations.Phase) {
 	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(p)
 }
 
-// TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves: the key is protected on the old leader, on the
-// nodes in the move, and on Nodes of the same location. Other Nodes are not protected, and no Node
-// is when nothing is in flight.
+// TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves: the annotation is protected on the old leader,
+// on the nodes in the move, and on Nodes of the same location. It is not protected on other Nodes,
+// and on no Node when nothing is in flight.
 func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 	named := func(name string) func(*corev1.Node) { return func(n *corev1.Node) { n.Name = name } }
 	breakGlass := func(n *corev1.Node) { n.Annotations[remediations.BreakGlassKey] = "why" }
@@ -92,7 +92,7 @@ func TestMeshLeadersKeyIsLeftAloneWhileLeadershipMoves(t *testing.T) {
 	}
 }
 
-// TestNodesAreListedForAMeshLeadersKeyAlone: most requests do not list the fleet.
+// TestNodesAreListedForAMeshLeadersKeyAlone: other requests do not list the fleet.
 func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 	n := requests.Bare()
 	after := n.DeepCopy()
@@ -104,8 +104,8 @@ func TestNodesAreListedForAMeshLeadersKeyAlone(t *testing.T) {
 	require.True(t, v.Allowed)
 }
 
-// TestCancelAndApproveOfWhateverIsRepairedAreUnderstood: the ids of a leader's, a sidecar's and the
-// node's repair are all valid.
+// TestCancelAndApproveOfWhateverIsRepairedAreUnderstood: the values may be the id of the node's
+// repair, of the leader's repair, or of a sidecar's repair.
 func TestCancelAndApproveOfWhateverIsRepairedAreUnderstood(t *testing.T) {
 	n := requests.Bare()
 	meshRepair(n, remediations.PhaseVerifying)

@@ -8,20 +8,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// People's annotations need rights beside the right to patch nodes. These rights are verbs on a
-// resource that no API serves. RBAC grants them like any other.
+// People's annotations need a right besides the right to patch nodes. This right is a verb on a
+// resource that no API serves. RBAC grants it like any other.
 const (
 	RightsGroup    = "drydock.dev"
 	RightsResource = "repairs"
 )
 
-// entitled are the annotations that need a right, each with its verb. Pausing a node, excluding it
-// or removing a person's key needs no right: this only stops repairs, or gives the node back to the
-// guards. Removing a key of Drydock's own needs resetVerb.
+// entitled are the annotations that need a right, each with its verb. Pausing a node, excluding a
+// node or removing a person's annotation needs no right, because it only stops repairs or lets the
+// guards decide again. Removing a key of Drydock's own needs resetVerb.
 var entitled = []struct {
 	key, verb string
-	// stops: the annotation makes Drydock do less. If the right cannot be checked, it is allowed: a
-	// repair that should stop and continues is worse than one that the wrong person stopped.
+	// stops means that the annotation makes Drydock do less. If the right cannot be checked, the
+	// annotation is allowed: a repair that should stop and continues is worse than one that the wrong
+	// person stopped.
 	stops bool
 }{
 	{key: remediations.RequestKey, verb: "request"},
@@ -31,14 +32,15 @@ var entitled = []struct {
 	{key: remediations.BreakGlassKey, verb: "break-glass", stops: true},
 }
 
-// resetVerb is the right to make Drydock forget a repair, and what it remembers of earlier ones.
+// resetVerb is the right to make Drydock forget a repair and the history of earlier repairs.
 const resetVerb = "reset"
 
-// ErrNotAsked is Change.May's error if the API server was not asked, because too many checks are
-// open or the user is too large. Outsiders can cause this, so it allows no annotation.
-var ErrNotAsked = errors.New("the API server is not asked")
+// ErrNotAsked is Change.May's error if Drydock did not ask the API server, because it checks too
+// many rights already or the user's groups are too large. An outsider can cause this, so it allows
+// no annotation.
+var ErrNotAsked = errors.New("Drydock did not ask the API server")
 
-// RightVerbs returns the verbs that exist.
+// RightVerbs returns all verbs.
 func RightVerbs() []string {
 	out := make([]string, len(entitled))
 	for i, w := range entitled {
@@ -47,7 +49,8 @@ func RightVerbs() []string {
 	return out
 }
 
-// VerbFor returns the verb that setting the annotation needs; empty: none.
+// VerbFor returns the verb that a user needs to set the annotation, or an empty text if no verb is
+// needed.
 func VerbFor(key string) string {
 	for _, w := range entitled {
 		if w.key == key {
@@ -57,9 +60,9 @@ func VerbFor(key string) string {
 	return ""
 }
 
-// rightMissing checks the right of its own that each of these annotations needs. Every network
-// plugin may patch nodes, but not every user may have a machine replaced, or make Drydock forget
-// how often it repaired a machine.
+// rightMissing denies an annotation of entitled to a user without its verb. Every network plugin
+// may patch nodes, but not every user may have a machine replaced, or make Drydock forget how often
+// it repaired a machine.
 func rightMissing(ch *Change, _ *repair) *violation {
 	if ch.ofNode() || ch.May == nil || ch.New == nil {
 		return nil
@@ -77,12 +80,12 @@ func rightMissing(ch *Change, _ *repair) *violation {
 	return nil
 }
 
-// lacks returns the violation that the user may not set or remove the key; nil: the user may.
-// stops: the key is allowed if the right cannot be checked.
+// lacks returns the violation that the user may not set or remove the key, or nil if the user may.
+// stops allows the key if the right cannot be checked.
 func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	allowed, err := ch.May(verb)
 	switch {
-	case err != nil && stops && !errors.Is(err, ErrNotAsked): // unchecked reports this case
+	case err != nil && stops && !errors.Is(err, ErrNotAsked): // allowed; unchecked returns the warning
 	case err != nil:
 		return &violation{reason: ReasonRightUnknown, what: key, message: fmt.Sprintf(
 			"%s is not %s node %s: whether %s has the verb %q on %s.%s could not be checked: %s; try again",
@@ -96,22 +99,22 @@ func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 }
 
 // unchecked returns the warning about an annotation that was allowed although the right could not
-// be checked; empty: none.
+// be checked, or an empty text.
 func (ch *Change) unchecked() string {
 	for _, w := range entitled {
 		if !w.stops || ch.ofNode() || !ch.says(w.key) {
 			continue
 		}
 		if _, err := ch.May(w.verb); err != nil {
-			return fmt.Sprintf("%s is set although the verb %q on %s.%s could not be checked (%s): it only stops repairs",
+			return fmt.Sprintf("%s is set although the verb %q on %s.%s could not be checked (%s): this annotation only stops repairs",
 				w.key, w.verb, RightsResource, RightsGroup, text.Line(err.Error(), 200))
 		}
 	}
 	return ""
 }
 
-// says reports whether the change sets or alters the annotation, and the user's rights can be
-// checked.
+// says reports whether the change sets or alters the annotation. It returns false if the user's
+// rights cannot be checked, because May is nil.
 func (ch *Change) says(key string) bool {
 	if ch.May == nil || ch.New == nil {
 		return false

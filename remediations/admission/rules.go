@@ -13,8 +13,8 @@ import (
 )
 
 // byNodeIdentity denies kubelets every key of Drydock's domain. A kubelet could otherwise request
-// its own repair, forge a record or hide one, because nothing else keeps it from its Node's
-// annotations.
+// its own repair, forge a record or hide one, because nothing else prevents writes of a kubelet to
+// its Node's annotations.
 func byNodeIdentity(ch *Change, _ *repair) *violation {
 	if !ch.ofNode() {
 		return nil
@@ -41,9 +41,9 @@ func ownKeyWritten(ch *Change, _ *repair) *violation {
 		"only Drydock may write %s (user: %s); people may set %s", written[0], text.Line(ch.User, 120), peoplesKeys())}
 }
 
-// ownKeyRemoved protects the record of a repair in flight, which has its count, its proof and its
-// undo list. It also binds users that other rules exempt, and users with the verb reset
-// (rightMissing), who can end the repair in other ways.
+// ownKeyRemoved protects the record of a repair in flight: the attempts, the proof and the undo
+// list. The rule also binds users that are exempt from other rules. It binds users with the verb
+// reset, too, because they can end the repair in other ways.
 func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	if ch.New == nil || ch.ofNode() || !busy.inFlight() {
 		return nil
@@ -55,41 +55,43 @@ func ownKeyRemoved(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonOwnKeyRemoved, byBreakGlass, "removing "+removed[0])
 }
 
-// requestPending denies a second request: two requests on one node come from two people, and
-// Drydock can carry out only one.
+// requestPending denies a second request while one is pending or being carried out. Two requests on
+// one node may come from two people, and Drydock can carry out only one.
 func requestPending(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || ch.Old == nil || ch.ofNode() {
 		return nil
 	}
 	if old, pending := ch.Old.Annotations[remediations.RequestKey]; pending {
-		return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(
-			"%s=%q is on node %s and not yet taken; to withdraw it: kubectl annotate node %s %s-", remediations.RequestKey, text.Line(old, 80), ch.Old.Name, ch.Old.Name, remediations.RequestKey)}
+		return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "requesting " + text.Line(asked, 80), message: fmt.Sprintf(
+			"node %s already has the pending request %s=%q; to withdraw that request: kubectl annotate node %s %s-", ch.Old.Name, remediations.RequestKey, text.Line(old, 80), ch.Old.Name, remediations.RequestKey)}
 	}
 	r := busy.recorded
 	if r == nil || r.Cause.Request == "" || r.Phase == remediations.PhaseExhausted {
 		return nil
 	}
-	return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "asking for " + text.Line(asked, 80), message: fmt.Sprintf(
-		"repair %s of node %s (%s) is under way, %s since %s, by an earlier request; wait for its end, or end it: %s",
+	return &violation{reason: ReasonRequestPending, override: byBreakGlass, what: "requesting " + text.Line(asked, 80), message: fmt.Sprintf(
+		"repair %s of node %s already carries out an earlier request (%s, %s since %s); wait for its end, or cancel it: %s",
 		r.ID, ch.Old.Name, r.Cause.Request, r.Phase, stamp(r.Since), howToCancel(ch.Old.Name, r.ID))}
 }
 
-// cordonFlipped denies cordons and uncordons. An uncordon lets pods onto a node that is about to
-// go, and a cordon by another user would no longer be Drydock's to remove.
+// cordonFlipped denies cordons and uncordons during a repair. An uncordon would let pods onto a
+// node that is about to restart or be replaced. After a cordon by another user, Drydock could not
+// know whether it may uncordon the node.
 func cordonFlipped(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || ch.Old.Spec.Unschedulable == ch.New.Spec.Unschedulable ||
 		ch.New.Spec.Unschedulable && ch.works(busy) || ch.installs(busy) {
 		return nil
 	}
-	what := "uncordoning it"
+	what := "uncordoning the node"
 	if ch.New.Spec.Unschedulable {
-		what = "cordoning it"
+		what = "cordoning the node"
 	}
 	return busy.collision(ReasonCordon, byBreakGlassOrExempt, what)
 }
 
-// taintRemoved protects taints on the record: Drydock set them, and only Drydock removes them.
+// taintRemoved protects the taints in the record's undo list: Drydock set them, and only Drydock
+// removes them.
 func taintRemoved(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil || busy.record == nil {
 		return nil
@@ -97,29 +99,29 @@ func taintRemoved(ch *Change, busy *repair) *violation {
 	for _, t := range ch.Old.Spec.Taints {
 		ours := slices.ContainsFunc(busy.record.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoTaint && u.Key == t.Key })
 		if ours && !tainted(ch.New, t) {
-			return busy.collision(ReasonTaintRemoved, byBreakGlassOrExempt, "taking away its taint "+taintText(t))
+			return busy.collision(ReasonTaintRemoved, byBreakGlassOrExempt, "removing the node's taint "+taintText(t))
 		}
 	}
 	return nil
 }
 
-// noExecuteAdded denies a taint that evicts at once the pods that the repair may be about to move
-// in order.
+// noExecuteAdded denies NoExecute taints. They evict at once the pods that the repair may be about
+// to evict in order.
 func noExecuteAdded(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil {
 		return nil
 	}
 	for _, t := range ch.New.Spec.Taints {
 		if t.Effect == corev1.TaintEffectNoExecute && !tainted(ch.Old, t) {
-			return busy.collision(ReasonNoExecute, byBreakGlassOrExempt, "tainting it with "+taintText(t))
+			return busy.collision(ReasonNoExecute, byBreakGlassOrExempt, "tainting the node with "+taintText(t))
 		}
 	}
 	return nil
 }
 
-// meshLeaderChanged denies a choice of leader during a repair, because it moves the mesh to or from
-// a node that is about to go. During a move of the location's leader, such a choice would undo the
-// move or make two leaders.
+// meshLeaderChanged denies the choice of a mesh leader during a repair of the node, because it
+// would move the leadership to or from a node that is about to restart or be replaced. While
+// Drydock moves the location's leadership, such a choice would undo the move or make two leaders.
 func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	if ch.ofNode() || !ch.changesMeshLeader() {
 		return nil
@@ -133,8 +135,8 @@ func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// changesMeshLeader reports whether the change adds, removes or alters the key that chooses
-// leaders, on an existing node.
+// changesMeshLeader reports whether the change adds, removes or alters MeshLeaderKey on an existing
+// node.
 func (ch *Change) changesMeshLeader() bool {
 	if ch.Old == nil || ch.New == nil {
 		return false
@@ -149,34 +151,36 @@ func deleted(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New != nil || ch.works(busy) {
 		return nil
 	}
-	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting it")
+	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting the node")
 }
 
-// ownersChanged denies changes of a Node's owners. The garbage collector, which is exempt, deletes
-// a Node whose owners do not exist. A new owner that does not exist has this effect, and so does
-// removing an owner that exists. A Node without owners is safe.
+// ownersChanged denies changes of a Node's owners. The garbage collector deletes a Node whose
+// owners do not exist, and exempt users like the garbage collector are not bound. Both adding an
+// owner that does not exist and removing the only owner that exists have this effect. A Node
+// without owners is safe.
 func ownersChanged(ch *Change, busy *repair) *violation {
 	if ch.New == nil || !busy.inFlight() || ch.works(busy) || len(ch.New.OwnerReferences) == 0 || reflect.DeepEqual(ch.Old.OwnerReferences, ch.New.OwnerReferences) {
 		return nil
 	}
-	return busy.collision(ReasonOwnerReferences, byBreakGlassOrExempt, "changing its ownerReferences")
+	return busy.collision(ReasonOwnerReferences, byBreakGlassOrExempt, "changing the node's ownerReferences")
 }
 
+// requestInFlight denies a request for a node with a repair in flight.
 func requestInFlight(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
 	if !ok || !ch.bound(busy) {
 		return nil
 	}
-	return busy.collision(ReasonRequestInFlight, byBreakGlassOrExempt, "asking for "+text.Line(asked, 80))
+	return busy.collision(ReasonRequestInFlight, byBreakGlassOrExempt, "requesting "+text.Line(asked, 80))
 }
 
-// bound reports whether the change is to a node with a repair in flight, by a user who must not
-// collide with it. Only the first rule holds nodes' own identities: all other changes of a kubelet
-// to its Node must never depend on Drydock.
+// bound reports whether the node has a repair in flight that binds the user. A node's own identity
+// is not bound: apart from byNodeIdentity, the changes of a kubelet to its Node must never depend
+// on Drydock.
 func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
 
-// works reports whether the change comes from a user that carries out the step which the repair has
-// issued. Cordoning the node, evicting its pods and deleting it are then the step itself, and not a
+// works reports whether the change comes from a user that carries out the repair's current step.
+// Cordoning the node, evicting its pods and deleting it are then the step itself, and not a
 // collision.
 func (ch *Change) works(busy *repair) bool { return slices.Contains(busy.workers, ch.User) }
 
@@ -196,8 +200,8 @@ func (ch *Change) asks() (request string, asks bool) {
 	return v, !was || before != v
 }
 
-// keys returns the annotations and labels that the change adds or alters, and those that it
-// removes, both sorted. The keys of a deleted Node do not count.
+// keys returns the annotation and label keys for which of is true: those that the change adds or
+// alters, and those that it removes, both sorted. For the deletion of a Node it returns no keys.
 func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	if ch.New == nil {
 		return nil, nil
@@ -223,7 +227,8 @@ func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	return written, removed
 }
 
-// tainted reports whether the node has the taint, with any value.
+// tainted reports whether the node has a taint with the same key and effect. The value does not
+// matter.
 func tainted(n *corev1.Node, t corev1.Taint) bool {
 	return slices.ContainsFunc(n.Spec.Taints, func(o corev1.Taint) bool { return o.Key == t.Key && o.Effect == t.Effect })
 }

@@ -15,20 +15,21 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// personsAnnotations are the annotations that people write. Their only label is ExcludeLabel.
+// personsAnnotations are the annotations that people write. The only label that people write is
+// ExcludeLabel.
 var personsAnnotations = []string{remediations.PauseKey, remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
 
 func peoplesKeys() string {
 	return strings.Join(personsAnnotations, ", ") + ", and the label " + remediations.ExcludeLabel
 }
 
-// warning is what a person should know about a change that is allowed.
+// warning is what the user of an allowed change should know.
 type warning struct {
 	reason  Reason
 	message string
 }
 
-// warnings returns what Drydock will do with the change. An Event reports the same later.
+// warnings returns what Drydock will do with the change. Events report the same later.
 func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) []warning {
 	var out []warning
 	add := func(reason Reason, format string, args ...any) {
@@ -53,7 +54,7 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 		case remediations.Owned(key):
 		case key == remediations.ExcludeLabel && !annotation:
 		case !annotation || !slices.Contains(personsAnnotations, key):
-			add(ReasonUnreadable, "%s is not a key that Drydock reads there; people write the annotations %s", key, peoplesKeys())
+			add(ReasonUnreadable, "Drydock does not read %s here; people write the annotations %s", key, peoplesKeys())
 		case key == remediations.PauseKey:
 			if _, err := remediations.ParsePause(v); err != nil {
 				add(ReasonUnreadable, "%v; until then the node is paused", err)
@@ -77,7 +78,8 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	return out
 }
 
-// uncordonsExhausted returns the warning that the uncordon does not end the exhausted repair.
+// uncordonsExhausted returns the warning that an uncordon does not end an exhausted repair, or an
+// empty text.
 func uncordonsExhausted(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt || ch.ofNode() || !ch.Old.Spec.Unschedulable || ch.New.Spec.Unschedulable {
 		return ""
@@ -104,23 +106,23 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 		return ReasonUnreadable, err.Error()
 	}
 	if r := c.Registry.ReadJournal(n).Record; r != nil && r.Phase == remediations.PhaseExhausted {
-		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused until a person has set %s=true", r.ID, n.Name, remediations.ResetKey)
+		return ReasonRequestExhausted, fmt.Sprintf("repair %s of node %s has run out of steps: the request will be refused; set %s=true first, when the node is fixed", r.ID, n.Name, remediations.ResetKey)
 	}
 	p := c.Requested(request, n)
 	switch {
 	case p == nil:
-		return ReasonRequestIdle, fmt.Sprintf("%s does not take node %s, or is off: the request will be refused", request, n.Name)
+		return ReasonRequestIdle, fmt.Sprintf("the request for %s will be refused: %s does not apply to node %s, or is off", request, request, n.Name)
 	case p.Mode != remediations.ModeEnforce:
-		return ReasonRequestIdle, fmt.Sprintf("%s only observes: the request will be refused, with what would be done", request)
+		return ReasonRequestIdle, fmt.Sprintf("the request for %s will be refused, because its mode is observe; an Event says what Drydock would do", request)
 	}
 	if why := waits(c, p, n, nodes, now); why != "" {
-		return ReasonRequestQueued, "the request waits: " + why
+		return ReasonRequestQueued, "the request for " + request + " must wait: " + why
 	}
 	return "", ""
 }
 
-// waits returns why a request that the policy p carries out would wait for other repairs; empty: it
-// would not. nodes returns the fleet, and is called only if the first step is disruptive.
+// waits returns why a request that policy p carries out must wait for other repairs, or an empty
+// text. nodes returns the fleet, and is called only if the first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
 	step, ok := s.FirstStep(p, nil)
@@ -134,8 +136,8 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	return f.AtLimit(c, n, c.ProviderAhead(p, step.Index, n), false)
 }
 
-// wouldCollide returns the warning, in observe mode, that a repair would be in flight on the node
-// now.
+// wouldCollide returns the warning, in observe mode, that in enforce mode a repair would be in
+// flight on the node now. It returns an empty text if no repair would be.
 func wouldCollide(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt || ch.ofNode() {
 		return ""

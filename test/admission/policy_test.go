@@ -90,7 +90,7 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	err := as(t, l, requests.Person).CoreV1().Nodes().DeleteCollection(t.Context(), metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, all)
 	require.Equal(t, "policy", denier(err), "%v", err)
 	require.ErrorContains(t, err, "node n1 is under repair "+requests.ID+" by policy node-not-ready: reboot is Verifying")
-	require.ErrorContains(t, err, "deleting it would collide with it. To wait: kubectl drydock status -w, or kubectl get node n1")
+	require.ErrorContains(t, err, "deleting the node would collide with the repair. To wait: kubectl drydock status -w, or kubectl get node n1")
 
 	t.Run("whatever", func(t *testing.T) {
 		ctx, others := t.Context(), 0

@@ -105,7 +105,7 @@ func (y *yard) requireKept(of map[string]*warned, by string) {
 	y.becomes(requests.Node, remediations.PhaseVerifying)
 	err = own()
 	require.Equal(y.t, by, denier(err), "%v", err)
-	require.ErrorContains(y.t, err, "changing its ownerReferences would collide with it")
+	require.ErrorContains(y.t, err, "changing the node's ownerReferences would collide with the repair")
 }
 
 // TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine

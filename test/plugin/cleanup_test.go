@@ -129,7 +129,7 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 	code, stdout, stderr = s.typed("cleanup --yes --force")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "node-3 is under repair aaaaaa by policy node-not-ready")
-	require.Contains(t, stderr, "removing Drydock's own keys would collide with it")
+	require.Contains(t, stderr, "removing Drydock's own keys would collide with the repair")
 	require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
 	require.Contains(t, stdout, "node-1: removed ")
 	require.Contains(t, admin.node("node-3").Annotations, remediations.NodeRepairKey)
