@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// certificateEnd is drydock_webhook_certificate_expiry_timestamp_seconds. It reads the folder at
-// each scrape: a renewal only writes the files, and the server loads them within seconds. Without a
-// usable certificate it has no series; /readyz reports that.
+// certificateEnd is the metric drydock_webhook_certificate_expiry_timestamp_seconds. It reads the
+// certificate at each scrape, because a renewal only writes the files. Without a usable certificate
+// the metric has no series; /readyz reports why.
 type certificateEnd struct {
 	desc *prometheus.Desc
 	dir  string

@@ -18,7 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// handler answers one kind of request. self is Drydock's user name at the API server.
+// handler answers the requests of one path. judge decides about a request, and returns the node
+// that the request is about. self is Drydock's user name at the API server.
 type handler struct {
 	Options
 	self    string
@@ -34,14 +35,14 @@ func newHandler(o Options, self string, m *metrics, judge func(*handler, context
 
 var _ ctrladmission.Handler = &handler{}
 
-// breakGlassAudit is the key in the API server's audit log for requests that were allowed only
-// because of break-glass. The API server prefixes the webhook's name:
+// breakGlassAudit is the key of an audit annotation. It marks requests that were allowed only
+// because of break-glass. The API server puts the webhook's name before the key:
 // nodes.admission.drydock.dev/break-glass.
 const breakGlassAudit = "break-glass"
 
-// Handle judges and counts. It writes nothing: any client that reaches the port can send an
-// AdmissionReview with any user name, and only the API server knows the real user. An internal
-// fault allows the request.
+// Handle decides about the request and counts it. It writes nothing to the API server, because any
+// client that reaches the port can send an AdmissionReview with any user name, and only the API
+// server knows the real user. A panic allows the request.
 func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
 	h.metrics.last.Set(float64(began.Unix()))
@@ -51,8 +52,8 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	v := admission.Decision{Allowed: true, Reason: panicked}
 	defer func() {
 		if r := recover(); r != nil {
-			h.say(fmt.Errorf("%v", r), "judging panicked; the request is let through", req.Name, req.UserInfo.Username, string(req.Operation), "")
-			res = ctrladmission.Allowed("").WithWarnings("Drydock failed to judge this request, and lets it through")
+			h.say(fmt.Errorf("%v", r), "the check of a request panicked; Drydock allows the request", req.Name, req.UserInfo.Username, string(req.Operation), "")
+			res = ctrladmission.Allowed("").WithWarnings("Drydock could not check this request, because of a fault of its own, and allows it")
 		}
 		h.metrics.total.WithLabelValues(verdictOf(v), string(v.Reason)).Inc()
 		h.metrics.duration.Observe(h.Clock.Since(began).Seconds())
@@ -60,19 +61,20 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 	node, judged := h.judge(h, ctx, req)
 	v = judged
 	if !v.Allowed {
-		h.say(nil, "a request is denied", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
+		h.say(nil, "Drydock denied a request", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
 		res = ctrladmission.Denied(v.Message)
 		if v.Reason == admission.ReasonEviction {
-			// For eviction clients, 403 is final. 429, the answer of a disruption budget, means
-			// later. Some upgraders roll back at a 403 (github.com/Azure/AKS/issues/5637).
+			// Eviction clients do not try again after 403. 429, which also means that a disruption budget is
+			// used up, makes them try again later. Some upgraders roll back after a 403
+			// (github.com/Azure/AKS/issues/5637).
 			res.Result.Code, res.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 		}
 		return res
 	}
 	res = ctrladmission.Allowed("").WithWarnings(v.Warnings...)
 	if v.BreakGlass {
-		// The API server adds this to its audit log next to the user name, which only the API
-		// server knows for certain.
+		// The API server adds the annotation to its audit log next to the user name. Only the API server
+		// knows the real user name.
 		res.AuditAnnotations = map[string]string{breakGlassAudit: v.Message}
 	}
 	return res
@@ -88,7 +90,7 @@ func verdictOf(v admission.Decision) string {
 	return allowed
 }
 
-// judgeNode handles nodes and nodes/status.
+// judgeNode decides about changes of nodes and nodes/status.
 func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	var err error
@@ -96,9 +98,9 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 		ch.New, err = decode(req.Object, req.Operation != admissionv1.Delete)
 	}
 	if err != nil {
-		h.say(err, "a request cannot be read; it is let through", req.Name, req.UserInfo.Username, string(req.Operation), "")
+		h.say(err, "Drydock cannot read a request, and allows it", req.Name, req.UserInfo.Username, string(req.Operation), "")
 		return req.Name, admission.Decision{Allowed: true, Reason: undecodable, Warnings: []string{
-			fmt.Sprintf("Drydock cannot read this request, and lets it through: %s", text.Line(err.Error(), mostOfAnError)),
+			fmt.Sprintf("Drydock cannot read this request, and allows it: %s", text.Line(err.Error(), mostOfAnError)),
 		}}
 	}
 	node := req.Name
@@ -112,8 +114,8 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 	return node, admission.Validate(h.Config, ch, h.fleetFor(ch, known), h.Clock.Now())
 }
 
-// knows reports whether the request names an existing Node by its UID, which only clients that may
-// read Nodes know.
+// knows reports whether old has the UID of an existing Node. Only clients that may read Nodes know
+// the UID.
 func (h *handler) knows(old *corev1.Node) bool {
 	if old == nil || old.UID == "" {
 		return false
@@ -122,9 +124,10 @@ func (h *handler) knows(old *corev1.Node) bool {
 	return n != nil && n.UID == old.UID
 }
 
-// fleetFor returns the Nodes that a decision on the change needs: for a mesh leader, those with a
-// repair. Only the warning that a request must wait needs all Nodes. A request that a stranger may
-// have sent gets no such warning.
+// fleetFor returns a function that returns the Nodes for the decision. These are all Nodes only for
+// a request of a repair, because the warning that it must wait needs all Nodes. Other decisions
+// need only the Nodes with a repair, and so does a request that a stranger may have sent: it gets
+// no such warning.
 func (h *handler) fleetFor(ch *admission.Change, known bool) func() []*corev1.Node {
 	_, asks := annotation(ch.New, remediations.RequestKey)
 	if !known || !asks {
@@ -141,9 +144,9 @@ func annotation(n *corev1.Node, key string) (value string, ok bool) {
 	return value, ok
 }
 
-// judgeEviction handles pods/eviction. It reads the pod live: a cache of all pods would be the
-// largest in Drydock, for its rarest question. It reads no pod while no Node has a repair in
-// flight, because every eviction is allowed then.
+// judgeEviction decides about pods/eviction. It reads the pod from the API server: a cache of all
+// pods would be Drydock's largest cache, for its rarest request. It reads no pod while no Node has
+// a repair in flight, because every eviction is allowed then.
 func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (string, admission.Decision) {
 	ch := h.change(req)
 	if ch.Drydock || ch.Exempt || !slices.ContainsFunc(h.Repairing(), func(n *corev1.Node) bool { return admission.InFlight(h.Config, n) }) {
@@ -151,7 +154,7 @@ func judgeEviction(h *handler, ctx context.Context, req ctrladmission.Request) (
 	}
 	node, err := h.nodeOf(ctx, req.Namespace, req.Name)
 	if err != nil {
-		h.say(err, "an eviction cannot be judged; it is let through", req.Namespace+"/"+req.Name, req.UserInfo.Username, string(req.Operation), "")
+		h.say(err, "Drydock cannot read the pod of an eviction, and allows the eviction", req.Namespace+"/"+req.Name, req.UserInfo.Username, string(req.Operation), "")
 		return "", admission.Decision{Allowed: true, Reason: podUnreadable}
 	}
 	if ch.Old = h.Node(node); ch.Old == nil {
@@ -168,12 +171,12 @@ func (h *handler) change(req ctrladmission.Request) *admission.Change {
 	}
 }
 
-// decode reads a Node from a request. Nil: the request has no Node and needs none. Fields of a Node
-// that this version does not know are accepted.
+// decode reads a Node from a request. It returns nil if wanted is false, and an error if a wanted
+// Node is missing. It accepts Node fields that this version does not know.
 func decode(raw runtime.RawExtension, wanted bool) (*corev1.Node, error) {
 	if len(raw.Raw) == 0 {
 		if wanted {
-			return nil, fmt.Errorf("it lacks an object")
+			return nil, fmt.Errorf("the Node is missing")
 		}
 		return nil, nil
 	}

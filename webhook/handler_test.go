@@ -31,7 +31,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// desk is a handler with everything that it needs.
+// desk is a handler with everything that it needs, and with fakes of the Nodes and the API server.
 type desk struct {
 	*handler
 	client *fake.Clientset
@@ -59,7 +59,7 @@ func (d *desk) count(verdict string, reason admission.Reason) int {
 	return int(testutil.ToFloat64(d.metrics.total.WithLabelValues(verdict, string(reason))))
 }
 
-// granted answers each review of a right.
+// granted answers each SubjectAccessReview.
 type granted bool
 
 func (g granted) Create(_ context.Context, r *authorizationv1.SubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SubjectAccessReview, error) {
@@ -67,7 +67,7 @@ func (g granted) Create(_ context.Context, r *authorizationv1.SubjectAccessRevie
 	return r, nil
 }
 
-// request is the case as the API server sends it.
+// request returns the case of the table as the API server would send it.
 func request(t require.TestingT, c *requests.Case) ctrladmission.Request {
 	before, after := c.Nodes()
 	req := ctrladmission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -95,7 +95,8 @@ func request(t require.TestingT, c *requests.Case) ctrladmission.Request {
 	return req
 }
 
-// TestHandlerSaysWhatTheCoreSays, for the whole table, and counts it.
+// TestHandlerSaysWhatTheCoreSays: for each case of the table, the answer is the decision of package
+// admission, and the metric counts it.
 func TestHandlerSaysWhatTheCoreSays(t *testing.T) {
 	for _, c := range requests.Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -135,8 +136,8 @@ func TestHandlerSaysWhatTheCoreSaysWhateverIsAsked(t *testing.T) {
 	})
 }
 
-// TestWhatBreakGlassAllowsIsInTheAuditLog: the API server adds it to the entry with the user's
-// name.
+// TestWhatBreakGlassAllowsIsInTheAuditLog: the API server adds the audit annotation to its log
+// entry, which has the user's name.
 func TestWhatBreakGlassAllowsIsInTheAuditLog(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	c := requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
@@ -145,11 +146,10 @@ func TestWhatBreakGlassAllowsIsInTheAuditLog(t *testing.T) {
 	}}
 	res := d.Handle(t.Context(), request(t, &c))
 	require.True(t, res.Allowed)
-	require.Equal(t, map[string]string{"break-glass": "deleting it"}, res.AuditAnnotations)
+	require.Equal(t, map[string]string{"break-glass": "deleting the node"}, res.AuditAnnotations)
 	require.Equal(t, 1, d.count(allowed, admission.ReasonDeletion))
 }
 
-// TestRequestsThatCannotBeReadAreLetThrough.
 func TestRequestsThatCannotBeReadAreLetThrough(t *testing.T) {
 	c := requests.Case{By: requests.Person}
 	for name, break_ := range map[string]func(*ctrladmission.Request){
@@ -170,7 +170,8 @@ func TestRequestsThatCannotBeReadAreLetThrough(t *testing.T) {
 	}
 }
 
-// TestPanicLetsThrough: also through controller-runtime's own handler, which would deny.
+// TestPanicLetsThrough: a panic allows the request, also through controller-runtime's own handler,
+// which would deny it.
 func TestPanicLetsThrough(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	d.judge = func(*handler, context.Context, ctrladmission.Request) (string, admission.Decision) { panic("oh") }
@@ -239,7 +240,6 @@ func TestEvictionsCauseNoReadWhileNoRepairIsInFlight(t *testing.T) {
 	}
 }
 
-// TestSeriesAreThereFromTheStart.
 func TestSeriesAreThereFromTheStart(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := newMetrics(reg, "")
@@ -249,8 +249,8 @@ func TestSeriesAreThereFromTheStart(t *testing.T) {
 	require.Error(t, err, "the control: they are registered")
 }
 
-// TestEachRequestIsNotedWhenItComes, whatever the result: from then on the API server reaches this
-// replica.
+// TestEachRequestIsNotedWhenItComes: each request, whatever its result, shows that the API server
+// reaches this replica.
 func TestEachRequestIsNotedWhenItComes(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	asked := 0
@@ -276,5 +276,5 @@ func TestSelf(t *testing.T) {
 	require.ErrorContains(t, err, "gives no name")
 	fails = fmt.Errorf("no")
 	_, err = Self(t.Context(), client)
-	require.ErrorContains(t, err, "asking the API server who Drydock is")
+	require.ErrorContains(t, err, "asking the API server for Drydock's own user name")
 }

@@ -11,15 +11,16 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// head is the part of a review before its objects, as an API server writes it.
+// head has the fields that readHead reads from the beginning of a review. An API server writes them
+// before the objects.
 type head struct {
 	UID            types.UID
 	Name, Username string
 }
 
-// answerTooLarge denies a request with a review over the limit. A client that can make a Node large
-// must not escape the checks that way, and a failed call would allow the request. Only Drydock's
-// own requests are allowed.
+// answerTooLarge denies a request whose review is over the limit. A client that can make a Node
+// large must not escape the checks that way, and an HTTP error would make the API server allow the
+// request. Drydock's own requests are allowed.
 func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why error) {
 	about := readHead(beginning)
 	if about.UID == "" { // not written by an API server
@@ -28,7 +29,7 @@ func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why er
 	}
 	answer := ctrladmission.Allowed("")
 	if about.Username != h.self {
-		h.say(nil, "a request is denied, because its object is too large to be checked", about.Name, about.Username, "", string(tooLarge))
+		h.say(nil, "Drydock denied a request, because its object is too large to check", about.Name, about.Username, "", string(tooLarge))
 		answer = ctrladmission.Denied("Drydock cannot check this change, because the object is too large (" + why.Error() +
 			"). Remove labels, annotations, taints or conditions of the object first")
 		h.metrics.total.WithLabelValues(denied, string(tooLarge)).Inc()
@@ -44,7 +45,8 @@ func writeAnswer(w http.ResponseWriter, answer *admissionv1.AdmissionResponse) {
 	})
 }
 
-// readHead reads what it can of a review that was cut off.
+// readHead reads the beginning of a review that was cut off. Fields that it does not find are
+// empty.
 func readHead(beginning []byte) (about head) {
 	d := json.NewDecoder(bytes.NewReader(beginning))
 	var user struct{ Username string }
@@ -71,8 +73,8 @@ func readHead(beginning []byte) (about head) {
 	return about
 }
 
-// members calls read for each member of the next object until read returns false. read must pass
-// over the value.
+// members calls read for each member of the next JSON object until read returns false. read must
+// consume the member's value.
 func members(d *json.Decoder, read func(name string) bool) {
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {
 		return

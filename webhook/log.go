@@ -5,13 +5,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rotatorName is the name of the rotator's log, and incomplete its message about a Secret that it
-// has just filled: it judges a copy from before.
+// rotatorName is the name of the rotator's log. incomplete is its message about a Secret that it
+// has just filled: it still checks its old copy.
 const rotatorName, incomplete = "cert-rotation", "secret is not well-formed, cannot update webhook configurations"
 
-// WithoutNormalErrors returns a log for the rotator of the certificate without the errors of every
-// first start. Replicas write the Secret at the same time. One succeeds, the others get a conflict
-// and try again.
+// WithoutNormalErrors returns a log for the certificate rotator that lowers the errors of every
+// first start to debug lines. At that time all replicas write the Secret: one succeeds, and the
+// others get a conflict and try again.
 func WithoutNormalErrors(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log

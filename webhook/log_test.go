@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// TestTheRotatorLogsNoErrorOfANormalStart, while its other errors, and conflicts of other parts,
-// stay errors.
+// TestTheRotatorLogsNoErrorOfANormalStart: the rotator's other errors stay errors, and so do
+// conflicts of other parts.
 func TestTheRotatorLogsNoErrorOfANormalStart(t *testing.T) {
 	t.Parallel()
 	var lines []string

@@ -8,15 +8,15 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// These are the verdicts of the metric.
+// These are the values of the label verdict.
 const (
 	allowed = "allowed"
 	warned  = "warned"
 	denied  = "denied"
 )
 
-// These reasons, in addition to the core's, are for requests that could not be judged. Too large an
-// object is denied; the others are allowed.
+// These reasons are for requests that Drydock could not check, in addition to the reasons of
+// package admission. Requests with tooLarge are denied, the others are allowed.
 const (
 	undecodable   admission.Reason = "Undecodable"
 	podUnreadable admission.Reason = "PodUnreadable"
@@ -24,9 +24,8 @@ const (
 	tooLarge      admission.Reason = "TooLarge"
 )
 
-// metrics are drydock_admission_total{verdict,reason} and drydock_admission_duration_seconds, and
-// the expiry of the certificate. All series of the first two exist from the start, so that rate()
-// sees the first denial.
+// metrics are the webhook's metrics. All series of drydock_admission_total exist from the start, so
+// that rate() shows the first denial.
 type metrics struct {
 	total    *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -39,11 +38,11 @@ func newMetrics(registerer prometheus.Registerer, certDir string) (*metrics, err
 			Name: "drydock_admission_total", Help: "Requests to change a Node, or to evict a pod, by verdict and its reason.",
 		}, []string{"verdict", "reason"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "drydock_admission_duration_seconds", Help: "Time to judge a request; the API server waits for 2 s.",
+			Name: "drydock_admission_duration_seconds", Help: "Time to check a request; the API server waits for 2 s.",
 			Buckets: []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2},
 		}),
 		last: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "drydock_admission_last_request_timestamp_seconds", Help: "When the last request came to this replica; 0: none has come since its start.",
+			Name: "drydock_admission_last_request_timestamp_seconds", Help: "Unix time of the last request to this replica; 0: no request since its start.",
 		}),
 	}
 	for _, verdict := range []string{allowed, warned, denied} {

@@ -18,38 +18,39 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Options configure where to serve and how to judge.
+// Options configure where the webhook listens and how it decides.
 type Options struct {
-	// Listen is the TCP address, CertDir the folder with tls.crt and tls.key.
+	// Listen is the TCP address. CertDir is the folder with tls.crt and tls.key.
 	Listen, CertDir string
-	// ClientCAFile has the authorities that sign the API servers' client certificates. Empty: every
-	// client is answered.
+	// ClientCAFile has the authorities that sign the API servers' client certificates. If it is empty,
+	// the webhook answers every client.
 	ClientCAFile string
-	// Rotation makes the certificate. Nil: another program puts it into CertDir.
+	// Rotation makes the certificate. If Rotation is nil, another program puts the certificate into
+	// CertDir.
 	Rotation *Rotation
-	// Config is the core's configuration. Exempt are users that repairs in flight do not bind, in
-	// addition to the core's own.
+	// Config is the core's configuration.
 	Config *remediations.Config
+	// Exempt are users that repairs in flight do not bind, in addition to admission.AlwaysExempt.
 	// Drivers may cordon and uncordon a node while its repair is Verifying.
 	Exempt  admission.Exemption
 	Drivers admission.Drivers
-	// Evictions: evictions are judged, too.
+	// Evictions means that the webhook also serves EvictionsPath.
 	Evictions bool
-	// Client asks the API server for this process's own user name, and serves the rotation.
+	// Client asks the API server for this process's own user name. The rotation uses it, too.
 	Client kubernetes.Interface
 	// Pods reads the pod of an eviction.
 	Pods corev1client.PodsGetter
-	// Reviews asks the API server which rights a user has. Nil: people's annotations need no rights
-	// of their own.
+	// Reviews asks the API server which rights a user has. If Reviews is nil, people's annotations
+	// need no rights beyond the right to patch nodes.
 	Reviews authorizationv1.SubjectAccessReviewInterface
-	// Node returns a Node from the cache; nil: there is none. Nodes returns all. Repairing returns
-	// those with a record of a repair. Its cost must not grow with the number of Nodes: any client
-	// that reaches the port can cause a call.
+	// Node returns a Node from the cache, or nil if there is none. Nodes returns all Nodes. Repairing
+	// returns the Nodes with a record of a repair. The cost of Repairing must not grow with the number
+	// of Nodes: any client that reaches the port can cause a call.
 	Node             func(name string) *corev1.Node
 	Nodes, Repairing func() []*corev1.Node
-	// Asked is called for each request that arrives. It must not block. Nil: not called.
+	// Asked is called for each request that arrives. It must not block. It may be nil.
 	Asked func()
-	// Registerer registers the metrics. Nil: they are not registered.
+	// Registerer registers the metrics. If it is nil, they are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 	Clock      clock.WithTicker
@@ -62,7 +63,7 @@ func (o Options) address() error {
 		return fmt.Errorf("reading the webhook's listen address: %w", err)
 	}
 	if port, err := strconv.Atoi(text); err != nil || port <= 0 {
-		return fmt.Errorf("the webhook's port %q cannot be listened on: the API server must know it beforehand", text)
+		return fmt.Errorf("the webhook cannot listen on port %q: it must be a number above 0, because the API server must know the port beforehand", text)
 	}
 	return nil
 }
@@ -70,9 +71,9 @@ func (o Options) address() error {
 func (o Options) validate() error {
 	switch {
 	case o.Config == nil || o.Client == nil || o.Node == nil || o.Nodes == nil || o.Repairing == nil || o.Clock == nil || o.Evictions && o.Pods == nil:
-		return errors.New("the webhook lacks a part that it cannot do without")
+		return errors.New("the webhook's options lack a part: Config, Client, Node, Nodes, Repairing, Clock, or Pods for evictions")
 	case o.CertDir == "":
-		return errors.New("the webhook has no folder with its certificate")
+		return errors.New("the webhook's options lack CertDir, the folder with its certificate")
 	}
 	return o.address()
 }

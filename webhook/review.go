@@ -14,15 +14,15 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// reviews answers AdmissionReviews of version v1. Every answer other than 200 is a failed call for
-// the API server, which then follows the failurePolicy. A request takes a place only when its whole
-// body has arrived.
+// reviews returns the HTTP handler for AdmissionReviews of version v1. For the API server, every
+// answer other than 200 is a failed call, and the failurePolicy decides. A request takes one of
+// maxRequests places only when its whole body has arrived.
 func reviews(h *handler) http.Handler {
 	bodies := httpserver.NewBodies(maxBody, longestBodiesAtOnce, maxDecoded, patience)
 	places := httpserver.NewPlaces(maxRequests, patience)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); r.Method != http.MethodPost || err != nil || kind != "application/json" {
-			http.Error(w, "write an AdmissionReview as application/json with POST", http.StatusBadRequest)
+			http.Error(w, "send an AdmissionReview as application/json with POST", http.StatusBadRequest)
 			return
 		}
 		body, release, err := bodies.Read(w, r)
@@ -39,7 +39,7 @@ func reviews(h *handler) http.Handler {
 	})
 }
 
-// answer judges a complete review.
+// answer decides about a review whose body has arrived completely.
 func (h *handler) answer(w http.ResponseWriter, r *http.Request, body []byte) {
 	var review admissionv1.AdmissionReview
 	if err := json.Unmarshal(body, &review); err != nil {

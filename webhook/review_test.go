@@ -32,7 +32,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// reviewOf is a request as the API server sends it.
+// reviewOf returns a review as the API server sends it.
 func reviewOf(t testing.TB, c *requests.Case) []byte {
 	t.Helper()
 	req := request(t, c).AdmissionRequest
@@ -49,8 +49,8 @@ func ask(h http.Handler, contentType string, body []byte) *httptest.ResponseReco
 	return w
 }
 
-// TestReviewsAreAnswered: anything else fails, and the API server's failurePolicy allows the
-// request.
+// TestReviewsAreAnswered: any other body is a failed call, and the API server's failurePolicy then
+// allows the request.
 func TestReviewsAreAnswered(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	h := reviews(d.handler)
@@ -178,8 +178,8 @@ func TestTheServerKnowsItsClients(t *testing.T) {
 	}
 }
 
-// freeAddress returns a port below those that the kernel assigns by itself, from 32768 on.
-// Otherwise another test might have the port before the server listens.
+// freeAddress returns a free port below 32768. The kernel assigns ports from 32768 on by itself, so
+// another test could otherwise have the port before the server listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for port := 10000 + os.Getpid()%20000; port < 32768; port++ {

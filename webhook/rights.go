@@ -15,25 +15,26 @@ import (
 )
 
 const (
-	// rightsTimeout bounds a review of a right: half of the 2 s that the API server gives the whole
-	// answer.
+	// rightsTimeout bounds the check of one right. It is half of the 2 s that the API server waits for
+	// the whole answer.
 	rightsTimeout = time.Second
-	// mostOfAUser bounds what is sent to the API server about a user: room for a thousand groups.
+	// mostOfAUser bounds the bytes of a user's name, groups and extras that Drydock sends to the API
+	// server. It is enough for a thousand groups.
 	mostOfAUser = 64 << 10
 )
 
-// asks limit the questions to the API server that requests may cause. Any client that reaches the
-// port can send a review with any user name. A correct UID of the Node shows that an API server
-// sent it: a client that may not read Nodes does not know the UID. Strangers have a small budget of
-// their own and cannot use up the other.
+// asks limit the requests to the API server that clients of the webhook may cause. Any client that
+// reaches the port can send a review with any user name. The Node's correct UID shows that an API
+// server sent the review, because a client that may not read Nodes does not know the UID. Reviews
+// without it use the small budget strangers, and so cannot use up the budget known.
 type asks struct{ known, strangers, pods *rate.Limiter }
 
 func newAsks() asks {
 	return asks{known: rate.NewLimiter(20, 40), strangers: rate.NewLimiter(2, 10), pods: rate.NewLimiter(20, 40)}
 }
 
-// may returns a function that asks the API server whether the requesting user has a verb on repairs
-// of the node, once per verb. known: the request has the Node's UID.
+// may returns a function that asks the API server, once per verb, whether the requesting user has
+// that verb on repairs of the node. known means that the request has the Node's UID.
 func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string, known bool) func(verb string) (bool, error) {
 	if h.Reviews == nil {
 		return nil
@@ -49,7 +50,7 @@ func (h *handler) may(ctx context.Context, req ctrladmission.Request, node strin
 			a.allowed, a.err = h.review(ctx, req.UserInfo, node, verb, known)
 			answers[verb] = a
 			if a.err != nil {
-				h.say(a.err, "a right cannot be checked", node, req.UserInfo.Username, verb, "")
+				h.say(a.err, "Drydock cannot check a user's right", node, req.UserInfo.Username, verb, "")
 			}
 		}
 		return a.allowed, a.err
@@ -60,11 +61,11 @@ func (h *handler) review(ctx context.Context, u authenticationv1.UserInfo, node,
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
 	if size := sizeOf(u); size > mostOfAUser {
-		return false, fmt.Errorf("%w: the user's groups and extras take %d bytes, more than %d", admission.ErrNotAsked, size, mostOfAUser)
+		return false, fmt.Errorf("%w: the user's name, groups and extras take %d bytes, more than %d", admission.ErrNotAsked, size, mostOfAUser)
 	}
 	switch {
 	case known && h.asks.known.Wait(ctx) != nil, !known && !h.asks.strangers.Allow():
-		return false, fmt.Errorf("%w: too many rights are being checked", admission.ErrNotAsked)
+		return false, fmt.Errorf("%w: it checks too many rights at the moment", admission.ErrNotAsked)
 	}
 	spec := authorizationv1.SubjectAccessReviewSpec{
 		User: u.Username, UID: u.UID, Groups: u.Groups,
@@ -85,8 +86,8 @@ func (h *handler) review(ctx context.Context, u authenticationv1.UserInfo, node,
 	return r.Status.Allowed && !r.Status.Denied, nil
 }
 
-// sizeOf returns the approximate size of the user in a request to the API server. An empty text
-// counts, too.
+// sizeOf returns the approximate size of the user in a request to the API server. Each group and
+// extra counts some bytes, even if it is empty.
 func sizeOf(u authenticationv1.UserInfo) int {
 	const each = 16
 	size := len(u.Username) + len(u.UID)

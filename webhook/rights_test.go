@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestRightsAreReviewed: the API server is asked once, with the whole identity of the user, and its
-// answer decides.
+// TestRightsAreReviewed: the webhook asks the API server once per verb, with the whole identity of
+// the user, and the answer decides.
 func TestRightsAreReviewed(t *testing.T) {
 	word := func(key, value string) requests.Case {
 		return requests.Case{By: requests.Person, Change: requests.Annotate(key, value)}

@@ -23,26 +23,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Rotation configures how the certificate is made and renewed. All replicas do this: the first one
-// to write the Secret wins, and the others use what it wrote.
+// Rotation configures how the certificate is made and renewed. All replicas do this: the first
+// replica to write the Secret wins, and the others use its certificate.
 type Rotation struct {
-	// Secret stores the certificate and its authority. It must exist, and be mounted at CertDir.
+	// Secret stores the certificate and its authority. It must exist and be mounted at CertDir.
 	Secret types.NamespacedName
-	// DNSNames are the certificate's, at least one.
+	// DNSNames are the certificate's DNS names, at least one.
 	DNSNames []string
-	// Configuration is the ValidatingWebhookConfiguration that receives the authority. If it does
-	// not exist, it is not created.
+	// Configuration is the name of the ValidatingWebhookConfiguration that receives the authority.
+	// Drydock does not create it.
 	Configuration string
-	// Validity is the certificate's. It is renewed when only RenewBefore is left, which is checked
-	// every CheckEvery. Zero: a year, 90 days, 12 hours. The authority is valid for ten years.
+	// Validity is how long the certificate is valid. Every CheckEvery, the rotator checks whether less
+	// than RenewBefore is left, and renews the certificate then. Zero means a year, 90 days and 12
+	// hours. The authority is valid for ten years.
 	Validity, RenewBefore, CheckEvery time.Duration
 }
 
-// triesAgainAfter is the pause after the rotator gave up, or while its Secret is missing.
+// triesAgainAfter is the pause after the rotator has given up, or while its Secret is missing.
 const triesAgainAfter = 10 * time.Second
 
-// rotation runs cert-controller's rotator. The rotator ends its manager if the Secret is missing,
-// or not mounted for a quarter of an hour. Here only the rotator restarts, and repairs continue.
+// rotation runs cert-controller's rotator. That rotator ends its manager if the Secret is missing,
+// or not mounted for 15 minutes. Here only the rotator starts again, and repairs continue.
 type rotation struct {
 	Rotation
 	mgr     manager.Manager
@@ -53,22 +54,22 @@ type rotation struct {
 
 	mu        sync.Mutex
 	missing   error
-	cert, key []byte // as adopt read them
+	cert, key []byte // from the Secret, set by adopt
 }
 
-// rotators counts the rotators of this process: each is a controller, and controllers' names must
-// differ.
+// rotators counts the rotators that this process has started. Each rotator is a controller, and the
+// names of controllers must differ.
 var rotators atomic.Int64
 
 func newRotation(mgr manager.Manager, o Options) *rotation {
 	return &rotation{
 		Rotation: *o.Rotation, mgr: mgr, client: o.Client, certDir: o.CertDir, clock: o.Clock, log: o.Log,
-		missing: errors.New("its certificate has not been made yet"),
+		missing: errors.New("the webhook's certificate has not been made yet"),
 	}
 }
 
-// NeedLeaderElection returns false: a replica that does not lead serves, too, and must know when it
-// can.
+// NeedLeaderElection returns false: replicas that do not lead serve admission, too, and need the
+// certificate.
 func (*rotation) NeedLeaderElection() bool { return false }
 
 // Start maintains the certificate until ctx ends.
@@ -80,7 +81,7 @@ func (r *rotation) Start(ctx context.Context) error {
 		}
 		if err != nil && ctx.Err() == nil {
 			r.note(err)
-			r.log.Error(err, "the webhook's certificate is not kept; trying again", "after", triesAgainAfter)
+			r.log.Error(err, "the webhook's certificate cannot be maintained; Drydock tries again", "after", triesAgainAfter)
 			select {
 			case <-ctx.Done():
 			case <-r.clock.After(triesAgainAfter):
@@ -90,7 +91,7 @@ func (r *rotation) Start(ctx context.Context) error {
 	return nil
 }
 
-// lacks returns why there is no certificate to serve with yet.
+// lacks returns why there is no certificate yet, or nil if there is one.
 func (r *rotation) lacks() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,14 +101,15 @@ func (r *rotation) lacks() error {
 func (r *rotation) note(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.missing != nil { // a certificate that existed once can still be served
-		r.missing = fmt.Errorf("its certificate: %w", err)
+	if r.missing != nil { // a certificate that was made once can still be served
+		r.missing = fmt.Errorf("the webhook's certificate: %w", err)
 	}
 }
 
-// adopt reads the certificate from the Secret, which another replica or this one has filled. The
-// kubelet may take more than a minute to bring a Secret that was empty into CertDir. Like the
-// rotator, adopt waits until the API servers trust the authority.
+// adopt reads the certificate from the Secret, which any replica has filled. Without adopt, this
+// replica would wait for CertDir: the kubelet may take more than a minute to mount the new content
+// of a Secret that was empty. Like the rotator, adopt requires that the API servers trust the
+// authority.
 func (r *rotation) adopt(ctx context.Context) error {
 	secret, err := r.client.CoreV1().Secrets(r.Secret.Namespace).Get(ctx, r.Secret.Name, metav1.GetOptions{})
 	if err != nil {
@@ -134,7 +136,7 @@ func (r *rotation) adopt(ctx context.Context) error {
 	return nil
 }
 
-// adopted returns what adopt has read.
+// adopted returns the certificate and key that adopt has read, or nil.
 func (r *rotation) adopted() (cert, key []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +162,7 @@ func (r *rotation) rotate(ctx context.Context) error {
 		FieldOwner: "drydock", ControllerName: fmt.Sprintf("webhook-certificate-%d", rotators.Add(1)),
 	})
 	if err != nil {
-		return fmt.Errorf("preparing to make it: %w", err)
+		return fmt.Errorf("preparing the rotator: %w", err)
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, part := range parts.runnables {
@@ -179,7 +181,7 @@ func (r *rotation) rotate(ctx context.Context) error {
 	return g.Wait()
 }
 
-// collector receives what the rotator would add to its manager.
+// collector is a manager that collects the rotator's runnables instead of running them.
 type collector struct {
 	manager.Manager
 	config    *rest.Config
@@ -193,9 +195,9 @@ func (c *collector) Add(r manager.Runnable) error {
 
 func (c *collector) GetConfig() *rest.Config { return c.config }
 
-// oneOfEach narrows the rotator's lists and watches to its two objects. They ask for every Secret
-// of the namespace and every webhook configuration of the cluster, and Drydock has no right to read
-// those.
+// oneOfEach returns a configuration whose client narrows the rotator's lists and watches to its two
+// objects. Otherwise they would request every Secret of the namespace and every webhook
+// configuration of the cluster, and Drydock has no right to read those.
 func oneOfEach(c *rest.Config, secret, configuration string) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {

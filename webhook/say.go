@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Any client that reaches the port can cause log lines with any names in them.
-// drydock_admission_total counts what these bounds leave out.
+// These limits bound the log, because any client that reaches the port can cause log lines with any
+// names in them. drydock_admission_total also counts the requests without a line.
 const (
 	// linesPerSecond is the average rate of log lines, linesAtOnce the burst.
 	linesPerSecond, linesAtOnce = 2, 50

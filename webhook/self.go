@@ -9,20 +9,20 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Self asks the API server for the user name of this process: the only user that may write
-// Drydock's own keys.
+// Self asks the API server for the user name of this process. Only this user may write Drydock's
+// own keys.
 func Self(ctx context.Context, client kubernetes.Interface) (string, error) {
 	r, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("asking the API server who Drydock is: %w", err)
+		return "", fmt.Errorf("asking the API server for Drydock's own user name: %w", err)
 	}
 	if r.Status.UserInfo.Username == "" {
-		return "", fmt.Errorf("asking the API server who Drydock is: it gives no name")
+		return "", fmt.Errorf("asking the API server for Drydock's own user name: the answer has no name")
 	}
 	return r.Status.UserInfo.Username, nil
 }
 
-// nodeOf reads the pod and returns the name of its node. Empty: it has none.
+// nodeOf reads the pod and returns the name of its node. The name is empty if the pod has no node.
 func (h *handler) nodeOf(ctx context.Context, namespace, pod string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()

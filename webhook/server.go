@@ -16,16 +16,16 @@ import (
 	"drydock.dev/drydock/internal/httpserver"
 )
 
-// These are the paths of the webhook's two parts.
+// These are the paths for changes of Nodes and for evictions.
 const (
 	NodesPath     = "/v1/admit/nodes"
 	EvictionsPath = "/v1/admit/evictions"
 )
 
-// againAfter is the pause before the server tries again to get what it lacks.
+// againAfter is the pause before the server tries again to get its user name or its certificate.
 const againAfter = time.Second
 
-// Server serves admission on every replica, once it has a certificate.
+// Server serves admission on every replica, as soon as the replica has a certificate.
 type Server struct {
 	Options
 	metrics *metrics
@@ -49,7 +49,7 @@ func Add(mgr manager.Manager, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Options: o, metrics: m, missing: errors.New("admission is not served yet: it has not been started")}
+	s := &Server{Options: o, metrics: m, missing: errors.New("admission is not served yet: the webhook has not been started")}
 	if o.Rotation != nil {
 		s.rotator = newRotation(mgr, o)
 		if err := mgr.Add(s.rotator); err != nil {
@@ -65,8 +65,8 @@ func Add(mgr manager.Manager, o Options) (*Server, error) {
 // NeedLeaderElection returns false: the API server calls any replica.
 func (*Server) NeedLeaderElection() bool { return false }
 
-// Start serves until ctx ends. It first learns Drydock's own user name and waits for a certificate,
-// without a time limit: repairs continue without admission.
+// Start serves until ctx ends. First it learns Drydock's own user name and waits for a certificate.
+// It waits without a time limit, because repairs continue without admission.
 func (s *Server) Start(ctx context.Context) error {
 	self, ok := s.learnSelf(ctx)
 	if !ok || !s.awaitCertificate(ctx) {
@@ -87,21 +87,21 @@ func (s *Server) Start(ctx context.Context) error {
 		return err
 	}
 	s.setMissing(nil)
-	defer s.lacks(errors.New("it has ended"))
+	defer s.lacks(errors.New("the webhook has stopped"))
 	s.Log.Info("serving admission", "address", listener.Addr().String(), "clientCertificates", s.ClientCAFile != "")
 	return server.Serve(ctx, listener, shutdownGrace, func() {})
 }
 
-// files returns the paths of the certificate, its key, and the authority of the API servers'
-// certificates.
+// files returns the paths of the certificate, of its key, and of the authority for the API servers'
+// client certificates.
 func (s *Server) files() httpserver.TLSFiles {
 	return httpserver.TLSFiles{
 		CertFile: filepath.Join(s.CertDir, "tls.crt"), KeyFile: filepath.Join(s.CertDir, "tls.key"), ClientCAFile: s.ClientCAFile,
 	}
 }
 
-// certificates reads the certificate: the files, and until they exist what the rotation has
-// adopted.
+// certificates reads the certificate from the files. Until the files exist, it uses the certificate
+// that the rotation has adopted.
 func (s *Server) certificates() (*httpserver.Certificates, error) {
 	if s.rotator == nil {
 		return httpserver.NewCertificates("the webhook", s.files())
@@ -109,9 +109,9 @@ func (s *Server) certificates() (*httpserver.Certificates, error) {
 	return httpserver.NewCertificatesUntil("the webhook", s.files(), s.rotator.adopted)
 }
 
-// Ready returns why admission is not served, for /readyz. It checks this process without a
-// connection: a flood of the webhook's port must not remove the replica from the receiver's
-// Service.
+// Ready returns why admission is not served, for /readyz, or nil. It checks the state of this
+// process and opens no connection: otherwise a flood of connections to the webhook's port would
+// remove the replica from the receiver's Service.
 func (s *Server) Ready() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

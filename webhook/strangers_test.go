@@ -29,7 +29,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// inRepair deletes a node during a repair, which is denied.
+// inRepair returns a request that deletes a node during its repair, which is denied.
 func inRepair(makeLarge func(*corev1.Node)) *requests.Case {
 	return &requests.Case{By: requests.Person, Before: func(n *corev1.Node) {
 		requests.Put(n, requests.Record(remediations.PhaseActing))
@@ -66,8 +66,8 @@ func TestALargeNodeIsJudgedAllTheSame(t *testing.T) {
 	}
 }
 
-// TestWhatIsTooLargeIsDenied: too many bytes or too many values. Drydock's own requests are
-// allowed.
+// TestWhatIsTooLargeIsDenied: a review with too many bytes or too many values is denied, except
+// Drydock's own requests.
 func TestWhatIsTooLargeIsDenied(t *testing.T) {
 	for name, makeLarge := range map[string]func(*corev1.Node){
 		"bytes":  func(n *corev1.Node) { n.Annotations["example.com/long"] = strings.Repeat("x", maxBody) },
@@ -92,8 +92,8 @@ func TestWhatIsTooLargeIsDenied(t *testing.T) {
 	}
 }
 
-// TestReviewsWithoutBodiesBlockNoOtherClient, over real connections: a place is taken by a review
-// that is there.
+// TestReviewsWithoutBodiesBlockNoOtherClient: over real connections, only a review whose body has
+// arrived takes a place.
 func TestReviewsWithoutBodiesBlockNoOtherClient(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	s := httpserver.New("the test", reviews(d.handler), limits(), logr.Discard())
@@ -124,8 +124,8 @@ func TestReviewsWithoutBodiesBlockNoOtherClient(t *testing.T) {
 	require.GreaterOrEqual(t, s.Open(), 4*maxRequests, "the control: the others still wait")
 }
 
-// TestStrangersDoNotFillTheLog: neither by many denials nor by one long name, and what is logged
-// steers no terminal.
+// TestStrangersDoNotFillTheLog: many denials do not fill the log, nor does one long name. Log lines
+// have no terminal control characters.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	var lines []string
 	d := newDesk(t, remediations.ModeEnforce)
@@ -149,8 +149,8 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-// word is a person's word about a node, as the API server sends it or as a stranger does, who does
-// not know the Node's UID.
+// word returns a request that sets a person's annotation on a node. With known it is as the API
+// server sends it; without it, as a stranger sends it who does not know the Node's UID.
 func word(t *testing.T, d *desk, key string, known bool) ctrladmission.Request {
 	c := requests.Case{By: requests.Person, Before: func(n *corev1.Node) { n.UID = "a stranger's guess" }, Change: requests.Annotate(key, "reboot")}
 	if known {
@@ -159,9 +159,9 @@ func word(t *testing.T, d *desk, key string, known bool) ctrladmission.Request {
 	return request(t, &c)
 }
 
-// TestStrangersDoNotUseUpThePeoplesReviews: forged reviews have a small share, and at its end their
-// words are denied, also those that only stop. The words that an API server sends are checked
-// meanwhile.
+// TestStrangersDoNotUseUpThePeoplesReviews: forged requests have a small budget of rights checks.
+// When it is used up, their annotations are denied, even those that only stop repairs. The requests
+// that an API server sends are still checked.
 func TestStrangersDoNotUseUpThePeoplesReviews(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	d.nodes[requests.Node] = requests.Bare()
@@ -185,7 +185,8 @@ func TestStrangersDoNotUseUpThePeoplesReviews(t *testing.T) {
 	}
 }
 
-// TestALargeUserIsNotSentOn to the API server, and none of its words is let through.
+// TestALargeUserIsNotSentOn: Drydock does not send such a user to the API server, and allows none
+// of the user's annotations.
 func TestALargeUserIsNotSentOn(t *testing.T) {
 	for name, makeLarge := range map[string]func(*authenticationv1.UserInfo){
 		"the control":  func(u *authenticationv1.UserInfo) { u.Groups = make([]string, 1000) },
@@ -214,7 +215,8 @@ func TestALargeUserIsNotSentOn(t *testing.T) {
 	}
 }
 
-// TestNoForgedRequestLooksAtTheFleet: what one costs must not grow with the number of Nodes.
+// TestNoForgedRequestLooksAtTheFleet: the cost of a forged request must not grow with the number of
+// Nodes.
 func TestNoForgedRequestLooksAtTheFleet(t *testing.T) {
 	d := newDesk(t, remediations.ModeEnforce)
 	d.nodes[requests.Node] = requests.Bare()
