@@ -9,20 +9,22 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alert is one alert of a post, within the bounds of limits.go. The Recorder decides whether it is
-// usable.
+// alert is one alert of a post, within the limits of limits.go. The Recorder decides whether
+// Drydock can use it.
 type alert struct {
-	// Labels identify the alert. There are 1 to 64, none of them empty, because an empty label
-	// equals a missing one. The fingerprint must be computed from them.
+	// Labels identify the alert. There are 1 to 64 of them. None has an empty value, because for
+	// Alertmanager an empty label is the same as a missing one. The fingerprint must be computed from
+	// them.
 	Labels map[string]string
-	// Status is "firing" or "resolved", of this alert and not of its group.
+	// Status is "firing" or "resolved". It is the status of this alert and not of its group.
 	Status string
-	// StartsAt is when the alert began to fire. Zero: the post does not say.
+	// StartsAt is when the alert began to fire. It is zero if the post does not say when.
 	StartsAt time.Time
 }
 
-// take splits the alerts into usable and unusable ones. Of alerts with the same labels it keeps the
-// last, in the place of the first. identity is a hash, equal for different labels only by chance.
+// take splits the alerts of the post into usable and unusable ones. If several alerts have the same
+// labels, it keeps the last one, at the position of the first. identity returns a hash of labels.
+// Different labels rarely have the same hash, so take also compares the labels.
 func (p *post) take(wire []wireAlert, identity func(labels map[string]string) uint64) {
 	places := make(map[uint64]int, len(wire))
 	p.alerts = make([]alert, 0, len(wire))
@@ -40,7 +42,7 @@ next:
 				p.alerts[place] = alert
 				continue next
 			}
-			key++ // a different set of labels has this hash
+			key++ // another alert has the same hash and different labels
 		}
 		places[key] = len(p.alerts)
 		p.alerts = append(p.alerts, alert)
@@ -59,8 +61,8 @@ func usable(w wireAlert) (map[string]string, string) {
 		return nil, fmt.Sprintf("its labels take more than %d bytes", maxMapBytes)
 	}
 	labels := w.Labels.values
-	// Prometheus and Alertmanager drop empty labels. Keeping one here would give the alert a
-	// fingerprint that Alertmanager does not have.
+	// Prometheus and Alertmanager drop empty labels. With an empty label, the alert would have a
+	// fingerprint that Alertmanager does not know.
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
 	if len(labels) == 0 {
 		return nil, "it has no labels"
@@ -76,10 +78,11 @@ func usable(w wireAlert) (map[string]string, string) {
 	return labels, ""
 }
 
-// seed keeps clients that choose labels from producing equal hashes.
+// seed makes the hashes unpredictable, so that a client cannot choose labels with equal hashes.
 var seed = maphash.MakeSeed()
 
-// identity returns a hash: equal for equal labels, and almost never for others.
+// identity returns a hash of the labels. Equal labels have equal hashes, and different labels
+// almost never do.
 func identity(labels map[string]string) uint64 {
 	var sum uint64
 	for name, value := range labels {

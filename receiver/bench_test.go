@@ -15,8 +15,8 @@ import (
 )
 
 // BenchmarkPost compares the handler with a bare gin handler that only decodes the same body. The
-// difference is the cost of bounding, authenticating and handing over. The Recorder costs nothing
-// here.
+// difference is the cost of the limits, of the authentication and of the hand-over. The Recorder
+// costs nothing here.
 func BenchmarkPost(b *testing.B) {
 	accept := RecorderFunc(func(context.Context, alert) (intake.Result, error) { return intake.Accepted, nil })
 	s := newServer(b, Options{TokenFile: write(b, "token", secret), Recorder: accept})

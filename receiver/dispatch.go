@@ -9,28 +9,29 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// outcome is the result for one alert that was handed to the Recorder.
+// outcome is the result for one alert that the Recorder received.
 type outcome struct {
 	result   intake.Result
 	err      error
 	panicked bool
 }
 
-// tally is the results for a post's alerts.
+// tally counts the results for a post's alerts.
 type tally struct {
 	accepted int
 	ignored  int
-	failed   int   // usable, and not taken
-	panicked int   // of failed: those by a fault of the receiver
-	firstErr error // of failed
+	failed   int   // usable, and not accepted; a repeated post may succeed
+	panicked int   // how many of the failed alerts caused a panic
+	firstErr error // the first error of the failed alerts
 }
 
-// dispatch passes every alert to the Recorder, 16 at once. It waits for all of them or for the
-// deadline. An alert that is not taken by then has failed, whether or not the Recorder obeys its
-// context. A failure stops no other alert. dispatch calls done when the last Record has returned.
+// dispatch passes every alert to the Recorder, 16 at the same time. It waits until all are done or
+// until the deadline. Alerts without a result at the deadline count as failed, whether or not the
+// Recorder obeys its context. One failure does not stop the other alerts. dispatch calls done when
+// the last Record has returned, which may be after dispatch itself.
 func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tally {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.dispatch)
-	outcomes := make(chan outcome, len(alerts)) // a writer never waits
+	outcomes := make(chan outcome, len(alerts)) // has room for all outcomes, so that no worker waits
 	var next atomic.Int64
 	finished := make(chan struct{})
 	last := func() {
@@ -61,7 +62,8 @@ func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tall
 	return s.count(outcomes, len(alerts), ctx.Err())
 }
 
-// count adds up the outcomes that have arrived. Missing ones have failed, because of ended.
+// count adds up the outcomes that have arrived. Missing outcomes count as failed, with the error
+// ended.
 func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally {
 	var t tally
 	for range expected {
@@ -72,7 +74,7 @@ func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally
 				s.metrics.alerts.WithLabelValues(string(o.result)).Inc()
 			}
 		default:
-			t.add(outcome{err: fmt.Errorf("waiting for alerts to be taken: %w", ended)})
+			t.add(outcome{err: fmt.Errorf("waiting until the alerts are written or queued: %w", ended)})
 		}
 	}
 	return t
@@ -95,8 +97,8 @@ func (t *tally) add(o outcome) {
 	}
 }
 
-// record recovers from panics: it runs outside the request's goroutine, where net/http catches
-// none.
+// record passes one alert to the Recorder. It recovers from panics itself, because net/http only
+// recovers from panics in the request's own goroutine.
 func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -107,7 +109,8 @@ func (s *Server) record(ctx context.Context, alert alert) (o outcome) {
 	}()
 	result, err := s.options.Recorder.Record(ctx, alert.Labels, alert.Status, alert.StartsAt)
 	if err == nil && !result.Known() {
-		// An unknown result must not be answered with 200.
+		// An unknown result must not be answered with 200, because Alertmanager would not send the alert
+		// again.
 		err = fmt.Errorf("recording an alert: the recorder gave the unknown result %q", result)
 	}
 	return outcome{result: result, err: err}

@@ -70,16 +70,16 @@ func TestTheDeadlineBoundsEvenADeafRecorder(t *testing.T) {
 	s.timeouts.dispatch = 3 * time.Second
 	w := do(s, request("POST", "/v1/alerts", group(3)))
 	require.Equal(t, 503, w.Code)
-	require.Contains(t, errorOf(t, w), "1 of 3 alerts could not be taken within 3s")
+	require.Contains(t, errorOf(t, w), "1 of 3 alerts were not accepted within 3s")
 	require.Len(t, s.posts, 1, "it holds its place while it runs")
 	close(release)
 	<-returned
 	require.Eventually(t, func() bool { return len(s.posts) == 0 }, time.Minute, time.Millisecond)
 }
 
-// TestAPostThatWasGivenUpIsWrittenToItsEnd, in its place and its time. A write that is cut off
-// would continue at the API server while another one starts here, and in a storm none would
-// complete.
+// TestAPostThatWasGivenUpIsWrittenToItsEnd: the writes of a post end within their usual time, even
+// if its client has given up, and keep the post's place until then. A cancelled write would
+// continue at the API server while another one starts here, and in a storm no write would complete.
 func TestAPostThatWasGivenUpIsWrittenToItsEnd(t *testing.T) {
 	begun, given, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	s := newServer(t, Options{Recorder: RecorderFunc(func(ctx context.Context, _ alert) (intake.Result, error) {

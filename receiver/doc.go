@@ -1,30 +1,31 @@
 // Package receiver handles Alertmanager's webhook posts: it authenticates, bounds and decodes them,
-// and hands the alerts over. It decides nothing: a Recorder takes each alert, or returns why the
-// alert cannot be used.
+// and passes the alerts to a Recorder. The Recorder writes or queues each alert, or returns why the
+// alert cannot be used. The receiver itself decides nothing about alerts.
 //
-// One path, POST /v1/alerts, and one answer for every case:
+// There is one path, POST /v1/alerts, with these answers:
 //
-//	200  {"accepted":n,"ignored":n}   every usable alert in the post was taken
+//	200  {"accepted":n,"ignored":n}   every usable alert in the post was accepted
 //	400  not a version 4 payload, or a body that did not arrive whole
-//	401  no token, or not ours
+//	401  no token, or a wrong one
 //	404, 405  another path, another method
-//	413  more bytes or alerts than allowed: group by node
+//	413  more bytes or alerts than allowed; a group_by with node makes posts smaller
 //	415  not application/json
-//	500  a fault of ours
-//	503  a usable alert could not be taken within 10 s (the others were), or too
-//	     many posts at once; with Retry-After
+//	500  a fault of the receiver
+//	503  a usable alert was not accepted within 10 s (the others were), or too
+//	     many posts at the same time; with Retry-After
 //
-// Every other answer than 200 is {"error":"a sentence"}. Alertmanager retries
-// only 5xx at once, so 503 is for "later" and 4xx for "never".
+// The body of every answer other than 200 is {"error":"a sentence"}. Alertmanager retries a post at
+// once only after a 5xx. So 503 means "send it again later", and 4xx means that a retry of the same
+// post is useless.
 //
-// What always holds, with the test that guards it:
+// These rules always hold. The tests in brackets check them:
 //
-//   - 200 means taken: each usable alert is on its Node, or in intake.Queue's bounded queue, which
+//   - 200 means that each usable alert is on its Node, or in the bounded queue intake.Queue, which
 //     is written next (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
-//     Alertmanager stays the durable source: the leader's poll brings the queued alerts of a
-//     process that died (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
-//   - Each alert is judged by its own status and identified by its labels. The group's status and
-//     the fingerprint in the post are not read (TestAlertsAreJudgedOneByOne).
+//     Alertmanager stays the durable source: if a process dies with queued alerts, the leader's
+//     poll brings them (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
+//   - An alert's own status and labels count. The group's status and the fingerprint in the post
+//     are not read (TestAlertsAreJudgedOneByOne).
 //   - All input is bounded, in bytes, number and time (FuzzPayload, TestASlowBodyIsCutOff,
 //     TestPostsAtOnceAreBounded).
 //   - An unauthenticated client costs no more than reading a header (TestEveryAnswerAndItsEffect).

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAPostOfUnknownLengthFits, over a real connection, for any limit on bodies.
+// TestAPostOfUnknownLengthFits: over a real connection, a post without Content-Length is accepted,
+// for any limit on bodies.
 func TestAPostOfUnknownLengthFits(t *testing.T) {
 	for _, most := range []int64{defaultMaxBodyBytes, bodyMemory/2 + 1, 2 * bodyMemory} {
 		b := &book{}
@@ -29,7 +30,6 @@ func TestAPostOfUnknownLengthFits(t *testing.T) {
 	}
 }
 
-// TestOneAlertFullOfCommasCostsTheOthersNothing.
 func TestOneAlertFullOfCommasCostsTheOthersNothing(t *testing.T) {
 	b := &book{}
 	large := strings.Replace(fire("n1"), `"summary":"s"`, `"summary":"`+strings.Repeat(",", 600<<10)+`"`, 1)
@@ -38,7 +38,8 @@ func TestOneAlertFullOfCommasCostsTheOthersNothing(t *testing.T) {
 	require.Equal(t, []string{"n1 firing", "n2 firing"}, b.names())
 }
 
-// TestAnAuthorityThatWasRemovedEndsOnOpenConnections: also there, within the age of a connection.
+// TestAnAuthorityThatWasRemovedEndsOnOpenConnections: a client certificate of a removed authority
+// is refused on open connections, too, within the age of a connection.
 func TestAnAuthorityThatWasRemovedEndsOnOpenConnections(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	cert, key := ours.issue(t, 2)

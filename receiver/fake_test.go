@@ -21,7 +21,8 @@ import (
 
 const secret = "s3cret-token"
 
-// book is a Recorder that keeps what it wrote. verdict may be nil.
+// book is a Recorder that stores the alerts that it gets. verdict returns the result for an alert;
+// it may be nil.
 type book struct {
 	verdict func(alert) (intake.Result, error)
 
@@ -131,7 +132,7 @@ func postOf(alerts ...string) string {
 	return `{"version":"4","groupKey":"{}:{}","truncatedAlerts":0,"receiver":"drydock","status":"firing","alerts":[` + strings.Join(alerts, ",") + `],"tomorrow":{"key":1}}`
 }
 
-// errorOf returns the sentence of a refusal.
+// errorOf returns the sentence of an answer with an error.
 func errorOf(t testing.TB, w *httptest.ResponseRecorder) string {
 	t.Helper()
 	var answer map[string]string

@@ -27,8 +27,8 @@ func refuse(code int, format string, args ...any) *refusal {
 	return &refusal{code: code, sentence: fmt.Sprintf(format, args...)}
 }
 
-// routes returns a router with one path. gin must not log: its logger prints whole requests, and
-// its debug mode prints the routes.
+// routes returns a router with the one path of the receiver. gin must not log: its logger prints
+// whole requests, and its debug mode prints the routes.
 func (s *Server) routes() *gin.Engine {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -36,10 +36,10 @@ func (s *Server) routes() *gin.Engine {
 	e.RedirectTrailingSlash = false
 	e.Use(s.countAnswer, s.answerPanic)
 	e.NoRoute(func(c *gin.Context) {
-		answer(c, refuse(http.StatusNotFound, "there is nothing here; alerts are posted to /v1/alerts"))
+		answer(c, refuse(http.StatusNotFound, "this path does not exist; post alerts to /v1/alerts"))
 	})
 	e.NoMethod(func(c *gin.Context) {
-		answer(c, refuse(http.StatusMethodNotAllowed, "only POST is understood here"))
+		answer(c, refuse(http.StatusMethodNotAllowed, "this path accepts only POST"))
 	})
 	e.POST("/v1/alerts", func(c *gin.Context) {
 		if r := s.receive(c); r != nil {
@@ -63,7 +63,7 @@ func (s *Server) answerPanic(c *gin.Context) {
 		s.log.Error(fmt.Errorf("panic: %v", p), "answering a post panicked", "stack", string(debug.Stack()))
 		c.Abort()
 		if !c.Writer.Written() {
-			answer(c, refuse(http.StatusInternalServerError, "the receiver has a fault; its log says more"))
+			answer(c, refuse(http.StatusInternalServerError, "the receiver has an internal fault; Drydock's log has the details"))
 		}
 	}()
 	c.Next()
@@ -83,12 +83,12 @@ func answer(c *gin.Context, r *refusal) {
 	c.JSON(r.code, gin.H{"error": text.Line(r.sentence, maxSentenceBytes)})
 }
 
-// receive checks in order: who, what, how much, and only then the alerts. It returns nil after it
-// has answered 200.
+// receive handles a post. It checks the sender first, then the content type and the size, and only
+// then reads the alerts. It returns nil after it has answered 200.
 func (s *Server) receive(c *gin.Context) *refusal {
 	if s.token != nil {
 		err := s.token.check(c.Request.Header, s.log)
-		if errors.Is(err, errNoToken) { // Alertmanager posts again after 503, never after 401
+		if errors.Is(err, errNoToken) { // Alertmanager sends the post again after 503, never after 401
 			return refuse(http.StatusServiceUnavailable, "%s; post again later", err)
 		}
 		if err != nil {
@@ -102,10 +102,10 @@ func (s *Server) receive(c *gin.Context) *refusal {
 		return r
 	}
 	if !s.acquire(c.Request.Context()) {
-		return refuse(http.StatusServiceUnavailable, "%d posts are under way already; post again later", maxPosts)
+		return refuse(http.StatusServiceUnavailable, "the receiver is handling %d posts, the most at the same time; post again later", maxPosts)
 	}
-	// The last user releases the place: this function, or a Recorder that has not returned at the
-	// deadline.
+	// giveBack frees the post's place. This function calls it, or the dispatch does when the last
+	// Recorder call returns, which may be after the deadline.
 	giveBack := func() { <-s.posts }
 	handedOver := false
 	defer func() {
@@ -128,10 +128,10 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	}
 	s.note(p)
 	handedOver = true
-	// Do not use the request's context: in a storm Alertmanager gives up a post after 10 s. A write
-	// that is cut off with the request still runs at the API server. Another write would take its
-	// place and be cut off in turn. So each started write is completed, within its usual time, and
-	// the repeated post finds it done.
+	// The request's context must not end the writes. In a storm Alertmanager gives up a post after 10
+	// s, but the API server would still complete the write of a cancelled request. The writes of other
+	// posts would take its place here and be cancelled in turn. So each started write runs to its end,
+	// within its usual time, and the repeated post finds the alert written.
 	t := s.dispatch(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
@@ -140,8 +140,8 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	return nil
 }
 
-// acquire waits briefly for a place. A storm of small posts is then served in turn, and no
-// waiting post holds a body in memory yet.
+// acquire waits briefly for a place. So a storm of small posts is served in turn, and a waiting
+// post has no body in memory yet.
 func (s *Server) acquire(ctx context.Context) bool {
 	select {
 	case s.posts <- struct{}{}:
@@ -162,27 +162,27 @@ func (s *Server) acquire(ctx context.Context) bool {
 func checkContent(h http.Header) *refusal {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
 	if err != nil || kind != "application/json" {
-		return refuse(http.StatusUnsupportedMediaType, "the content type has to be application/json")
+		return refuse(http.StatusUnsupportedMediaType, "the Content-Type must be application/json")
 	}
 	if coding := h.Get("Content-Encoding"); coding != "" && coding != "identity" {
-		return refuse(http.StatusUnsupportedMediaType, "the body has to come without a content encoding")
+		return refuse(http.StatusUnsupportedMediaType, "the body must have no Content-Encoding")
 	}
 	return nil
 }
 
-// read returns the body, up to the allowed length. release frees the memory budget of the body and
-// its alerts.
+// read returns the body, up to the allowed length. release frees the memory reserved for the body
+// and its alerts.
 func (s *Server) read(c *gin.Context) (body []byte, release func(), r *refusal) {
 	body, release, err := s.bodies.Read(c.Writer, c.Request)
 	switch {
 	case errors.Is(err, httpserver.ErrTooLong):
 		return nil, nil, s.oversized("the body is longer than %d bytes (receiver.maxBodyBytes); set group_by: [alertname, cluster, node] on Alertmanager's route", s.options.MaxBodyBytes)
 	case errors.Is(err, httpserver.ErrTooMuch):
-		return nil, nil, s.oversized("the body has more labels and alerts than fit into the memory; set group_by: [alertname, cluster, node] on Alertmanager's route")
+		return nil, nil, s.oversized("the body has more labels and alerts than the receiver's memory limit allows; set group_by: [alertname, cluster, node] on Alertmanager's route")
 	case errors.Is(err, httpserver.ErrBusy):
-		return nil, nil, refuse(http.StatusServiceUnavailable, "other posts occupy the memory for bodies; post again later")
+		return nil, nil, refuse(http.StatusServiceUnavailable, "other posts use all the memory for bodies; post again later")
 	case err != nil:
-		return nil, nil, refuse(http.StatusBadRequest, "the body did not arrive whole within %s", text.Duration(s.timeouts.read))
+		return nil, nil, refuse(http.StatusBadRequest, "the body did not arrive completely within %s", text.Duration(s.timeouts.read))
 	}
 	return body, release, nil
 }
@@ -206,29 +206,30 @@ func (s *Server) oversized(format string, args ...any) *refusal {
 	return r
 }
 
-// note counts and logs the alerts that no Recorder receives.
+// note counts and logs the alerts that the Recorder does not receive: the unusable ones, and those
+// that Alertmanager left out.
 func (s *Server) note(p post) {
 	s.metrics.alerts.WithLabelValues(string(intake.NoTarget)).Add(float64(len(p.unusable)))
 	if len(p.unusable) > 0 {
-		s.log.Info("ignoring alerts that cannot be used", "alerts", len(p.unusable), "why", p.unusable[0], "group", short(p.groupKey))
+		s.log.Info("Drydock ignores unusable alerts of a post", "alerts", len(p.unusable), "why", p.unusable[0], "group", short(p.groupKey))
 	}
 	if p.truncated == 0 {
 		return
 	}
-	s.log.Info("Alertmanager left alerts out of a request; set max_alerts to 0 in the receiver's webhook configuration", "alerts", p.truncated, "receiver", short(p.receiver), "group", short(p.groupKey))
+	s.log.Info("Alertmanager left alerts out of a post; set max_alerts to 0 in the webhook_configs of Alertmanager's receiver", "alerts", p.truncated, "receiver", short(p.receiver), "group", short(p.groupKey))
 	if s.options.Truncated != nil {
 		s.options.Truncated(p.truncated)
 	}
 }
 
-// later answers a post with a usable alert that was not taken.
+// later returns the answer to a post with usable alerts that were not accepted.
 func (s *Server) later(p post, t tally) *refusal {
-	s.log.Error(t.firstErr, "alerts of a post could not be taken", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
+	s.log.Error(t.firstErr, "alerts of a post were not accepted; Alertmanager sends the post again", "alerts", t.failed, "of", len(p.alerts), "group", short(p.groupKey))
 	if t.panicked > 0 {
-		return refuse(http.StatusInternalServerError, "%d of %d alerts could not be taken, by a fault of the receiver; its log says more", t.failed, len(p.alerts))
+		return refuse(http.StatusInternalServerError, "%d of %d alerts were not accepted, because of an internal fault of the receiver; Drydock's log has the details", t.failed, len(p.alerts))
 	}
-	return refuse(http.StatusServiceUnavailable, "%d of %d alerts could not be taken within %s, the others are; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.dispatch))
+	return refuse(http.StatusServiceUnavailable, "%d of %d alerts were not accepted within %s, the others were; post again later", t.failed, len(p.alerts), text.Duration(s.timeouts.dispatch))
 }
 
-// short makes text from others fit for a log line.
+// short bounds other programs' text for a log line, without control characters.
 func short(s string) string { return text.Line(s, 200) }

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// byName is a Recorder's verdict, chosen by the node's name.
+// byName returns the Recorder's result for an alert, by the name of its node.
 func byName(a alert) (intake.Result, error) {
 	switch node := a.Labels["node"]; node {
 	case "broken":
@@ -63,7 +63,7 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"not JSON":                {body: "node=n1", code: 400, answer: "invalid character"},
 		"JSON cut short":          {body: body[:len(body)-9], code: 400, answer: "unexpected end"},
 		"JSON and more":           {body: body + "{}", code: 400, answer: "after top-level value"},
-		"another version":         {body: strings.Replace(body, `"4"`, `"5"`, 1), code: 400, answer: `version is "5"; only version 4`},
+		"another version":         {body: strings.Replace(body, `"4"`, `"5"`, 1), code: 400, answer: `version is "5"; Drydock reads only version 4`},
 		"a version as a number":   {body: strings.Replace(body, `"4"`, `4`, 1), code: 400, answer: "cannot unmarshal number"},
 		"no version":              {body: "{}", code: 400, answer: `version is ""`},
 		"a list":                  {body: "[]", code: 400, answer: "cannot unmarshal array"},
@@ -77,10 +77,10 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"a time that is none":     {body: postOf(strings.Replace(fire("n1"), "2026-11-20T20:55:00Z", "yesterday", 1)), code: 400, answer: "parsing time"},
 		"fewer than no truncated": {body: strings.Replace(body, `"truncatedAlerts":0`, `"truncatedAlerts":-1`, 1), code: 400, answer: "truncatedAlerts"},
 		"an error that is long":   {body: postOf(strings.Replace(fire("n1"), "2026-11-20T20:55:00Z", strings.Repeat("é", 2000), 1)), code: 400, answer: "…"},
-		"no token":                {body: body, change: without("Authorization"), code: 401, answer: "a bearer token is needed"},
-		"another scheme":          {body: body, change: with("Authorization", "Basic "+secret), code: 401, answer: "a bearer token is needed"},
-		"a wrong token":           {body: body, change: with("Authorization", "Bearer s3cret-tokem"), code: 401, answer: "not the right one"},
-		"a token cut short":       {body: body, change: with("Authorization", "Bearer s3cret"), code: 401, answer: "not the right one"},
+		"no token":                {body: body, change: without("Authorization"), code: 401, answer: "must have a bearer token"},
+		"another scheme":          {body: body, change: with("Authorization", "Basic "+secret), code: 401, answer: "must have a bearer token"},
+		"a wrong token":           {body: body, change: with("Authorization", "Bearer s3cret-tokem"), code: 401, answer: "the bearer token is wrong"},
+		"a token cut short":       {body: body, change: with("Authorization", "Bearer s3cret"), code: 401, answer: "the bearer token is wrong"},
 		"no token, huge body":     {body: strings.Repeat(" ", limit+1), change: without("Authorization"), code: 401, answer: "a bearer token"},
 		"another path":            {path: "/v2/alerts", body: body, code: 404, answer: "/v1/alerts"},
 		"a slash too many":        {path: "/v1/alerts/", body: body, code: 404, answer: "/v1/alerts"},
@@ -91,8 +91,8 @@ func TestEveryAnswerAndItsEffect(t *testing.T) {
 		"a body of the limit":     {body: body + strings.Repeat(" ", limit-len(body)), code: 200, answer: `{"accepted":1,"ignored":0}`, written: []string{"n1 firing"}},
 		"a form":                  {body: body, change: with("Content-Type", "application/x-www-form-urlencoded"), code: 415, answer: "application/json"},
 		"no type of content":      {body: body, change: without("Content-Type"), code: 415, answer: "application/json"},
-		"a body compressed":       {body: body, change: with("Content-Encoding", "gzip"), code: 415, answer: "content encoding"},
-		"one that cannot be":      {body: postOf(fire("n1"), fire("broken"), fire("no_policy"), fire("n2")), code: 503, answer: "1 of 4 alerts could not be taken within 10s, the others are", written: []string{"n1 firing", "n2 firing"}},
+		"a body compressed":       {body: body, change: with("Content-Encoding", "gzip"), code: 415, answer: "no Content-Encoding"},
+		"one that cannot be":      {body: postOf(fire("n1"), fire("broken"), fire("no_policy"), fire("n2")), code: 503, answer: "1 of 4 alerts were not accepted within 10s, the others were", written: []string{"n1 firing", "n2 firing"}},
 		"a result of nobody's":    {body: postOf(fire("odd")), code: 503, answer: "1 of 1 alerts"},
 	}
 	for name, tc := range cases {
@@ -153,7 +153,7 @@ func TestMetricsStartAtZeroAndCount(t *testing.T) {
 	require.Equal(t, len(codes()), testutil.CollectAndCount(s.metrics.posts))
 
 	do(s, request("POST", "/v1/alerts", postOf(fire("n1"), fire("broken"), fire("unknown_node"), alertJSON("thinking", "n2"))))
-	expected := `# HELP drydock_alerts_received_total Alerts received by webhook, by what became of them. An accepted one is on its Node, or queued for it. One that could not be taken is not counted: its post is answered 503 and comes again.
+	expected := `# HELP drydock_alerts_received_total Alerts received by webhook, by result. An accepted alert is on its Node or queued for it. Alerts that Drydock could not write or queue are not counted: Drydock answers their post with 503, and Alertmanager sends it again.
 # TYPE drydock_alerts_received_total counter
 `
 	for _, r := range intake.Results() {

@@ -10,15 +10,14 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// serverMetrics are drydock_alerts_received_total{result} and
-// drydock_posts_total{code}. All their series exist from the start, so that
-// rate() sees the first event.
+// serverMetrics are drydock_alerts_received_total{result} and drydock_posts_total{code}. All series
+// exist from the start, so that rate() shows the first event.
 type serverMetrics struct {
 	alerts *prometheus.CounterVec
 	posts  *prometheus.CounterVec
 }
 
-// codes returns every status code that the receiver answers.
+// codes returns every status code of the receiver's answers.
 func codes() []int {
 	return []int{
 		http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotFound, http.StatusMethodNotAllowed,
@@ -30,7 +29,7 @@ func newServerMetrics(registerer prometheus.Registerer) (serverMetrics, error) {
 	m := serverMetrics{
 		alerts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_alerts_received_total",
-			Help: "Alerts received by webhook, by what became of them. An accepted one is on its Node, or queued for it. One that could not be taken is not counted: its post is answered 503 and comes again.",
+			Help: "Alerts received by webhook, by result. An accepted alert is on its Node or queued for it. Alerts that Drydock could not write or queue are not counted: Drydock answers their post with 503, and Alertmanager sends it again.",
 		}, []string{"result"}),
 		posts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "drydock_posts_total",

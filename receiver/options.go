@@ -13,49 +13,52 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// Options configure where to listen, which clients to trust and who receives the alerts.
+// Options configure the receiver's address, the clients that it trusts, and the Recorder of the
+// alerts.
 type Options struct {
 	// Listen is the TCP address. Default ":9095".
 	Listen string
-	// TokenFile has the bearer token of the posts; surrounding white space is ignored. It is read
-	// again at least once a second. Empty: no token is required.
+	// TokenFile has the bearer token that each post must have. White space around the token is
+	// ignored. The file is read again at least once a second. If TokenFile is empty, no token is
+	// required.
 	TokenFile string
-	// MadeToken returns the token that Drydock generates. It counts until TokenFile has it: the
-	// kubelet writes the file later. If it returns an empty text, the token is not generated yet,
-	// and posts get 503. Nil: TokenFile must exist at the start.
+	// MadeToken returns the token that Drydock generates. It is valid until TokenFile has a token,
+	// because the kubelet writes the file later. An empty text means that the token is not generated
+	// yet, and posts get 503. If MadeToken is nil, TokenFile must exist at the start.
 	MadeToken func() string
-	// TLS are the certificates. Posts must have both a token and a client certificate if both are
-	// configured.
+	// TLS has the certificate files. If both a token and client certificates are configured, posts
+	// need both.
 	TLS TLSFiles
-	// Insecure allows listening beyond loopback with neither a token nor client certificates. Any
-	// client that reaches the port can then make Drydock check a node, but no more.
+	// Insecure allows the receiver to listen beyond loopback with neither a token nor client
+	// certificates. Any client that reaches the port can then make Drydock check a node, but no more.
 	Insecure bool
 	// MaxBodyBytes is the longest body. Default 4 MiB.
 	MaxBodyBytes int64
-	// Recorder takes the alerts. Required.
+	// Recorder writes the alerts on their Nodes. Required.
 	Recorder intake.Recorder
-	// Refused is called for each post answered 401. It must not block. Nil: not called.
+	// Refused is called for each post that is answered 401. It must not block. It may be nil.
 	Refused func()
-	// Oversized is called for each post answered 413, with the sentence of the answer, which names
-	// the exceeded limit. It must not block. Nil: not called.
+	// Oversized is called for each post that is answered 413, with the sentence of the answer. The
+	// sentence names the exceeded limit. Oversized must not block. It may be nil.
 	Oversized func(why string)
-	// Truncated is called with the number of alerts that Alertmanager left out of a post
-	// (`max_alerts`): they exist but are not in it. It must not block. Nil: they are only logged.
+	// Truncated is called with the number of active alerts that Alertmanager left out of a post
+	// because of its `max_alerts`. It must not block. If it is nil, the number is only logged.
 	Truncated func(alerts uint64)
-	// Registerer registers the metrics. Nil: they are not registered.
+	// Registerer registers the metrics. If it is nil, they are not registered.
 	Registerer prometheus.Registerer
-	// Logger is used for all logs. Its zero value means the logger in the context of Start.
+	// Logger is the receiver's logger. If it is the zero value, the receiver uses the logger in the
+	// context of Start.
 	Logger logr.Logger
 }
 
 // TLSFiles are the paths of PEM files, which are read again when they change. CertFile and KeyFile
-// go together. Without them, the receiver serves plain HTTP.
+// must be set together. Without them, the receiver serves plain HTTP.
 type TLSFiles httpserver.TLSFiles
 
 func (f TLSFiles) validate() error {
 	switch {
 	case (f.CertFile == "") != (f.KeyFile == ""):
-		return errors.New("the receiver's tls.certFile and tls.keyFile have to be set together")
+		return errors.New("the receiver's tls.certFile and tls.keyFile must be set together")
 	case f.ClientCAFile != "" && f.CertFile == "":
 		return errors.New("the receiver's tls.clientCAFile needs tls.certFile and tls.keyFile")
 	}
@@ -64,7 +67,8 @@ func (f TLSFiles) validate() error {
 
 const defaultListen = ":9095"
 
-// withDefaults sets the defaults and refuses options that cannot work, before any file is read.
+// withDefaults returns the options with defaults. It refuses options that cannot work, before any
+// file is read.
 func (o Options) withDefaults() (Options, error) {
 	if o.Listen == "" {
 		o.Listen = defaultListen
@@ -76,7 +80,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, fmt.Errorf("the receiver's maxBodyBytes is %d; it must be positive", o.MaxBodyBytes)
 	}
 	if o.Recorder == nil {
-		return o, errors.New("the receiver has no recorder to hand alerts to")
+		return o, errors.New("the receiver's options lack a Recorder")
 	}
 	if err := o.TLS.validate(); err != nil {
 		return o, err
@@ -91,16 +95,17 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// guarded reports whether strangers are kept out or explicitly allowed.
+// guarded reports whether strangers cannot post, or Insecure explicitly allows them to.
 func (o Options) guarded() bool {
 	return o.TokenFile != "" || o.TLS.ClientCAFile != "" || o.Insecure
 }
 
 func (o Options) unguarded() error {
-	return fmt.Errorf("the receiver would listen on %s for anybody: set receiver.tokenFile or receiver.tls.clientCAFile, listen on 127.0.0.1, or set receiver.insecure to true", o.Listen)
+	return fmt.Errorf("the receiver would accept posts from any client on %s: set receiver.tokenFile or receiver.tls.clientCAFile, listen on 127.0.0.1, or set receiver.insecure to true", o.Listen)
 }
 
-// isLoopback trusts the name "localhost"; Start checks the address that it resolves to.
+// isLoopback reports whether the host is a loopback address. It accepts the name "localhost"
+// without resolving it; Start checks the address that the server listens on.
 func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.Unmap().IsLoopback()

@@ -10,13 +10,13 @@ import (
 	"unicode/utf8"
 )
 
-// errTooManyAlerts is answered 413, like too many bytes.
+// errTooManyAlerts is answered 413, like a body with too many bytes.
 var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; set group_by: [alertname, cluster, node] on Alertmanager's route", maxAlerts)
 
-// envelope is the part of Alertmanager's webhook payload, version 4, that is read. It mirrors
-// notify/webhook.Message, which would add 525 packages. Each release adds keys, so unknown ones are
-// ignored. The group's status and the alerts' fingerprints are left out on purpose: nothing may
-// depend on them.
+// envelope has the fields of Alertmanager's webhook payload, version 4, that the receiver reads.
+// Importing notify/webhook.Message instead would add 525 packages. Alertmanager's releases add
+// keys, so unknown keys are ignored. The group's status and the alerts' fingerprints are left out
+// on purpose: Drydock must not depend on them.
 type envelope struct {
 	Version         string          `json:"version"`
 	GroupKey        string          `json:"groupKey"`
@@ -25,21 +25,21 @@ type envelope struct {
 	Alerts          json.RawMessage `json:"alerts"`
 }
 
-// wireAlert is the part of an alert that decides something. Its annotations and its link are for
-// people, who read them in Alertmanager.
+// wireAlert has the fields of an alert that the receiver reads. The alert's annotations and link
+// are for people, who read them in Alertmanager.
 type wireAlert struct {
 	Status   string    `json:"status"`
 	Labels   texts     `json:"labels"`
 	StartsAt time.Time `json:"startsAt"`
 }
 
-// texts are labels.
+// texts are an alert's labels as they arrived.
 type texts struct {
 	values  map[string]string
-	tooLong bool // longer than maxMapBytes, so not decoded
+	tooLong bool // the labels are longer than maxMapBytes and were not decoded
 }
 
-// UnmarshalJSON decodes at most maxMapBytes.
+// UnmarshalJSON decodes the labels, or sets tooLong if they are longer than maxMapBytes.
 func (t *texts) UnmarshalJSON(data []byte) error {
 	*t = texts{}
 	if len(data) > maxMapBytes && data[0] == '{' {
@@ -53,11 +53,12 @@ func (t *texts) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, &t.values)
 }
 
-// plainTexts reads a flat object of strings without escapes, which nearly all labels are, much
-// faster than the library. The data are already valid JSON, because encoding/json passes no other.
-// It returns false for other data, which the library must read.
+// plainTexts reads a flat JSON object of strings without escapes, much faster than encoding/json.
+// Nearly all labels are such objects. The data must be valid JSON; encoding/json passes no other
+// data to UnmarshalJSON. plainTexts returns false for all other data, which encoding/json must
+// read.
 func plainTexts(data []byte) (map[string]string, bool) {
-	rest, ok := strings.CutPrefix(string(data), "{") // all strings share this one copy
+	rest, ok := strings.CutPrefix(string(data), "{") // all labels share the memory of this one copy
 	if !ok {
 		return nil, false
 	}
@@ -86,7 +87,7 @@ func plainTexts(data []byte) (map[string]string, bool) {
 	}
 }
 
-// plainText reads a string without escapes, and the white space after it.
+// plainText reads a JSON string without escapes, and skips the white space after it.
 func plainText(data string) (text, rest string, ok bool) {
 	if data == "" || data[0] != '"' {
 		return "", "", false
@@ -108,13 +109,13 @@ type post struct {
 	groupKey  string
 	receiver  string
 	truncated uint64
-	alerts    []alert  // usable as far as known here, each once
-	unusable  []string // why the other alerts are not usable
+	alerts    []alert  // usable alerts, without duplicates; the Recorder may still refuse them
+	unusable  []string // the reasons why the other alerts are unusable
 }
 
-// decode reads a payload. An error means that the payload is not of version 4, and is a sentence
-// for the answer. What users of Alertmanager can cause with a label makes an alert unusable, never
-// an error: one odd alert must not lose the others of its group.
+// decode reads a payload. Its error means that the payload is not of version 4 or is no payload at
+// all, and is the sentence for the answer. An alert with odd labels is unusable, but not an error:
+// users of Alertmanager choose labels, and one odd alert must not lose the others of its group.
 func decode(body []byte) (post, error) {
 	e, wire, ok := scan(body)
 	if !ok {
@@ -128,21 +129,21 @@ func decode(body []byte) (post, error) {
 	return p, nil
 }
 
-// readSlowly reads the payload with the library, which accepts everything that walker does not.
+// readSlowly reads the payload with encoding/json, which also reads bodies that scanner does not.
 func readSlowly(body []byte) (envelope, []wireAlert, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {
 		return e, nil, fmt.Errorf("the body is not an Alertmanager payload: %w", err)
 	}
 	if e.Version != "4" {
-		return e, nil, fmt.Errorf("the payload's version is %.20q; only version 4 is understood", e.Version)
+		return e, nil, fmt.Errorf("the payload's version is %.20q; Drydock reads only version 4", e.Version)
 	}
 	wire, err := decodeAlerts(e.Alerts)
 	return e, wire, err
 }
 
-// decodeAlerts decodes the alerts one by one, so that a body with ten bytes per alert cannot
-// allocate a million of them.
+// decodeAlerts decodes the alerts one by one and stops at maxAlerts. Otherwise a body with ten
+// bytes per alert could allocate a million alerts.
 func decodeAlerts(raw json.RawMessage) ([]wireAlert, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	first, err := d.Token()

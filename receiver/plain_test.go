@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPlainTextsReadAsTheLibraryDoes: for any valid JSON, either both read the same, or plainTexts
-// leaves it to the library.
+// TestPlainTextsReadAsTheLibraryDoes: for any valid JSON, plainTexts reads the same as
+// encoding/json, or returns false.
 func TestPlainTextsReadAsTheLibraryDoes(t *testing.T) {
 	plain := 0
 	rapid.Check(t, func(rt *rapid.T) {

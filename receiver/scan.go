@@ -7,10 +7,10 @@ import (
 	"unicode/utf8"
 )
 
-// scanner reads a payload in one pass, where the library needs four: parsing is most of the cost of
-// a post. It reads JSON as Alertmanager writes it. It stops at anything odd, and the library reads
-// the body instead. walker reads a body exactly as the library would
-// (TestWalkReadsAsTheLibraryDoes).
+// scanner reads a payload in one pass. encoding/json needs four passes, and parsing is most of the
+// cost of a post. scanner reads JSON as Alertmanager writes it. When it meets anything else, it
+// sets odd, and encoding/json reads the body instead. Without odd, both have the same result
+// (TestScanReadsAsTheLibraryDoes).
 type scanner struct {
 	data []byte
 	at   int
@@ -19,10 +19,10 @@ type scanner struct {
 	odd   bool
 }
 
-// maxDepth bounds the walker's own stack. A payload has four levels.
+// maxDepth bounds the recursion of the scanner. A payload has four levels.
 const maxDepth = 16
 
-// scan reads the payload. False: something in the payload is odd.
+// scan reads the payload. ok is false if encoding/json must read the payload instead.
 func scan(body []byte) (e envelope, alerts []wireAlert, ok bool) {
 	w := &scanner{data: body}
 	listed := false
@@ -69,9 +69,9 @@ func (w *scanner) alert() (a wireAlert) {
 	return a
 }
 
-// object passes over an object. read must pass over the value of each member with one of the names;
-// other members are skipped. A name that occurs twice, or that the library would match to one of
-// the names, is odd.
+// object reads an object. For each member with one of the names, it calls read, which must consume
+// the value. It skips other members. It sets odd for a name that occurs twice, and for a name that
+// encoding/json would match to one of the names because it ignores case.
 func (w *scanner) object(names []string, read func(name string)) {
 	seen := 0
 	w.each('{', '}', func() {
@@ -93,10 +93,11 @@ func (w *scanner) object(names []string, read func(name string)) {
 	})
 }
 
-// list passes over a list. read must pass over each element.
+// list reads a list. read must consume one element.
 func (w *scanner) list(read func()) { w.each('[', ']', read) }
 
-// each passes over a list or object between begin and end, with commas between the elements.
+// each reads the elements of a list or object between the bytes begin and end. It calls read for
+// each element, and skips the commas between them.
 func (w *scanner) each(begin, end byte, read func()) {
 	if w.depth++; w.depth > maxDepth {
 		w.odd = true
@@ -111,7 +112,7 @@ func (w *scanner) each(begin, end byte, read func()) {
 	w.depth--
 }
 
-// value passes over any value and returns its text: valid JSON, unless something is odd.
+// value skips any value and returns its bytes. They are valid JSON, unless odd is set.
 func (w *scanner) value() []byte {
 	b := w.peek()
 	begin := w.at
@@ -134,7 +135,7 @@ func (w *scanner) value() []byte {
 	return w.data[begin:w.at]
 }
 
-// decode lets the library read a value.
+// decode decodes a value with encoding/json.
 func (w *scanner) decode(into any) {
 	if raw := w.value(); !w.odd && json.Unmarshal(raw, into) != nil {
 		w.odd = true
@@ -152,8 +153,8 @@ func (w *scanner) text(into *string) {
 	}
 }
 
-// quoted passes over a string and returns it with its quotes. plain: the text between the quotes
-// has no escapes.
+// quoted skips a string and returns its bytes with the quotes. plain means that the string has only
+// ASCII characters and no escapes.
 func (w *scanner) quoted() (raw []byte, plain bool) {
 	if w.peek() == '"' {
 		begin, escaped := w.at, false
@@ -180,7 +181,8 @@ func (w *scanner) quoted() (raw []byte, plain bool) {
 	return nil, false
 }
 
-// peek passes over white space and returns the next byte. 0: the end, or something odd.
+// peek skips white space and returns the next byte. It returns 0 at the end of the data, or if odd
+// is set.
 func (w *scanner) peek() byte {
 	for ; !w.odd && w.at < len(w.data); w.at++ {
 		switch b := w.data[w.at]; b {
@@ -192,7 +194,7 @@ func (w *scanner) peek() byte {
 	return 0
 }
 
-// take passes over one required byte.
+// take skips one byte, which must be b.
 func (w *scanner) take(b byte) {
 	if w.peek() != b {
 		w.odd = true

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// agrees checks the promise: the library reads what walk reads in the same way.
+// agrees checks that encoding/json reads the same as scan, whenever scan reads the payload.
 func agrees(t require.TestingT, body []byte) (plain bool) {
 	e, alerts, ok := scan(body)
 	if !ok {
@@ -26,10 +26,10 @@ func agrees(t require.TestingT, body []byte) (plain bool) {
 	return true
 }
 
-// TestWalkReadsAsTheLibraryDoes: for any payload, either both read the same, or walk leaves it to
-// the library. The test inserts odd parts at any place: other names, values of other kinds, bytes
-// that are not JSON.
-func TestWalkReadsAsTheLibraryDoes(t *testing.T) {
+// TestScanReadsAsTheLibraryDoes: for any payload, scan reads the same as encoding/json, or returns
+// false. The test inserts odd parts at any place: other names, values of other kinds, bytes that
+// are not JSON.
+func TestScanReadsAsTheLibraryDoes(t *testing.T) {
 	plain, odd := 0, 0
 	text := rapid.OneOf(rapid.StringMatching(`[ -~]{0,12}`), rapid.String())
 	names := rapid.OneOf(rapid.SampledFrom([]string{
@@ -82,8 +82,9 @@ func TestWalkReadsAsTheLibraryDoes(t *testing.T) {
 	}
 }
 
-// TestWhatIsOddIsLeftToTheLibrary has one of each kind; without the rule that it is about, walk
-// would read it otherwise, or at all.
+// TestWhatIsOddIsLeftToTheLibrary has one payload for each rule of the scanner about odd parts.
+// Without its rule, scan would read the payload in another way than encoding/json, or would read it
+// at all.
 func TestWhatIsOddIsLeftToTheLibrary(t *testing.T) {
 	alert := func(members string) string { return postOf("{" + members + "}") }
 	for what, body := range map[string]string{
@@ -134,12 +135,12 @@ func FuzzWalk(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) { agrees(t, body) })
 }
 
-// BenchmarkRead compares the walker with the library, over what Alertmanager posts.
+// BenchmarkRead compares the scanner with encoding/json, over what Alertmanager posts.
 func BenchmarkRead(b *testing.B) {
 	whole, err := os.ReadFile("testdata/post.json")
 	require.NoError(b, err)
 	for what, body := range map[string][]byte{"recorded": whole, "1 alert": []byte(group(1)), "64 alerts": []byte(group(64))} {
-		b.Run("walker/"+what, func(b *testing.B) {
+		b.Run("scanner/"+what, func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				_, _, ok := scan(body)

@@ -13,8 +13,7 @@ import (
 	"drydock.dev/drydock/internal/httpserver"
 )
 
-// Server is the receiver. New makes it, and Start runs it once, as a Runnable of a
-// controller-runtime manager.
+// Server is the receiver. Start runs it once, as a manager.Runnable of controller-runtime.
 type Server struct {
 	options  Options
 	timeouts timeouts
@@ -23,19 +22,19 @@ type Server struct {
 	certs    *httpserver.Certificates // nil: plain HTTP
 	metrics  serverMetrics
 	engine   *gin.Engine
-	posts    chan struct{} // one element for each running post
+	posts    chan struct{} // one element for each post in progress
 
 	bodies *httpserver.Bodies
 
 	started   atomic.Bool
-	http      *httpserver.Server // from Start on
+	http      *httpserver.Server // set by Start
 	addr      atomic.Pointer[net.Addr]
 	listening chan struct{}
 }
 
-// New makes a Server that does not listen yet. It refuses options if the server could not serve, or
-// would accept requests from anyone: a missing or empty file, half a TLS pair, an open port without
-// protection.
+// New returns a Server that does not listen yet. It refuses options if the server could not serve,
+// or would accept posts from any client: a missing or empty file, only one file of a TLS pair, or
+// an open port without protection.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -66,11 +65,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// NeedLeaderElection returns false: every replica receives, because alerts are written under
-// separate keys and never conflict.
+// NeedLeaderElection returns false: every replica receives posts. Each alert has its own annotation
+// key, so the replicas' writes never conflict.
 func (s *Server) NeedLeaderElection() bool { return false }
 
-// Addr is the address that the server listens on. Nil: it does not listen yet.
+// Addr returns the address that the server listens on, or nil if it does not listen yet.
 func (s *Server) Addr() net.Addr {
 	if a := s.addr.Load(); a != nil {
 		return *a
@@ -78,11 +77,11 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// Listening is closed once Addr is known and the server accepts connections.
+// Listening returns a channel that is closed once Addr is known and the server accepts connections.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Ready returns nil while the server listens and knows the token of the posts. Otherwise the error
-// says what is missing. It checks only this process.
+// Ready returns nil while the server listens and knows the token that posts must have. Otherwise
+// the error says what is missing. It makes no connection.
 func (s *Server) Ready() error {
 	if s.addr.Load() == nil {
 		return errors.New("the receiver is not listening")
@@ -93,8 +92,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// Start listens and serves until ctx ends, then lets running posts finish for at most 5 s. An error
-// means that the port could not be opened, or was lost.
+// Start listens and serves until ctx ends. Then posts in progress may finish for at most 5 s. An
+// error means that the port could not be opened, or was lost.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("the receiver was started twice")
@@ -117,8 +116,8 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 }
 
-// listen opens the port. It checks again which clients can reach the port: only now is the address
-// of a name like localhost known.
+// listen opens the port. It then checks again that the port is guarded or on loopback, because the
+// address of a name like localhost is only known now.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	var certificates *tls.Config
 	if s.certs != nil {

@@ -48,13 +48,13 @@ func TestNewRefusesToStart(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"for anybody":            {Options{}, "would listen on :9095 for anybody: set receiver.tokenFile"},
-		"for anybody, by name":   {Options{Listen: "0.0.0.0:9095"}, "would listen on 0.0.0.0:9095 for anybody"},
+		"for anybody":            {Options{}, "would accept posts from any client on :9095: set receiver.tokenFile"},
+		"for anybody, by name":   {Options{Listen: "0.0.0.0:9095"}, "would accept posts from any client on 0.0.0.0:9095"},
 		"without a port":         {Options{Listen: "127.0.0.1"}, "reading the receiver's listen address"},
 		"a token file missing":   {Options{TokenFile: "/nowhere/token"}, "/nowhere/token"},
 		"a token file empty":     {Options{TokenFile: empty}, empty + ": it is empty"},
 		"a token file too long":  {Options{TokenFile: long}, long + ": it is longer than"},
-		"half a pair":            {Options{TokenFile: good, TLS: TLSFiles{CertFile: "a"}}, "have to be set together"},
+		"half a pair":            {Options{TokenFile: good, TLS: TLSFiles{CertFile: "a"}}, "must be set together"},
 		"a client CA alone":      {Options{TLS: TLSFiles{ClientCAFile: "a"}}, "tls.clientCAFile needs"},
 		"a certificate missing":  {Options{TokenFile: good, TLS: TLSFiles{CertFile: "/nowhere/crt", KeyFile: "/nowhere/key"}}, "/nowhere/crt"},
 		"a certificate that isn": {Options{TokenFile: good, TLS: TLSFiles{CertFile: good, KeyFile: good}}, good},
@@ -158,7 +158,7 @@ func TestASlowBodyIsCutOff(t *testing.T) {
 				require.NoError(t, err)
 				require.NoError(t, resp.Body.Close())
 				require.Equal(t, 400, resp.StatusCode)
-				require.Contains(t, string(answer), "did not arrive whole within 4s")
+				require.Contains(t, string(answer), "did not arrive completely within 4s")
 			}
 			require.Empty(t, s.posts)
 		})

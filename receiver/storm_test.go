@@ -14,7 +14,7 @@ import (
 )
 
 // TestIdleConnectionsBlockNoOtherClient: in a storm Alertmanager opens a connection for each group
-// and keeps it. Waiting connections must not wait until the kept ones time out.
+// and keeps it open. Other clients must not wait until these connections time out.
 func TestIdleConnectionsBlockNoOtherClient(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent, s.timeouts.idle = time.Hour, time.Hour, time.Hour, time.Hour
@@ -27,8 +27,8 @@ func TestIdleConnectionsBlockNoOtherClient(t *testing.T) {
 	require.NoError(t, posts.Wait())
 }
 
-// TestConnectionsAreUsedAgainSoonAfterAStorm: while the storm's connections are kept, each other
-// one is closed with its answer.
+// TestConnectionsAreUsedAgainSoonAfterAStorm: while the storm's idle connections stay open, every
+// further connection is closed after its answer.
 func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, Options{})
@@ -44,8 +44,8 @@ func TestConnectionsAreUsedAgainSoonAfterAStorm(t *testing.T) {
 	}
 }
 
-// TestSilentConnectionsBlockNoPost: connections that Alertmanager opened and gave up still
-// arrive, in thousands.
+// TestSilentConnectionsBlockNoPost: thousands of connections that Alertmanager opened and gave up
+// still arrive.
 func TestSilentConnectionsBlockNoPost(t *testing.T) {
 	s := newServer(t, Options{})
 	s.timeouts.header, s.timeouts.read, s.timeouts.silent = time.Hour, time.Hour, 50*time.Millisecond
@@ -62,7 +62,7 @@ func TestSilentConnectionsBlockNoPost(t *testing.T) {
 	}
 }
 
-// aClient returns a client with separate connections.
+// aClient returns a client with connections of its own.
 func aClient(t *testing.T) *http.Client {
 	transport := &http.Transport{}
 	t.Cleanup(transport.CloseIdleConnections)

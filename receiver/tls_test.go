@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// authority signs certificates for a test.
+// authority is a certificate authority that signs certificates for a test.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -66,8 +66,8 @@ func (a authority) issue(t testing.TB, serial int64) (certPEM, keyPEM []byte) {
 	return cert, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// client trusts a, and has a certificate of by if that is not nil. Each request uses a new
-// connection.
+// client returns a client that trusts the authority a. If by is not nil, the client has a
+// certificate that by has signed. Each request uses a new connection.
 func client(t testing.TB, a authority, by *authority) *http.Client {
 	t.Helper()
 	config := &tls.Config{RootCAs: x509.NewCertPool()}

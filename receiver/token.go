@@ -14,19 +14,19 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// token is the bearer token of a file. The file's content is read, because a comparison of times or
-// sizes can miss a rotation. A request with another token than the last one read causes a read, so
-// a new token is valid at once. Otherwise the file is read once a second, so an old token is valid
-// no longer than that. In a storm, a read for each request would be a quarter of the cost of an
-// unchanged alert.
+// token is the bearer token in a file. Each check reads the file's content, because a comparison of
+// modification times or sizes can miss a rotation. There is one exception: the token that was read
+// less than tokenGood ago is accepted without a read. So a new token is valid at once, and an old
+// token is valid for at most a second more. In a storm, a read for each request would be a quarter
+// of the cost of an unchanged alert.
 //
-// If the file becomes unreadable or empty, the last valid token stays valid, and that is logged
-// once: a mistake in a rotation must not cut off the alerts. So a token is revoked by writing
-// another, not by deleting the file.
+// If the file becomes unreadable or empty, the last valid token stays valid, and Drydock logs this
+// once: a mistake in a rotation must not cut off the alerts. To revoke a token, write another one;
+// deleting the file does not revoke it.
 type token struct {
 	path string
-	// made returns the token that Drydock generated, until the file has it; empty: not generated
-	// yet. Nil: only the file counts.
+	// made returns the token that Drydock generated, for as long as the file has none. An empty text
+	// means that it is not generated yet. If made is nil, only the file counts.
 	made func() string
 	now  func() time.Time
 
@@ -37,13 +37,14 @@ type token struct {
 	trouble secretfile.Trouble
 }
 
-// tokenGood is how long a token is valid without a read of its file.
+// tokenGood is how long a token is accepted without another read of its file.
 const tokenGood = time.Second
 
-// errNoToken: there is no token yet to compare a post's token with.
+// errNoToken means that Drydock has not generated the token yet, so no post can be checked.
 var errNoToken = errors.New("the receiver's token has not been made yet")
 
-// newToken fails without a valid token at the start, unless Drydock generates it.
+// newToken reads the token. Without a valid token in the file it fails, unless Drydock generates
+// the token.
 func newToken(path string, made func() string) (*token, error) {
 	t := &token{path: path, made: made, now: time.Now}
 	digest, err := t.read()
@@ -83,13 +84,14 @@ func (t *token) missing(log logr.Logger) error {
 	return nil
 }
 
-// current returns the digest of the valid token, if one is known. asked is the time of the request.
+// current reads the token and returns its digest. If the read fails, it returns the digest of the
+// last valid token. known is false if there was none. asked is the time of the request.
 func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]byte, known bool) {
 	digest, err := t.read()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.known {
-		t.trouble.Log(log, err, "the receiver's token file is unusable; the last good token stays valid")
+		t.trouble.Log(log, err, "the receiver's token file is unusable; the last valid token stays valid")
 	}
 	if err == nil {
 		t.digest, t.readAt, t.known = digest, asked, true
@@ -97,19 +99,20 @@ func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]by
 	return t.digest, t.known
 }
 
-// fresh reports whether this digest is of the token that the file had less than tokenGood ago.
+// fresh reports whether got is the digest of the token that was read less than tokenGood before
+// asked.
 func (t *token) fresh(got [sha256.Size]byte, asked time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return asked.Sub(t.readAt) < tokenGood && subtle.ConstantTimeCompare(t.digest[:], got[:]) == 1
 }
 
-// check returns nil if the request has the token, otherwise an error. It compares digests in
-// constant time, so that neither the token's bytes nor its length can be measured.
+// check returns nil if the request has the token. It compares digests in constant time, so that a
+// client can measure neither the token's bytes nor its length.
 func (t *token) check(h http.Header, log logr.Logger) error {
 	scheme, given, _ := strings.Cut(h.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || given == "" {
-		return errors.New("a bearer token is needed in the Authorization header")
+		return errors.New("the Authorization header must have a bearer token")
 	}
 	got, asked := sha256.Sum256([]byte(strings.TrimSpace(given))), t.now()
 	if t.fresh(got, asked) {
@@ -120,7 +123,7 @@ func (t *token) check(h http.Header, log logr.Logger) error {
 		return errNoToken
 	}
 	if subtle.ConstantTimeCompare(want[:], got[:]) != 1 {
-		return errors.New("the bearer token is not the right one")
+		return errors.New("the bearer token is wrong")
 	}
 	return nil
 }
