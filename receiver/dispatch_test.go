@@ -118,7 +118,7 @@ func TestPostsAtOnceAreBounded(t *testing.T) {
 	w := do(s, request("POST", "/v1/alerts", group(1)))
 	require.Equal(t, 503, w.Code)
 	require.NotEmpty(t, w.Header().Get("Retry-After"))
-	require.Contains(t, errorOf(t, w), "16 posts are under way")
+	require.Contains(t, errorOf(t, w), "is handling 16 posts, the most at the same time")
 
 	// A waiting post gets the place of the first one to end.
 	s.timeouts.place = time.Minute
@@ -156,7 +156,7 @@ func TestAPanicIsAnAnswer(t *testing.T) {
 			s := newServer(t, o)
 			w := do(s, request("POST", "/v1/alerts", group(3)))
 			require.Equal(t, 500, w.Code)
-			require.Contains(t, errorOf(t, w), "its log says more")
+			require.Contains(t, errorOf(t, w), "Drydock's log has the details")
 			require.NotContains(t, w.Body.String(), "cheese")
 			require.Positive(t, logged.Load())
 			require.Eventually(t, func() bool { return len(s.posts) == 0 }, time.Minute, time.Millisecond)
