@@ -17,33 +17,34 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// stateActive is Alertmanager's state of an alert that it has processed, and that neither a silence
-// nor an inhibition covers. A newer Alertmanager may have states that are unknown here.
+// stateActive is Alertmanager's state of an alert that Alertmanager has processed and that neither
+// a silence nor an inhibition covers. A newer Alertmanager may have states that this package does
+// not know.
 const stateActive = "active"
 
-// answer collects the alerts of interest while a replica's list of alerts streams in.
+// answer collects the alerts of interest while a replica's list of alerts is read.
 type answer struct {
 	interests interests
 
 	watchdog   bool
 	watchdogAt time.Time
-	// blindBy are the names of the alerts that blind, except alerts.SourceDown.
+	// blindBy are the names of the active alerts that match blindWhen, except alerts.SourceDown.
 	blindBy    map[string]bool
 	sourceDown bool
 	sourceSeen alerts.Alert
 	alerts     map[string]alerts.Alert
 	// selfTests are the alerts of the self-test, by fingerprint.
 	selfTests map[string]alerts.Alert
-	// kept is the memory that all of these take.
+	// kept counts the memory of the alerts that this answer stores.
 	kept kept
-	// others are the alerts of no interest, by fingerprint: one of them may inhibit an alert of
-	// interest.
+	// others are the alerts of no interest, by fingerprint. The answer needs them because one of them
+	// may inhibit an alert of interest.
 	others map[string]reading
-	// known are the alerts of the previous answer, readings those of this one, without those that
-	// also show something about Alertmanager itself.
+	// known are the decoded alerts of the previous answer, and readings those of this answer. Neither
+	// has alerts that also show something about Alertmanager itself, like the Watchdog.
 	known, readings readings
 	routes          routes
-	// text is the alert that is being read.
+	// text is the JSON of the alert that is being read.
 	text json.RawMessage
 }
 
@@ -51,9 +52,9 @@ func newAnswer(in interests, known readings) *answer {
 	return &answer{known: known, readings: readings{}, interests: in, blindBy: map[string]bool{}, alerts: map[string]alerts.Alert{}, selfTests: map[string]alerts.Alert{}, others: map[string]reading{}, routes: routes{}}
 }
 
-// gettable is the part of models.GettableAlert that is read. The model's own decoding reads each
-// alert twice and its annotations, too: at thousands of alerts every 15 s that would be most of
-// Drydock's work. L is the type for the labels.
+// gettable has the fields of models.GettableAlert that Drydock reads. The model's own decoder reads
+// each alert twice, with its annotations. With thousands of alerts every 15 s, that would be most
+// of Drydock's work. L is the type of the labels.
 type gettable[L map[string]string | json.RawMessage] struct {
 	Labels    L                           `json:"labels"`
 	StartsAt  *instant                    `json:"startsAt"`
@@ -68,11 +69,11 @@ type gettable[L map[string]string | json.RawMessage] struct {
 	} `json:"status"`
 }
 
-// instant is a strfmt.DateTime that is read much faster if it is in Alertmanager's own form: three
-// of them for each alert would be a fifth of the cost of a poll.
+// instant is a strfmt.DateTime that is decoded much faster if it has Alertmanager's own form. Each
+// alert has three such times, and strfmt would use a fifth of a poll's cost for them.
 type instant time.Time
 
-// UnmarshalJSON reads what strfmt.DateTime reads.
+// UnmarshalJSON accepts the same texts as strfmt.DateTime.
 func (i *instant) UnmarshalJSON(data []byte) error {
 	if (*time.Time)(i).UnmarshalJSON(data) == nil {
 		return nil
@@ -83,7 +84,8 @@ func (i *instant) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// read reads one alert of the list.
+// read reads one alert of the list. It does not decode an alert whose text was in the previous
+// answer.
 func (a *answer) read(d *json.Decoder) error {
 	if err := d.Decode(&a.text); err != nil {
 		return err
@@ -102,8 +104,9 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert, id)
 }
 
-// take notes an alert that needs no further check: its name and its node, and all of it if it is of
-// interest. If there are too many alerts of no interest, take does not note it.
+// take stores an alert that needs no further check. It stores an alert of interest completely, and
+// of another alert only the name and the node. If there are too many alerts of no interest, it
+// skips them.
 func (a *answer) take(r reading, id written) error {
 	if r.alert != nil {
 		if err := a.keep(r); err != nil {
@@ -116,7 +119,8 @@ func (a *answer) take(r reading, id written) error {
 	return nil
 }
 
-// pass notes the name and the node of an alert of no interest; false: there are too many.
+// pass stores the name and the node of an alert of no interest. It returns false if there are too
+// many.
 func (a *answer) pass(r reading) bool {
 	if len(a.others) >= maxAlerts {
 		return false
@@ -125,7 +129,7 @@ func (a *answer) pass(r reading) bool {
 	return true
 }
 
-// keep keeps an alert of interest.
+// keep stores an alert of interest.
 func (a *answer) keep(r reading) error {
 	if _, twice := a.alerts[r.fingerprint]; twice {
 		return fmt.Errorf("it has the alert %s twice, so it is not Alertmanager's", r.name)
@@ -139,8 +143,8 @@ func (a *answer) keep(r reading) error {
 
 var errNotGenuine = errors.New("it has an alert without labels, state or startsAt, so it is not Alertmanager's")
 
-// genuine refuses an alert without labels, state or begin: it was not written by
-// an Alertmanager, so nothing else in the answer can be trusted either.
+// genuine returns an error for an alert without labels, state or start. Alertmanager did not write
+// such an alert, so nothing else in the answer can be trusted either.
 func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 	if m == nil || len(m.Labels) == 0 || m.StartsAt == nil || m.Status == nil || m.Status.State == "" {
 		return errNotGenuine
@@ -148,7 +152,8 @@ func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 	return nil
 }
 
-// add checks one alert and keeps it if it is of interest.
+// add evaluates one alert for everything that Drydock looks for, and stores it if it is of
+// interest.
 func (a *answer) add(m *gettable[map[string]string], id written) error {
 	set := labelSet(m.Labels)
 	watchdog := a.interests.watchdog != nil && a.interests.watchdog.Matches(set)
@@ -189,7 +194,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	return nil
 }
 
-// whole returns all that is kept of an alert.
+// whole returns the alert with all fields that an alert of interest keeps.
 func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	return &alerts.Alert{
 		Labels:      m.Labels,
@@ -204,7 +209,7 @@ func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	}
 }
 
-// blind notes the name of an alert that blinds.
+// blind stores the name of an active alert that matches blindWhen.
 func (a *answer) blind(name string) {
 	if name == alerts.SourceDown {
 		a.sourceDown = true
@@ -213,7 +218,7 @@ func (a *answer) blind(name string) {
 	}
 }
 
-// replica returns the answer in the core's form.
+// replica returns the answer as an alerts.Replica.
 func (a *answer) replica() alerts.Replica {
 	out := alerts.Replica{
 		Watchdog: a.watchdog, WatchdogAt: a.watchdogAt, BlindBy: strings.Join(slices.Sorted(maps.Keys(a.blindBy)), ", "), SourceDown: a.sourceDown,
@@ -225,8 +230,8 @@ func (a *answer) replica() alerts.Replica {
 	return out
 }
 
-// mute sets for each alert what mutes it. An alert that only the groups show came between the two
-// requests: the next poll has it.
+// mute sets MutedBy of each alert. An alert that only the groups have came between the two
+// requests, so it is left for the next poll.
 func (a *answer) mute(by map[string][]string) {
 	for _, all := range []map[string]alerts.Alert{a.alerts, a.selfTests} {
 		for key, one := range all {
@@ -245,7 +250,8 @@ func (a *answer) selfTest() []alerts.Alert {
 	return out
 }
 
-// silenceIDs returns the silences of the alerts, sorted, each once.
+// silenceIDs returns the ids of the silences that cover the alerts of interest, sorted and without
+// duplicates.
 func (a *answer) silenceIDs() []string {
 	ids := map[string]bool{}
 	for _, alert := range a.alerts {
@@ -256,7 +262,8 @@ func (a *answer) silenceIDs() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// inhibitors returns the alerts that inhibit those of interest, if the replica showed them.
+// inhibitors returns the alerts that inhibit alerts of interest, by fingerprint, if the replica
+// showed them.
 func (a *answer) inhibitors() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, alert := range a.alerts {
@@ -271,7 +278,8 @@ func (a *answer) inhibitors() map[string]map[string]string {
 	return out
 }
 
-// nameOf is the alert's name for people, cut to what fits in a sentence.
+// nameOf returns the alert's name for messages, or its fingerprint if the name is missing or too
+// long.
 func nameOf(set model.LabelSet) string {
 	const longest = 128
 	name := string(set[model.AlertNameLabel])
@@ -281,9 +289,9 @@ func nameOf(set model.LabelSet) string {
 	return name
 }
 
-// timeOf returns the time in UTC. A year that cannot be encoded becomes the nearest one that can
-// be. An alert that was left out for its odd begin would count as resolved, and its silence would
-// hold nothing.
+// timeOf returns the time in UTC. If RFC 3339 cannot express its year, timeOf returns the nearest
+// time that can be expressed. Leaving such an alert out instead would make it count as resolved,
+// and its silence would hold nothing.
 func timeOf[T instant | strfmt.DateTime](t *T) time.Time {
 	if t == nil {
 		return time.Time{}

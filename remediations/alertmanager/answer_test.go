@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// TestAReplicasAnswerInTheCoresTerms: nothing that a decision uses is lost, and only an alert in
-// the state active is active.
+// TestAReplicasAnswerInTheCoresTerms: the alerts.Replica has everything that a decision uses, and
+// only an alert in the state active is active.
 func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	named := func(name string) map[string]string { return map[string]string{"alertname": name} }
 	muted := inhibited(silenced(shown("suppressed", node("n1")), silenceID(1)), keyOf(named("Big")), keyOf(node("n0")))
@@ -60,8 +60,8 @@ func TestAReplicasAnswerInTheCoresTerms(t *testing.T) {
 	}, r)
 }
 
-// TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode: the answer has that alert, though it is of
-// interest only for this.
+// TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode: the answer has the inhibiting alert, although no
+// policy takes it.
 func TestAnInhibitionByAnAlertOfNoPolicyNamesItsNode(t *testing.T) {
 	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Labels: []string{"instance"}}, {Name: "q", Labels: []string{"node"}}}}
 	for name, say := range map[string]struct {

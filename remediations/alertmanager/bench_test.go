@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// listOf is Alertmanager's answer with n active alerts; one in ten is of interest.
+// listOf returns an answer of Alertmanager with n active alerts. One in ten is of interest.
 func listOf(t testing.TB, n int) []byte {
 	alerts := make([]any, n)
 	for i := range alerts {
@@ -45,8 +45,8 @@ func interested(t testing.TB) interests {
 	return in
 }
 
-// BenchmarkAnswer is the decoding of one poll: of new alerts, and of alerts that are unchanged
-// since the last poll.
+// BenchmarkAnswer measures the decoding of one poll: of new alerts, and of alerts that are
+// unchanged since the last poll.
 func BenchmarkAnswer(b *testing.B) {
 	for _, n := range []int{1000, 5000} {
 		text, in := listOf(b, n), interested(b)

@@ -52,8 +52,8 @@ func TestClientReportsEveryState(t *testing.T) {
 }
 
 // TestTimesThatJSONCannotHoldAreBroughtIntoItsYears: Alertmanager accepts such a time from any
-// client that posts it, and writing it on a Node would end the leader. An alert that was left out
-// instead would count as resolved.
+// client that posts it, and the leader would fail when it writes the time on a Node. If the alert
+// were left out instead, it would count as resolved.
 func TestTimesThatJSONCannotHoldAreBroughtIntoItsYears(t *testing.T) {
 	first, last := time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
 	body := string(list(t, shown("active", node("early")), shown("active", node("late")), shown("active", node("n1"))))
@@ -146,8 +146,8 @@ func TestClientLooksForTheWatchdog(t *testing.T) {
 	}
 }
 
-// TestClientReportsWhenTheSourceWasSeen: of replicas of Prometheus, of shards and of clusters, any
-// one that sees the nodes is enough.
+// TestClientReportsWhenTheSourceWasSeen: one Prometheus that sees the nodes is enough, among
+// replicas, shards and clusters.
 func TestClientReportsWhenTheSourceWasSeen(t *testing.T) {
 	seen := map[string]string{"alertname": "DrydockSelfTest", "source": "seen", "cluster": "prod-1"}
 	o := Options{SourceSeen: `alertname="DrydockSelfTest",source="seen",cluster="prod-1"`, BlindWhen: []string{`alertname="DrydockSourceDown"`}}

@@ -21,10 +21,11 @@ import (
 
 var began = time.Date(2026, 11, 20, 20, 55, 0, 0, time.UTC)
 
-// shown is an alert as a replica shows it.
+// shown returns an alert in the form in which a replica shows it.
 func shown(state string, labels map[string]string) *models.GettableAlert {
 	start, end, updated := strfmt.DateTime(began), strfmt.DateTime(began.Add(time.Hour)), strfmt.DateTime(began.Add(time.Minute))
-	// The real API has a true fingerprint here. This one is false, to show that it is not read.
+	// The real API has a true fingerprint here. This one is wrong, to show that Drydock does not read
+	// it.
 	lie := "0000000000000000"
 	receiver := "drydock"
 	return &models.GettableAlert{
@@ -57,13 +58,13 @@ func list(t testing.TB, alerts ...*models.GettableAlert) []byte {
 	return b
 }
 
-// replies is a replica that answers every request with a list of alerts.
+// replies returns a replica that answers every request with a list of alerts.
 func replies(t testing.TB, alerts ...*models.GettableAlert) string {
 	t.Helper()
 	return says(t, http.StatusOK, "application/json", list(t, alerts...))
 }
 
-// says is a replica that gives the same answer to every request.
+// says returns a replica that gives the same answer to every request.
 func says(t testing.TB, code int, contentType string, body []byte) string {
 	t.Helper()
 	return serve(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -73,8 +74,8 @@ func says(t testing.TB, code int, contentType string, body []byte) string {
 	})
 }
 
-// parts is a replica with a handler for each path below /api/v2. It answers GET alerts with the
-// list, and everything else with 404.
+// parts returns a replica with a handler for each path below /api/v2. It answers GET alerts with
+// the list, and everything else with 404.
 func parts(t testing.TB, list []byte, handlers map[string]http.HandlerFunc) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -86,7 +87,7 @@ func parts(t testing.TB, list []byte, handlers map[string]http.HandlerFunc) stri
 	return serve(t, mux.ServeHTTP)
 }
 
-// jsonly answers with JSON.
+// jsonly returns a handler that answers with JSON.
 func jsonly(body []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -94,7 +95,7 @@ func jsonly(body []byte) http.HandlerFunc {
 	}
 }
 
-// code answers with a status and, unless it is empty, a text.
+// code returns a handler that answers with a status and, unless it is empty, a text.
 func code(status int, text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
@@ -102,8 +103,8 @@ func code(status int, text string) http.HandlerFunc {
 	}
 }
 
-// patience is the time limit for a replica that never answers: long enough for one that does, on a
-// busy machine.
+// patience is the time limit for a replica that never answers. It is long enough for a replica that
+// answers on a busy machine.
 const patience = 5 * time.Second
 
 // hang never answers.
@@ -120,7 +121,7 @@ func serve(t testing.TB, h http.HandlerFunc) string {
 	return s.URL
 }
 
-// serveAt is a server at one address and port of this machine.
+// serveAt starts a server at one address and port of this machine.
 func serveAt(t testing.TB, address string, h http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", address)
@@ -147,7 +148,7 @@ func newClient(t testing.TB, o Options) *Client {
 	return c
 }
 
-// only polls a client of one replica.
+// only polls a client of one replica, and returns the replica's answer.
 func only(t testing.TB, o Options) alerts.Replica {
 	t.Helper()
 	replicas := newClient(t, o).Look(t.Context())
@@ -155,7 +156,7 @@ func only(t testing.TB, o Options) alerts.Replica {
 	return replicas[0]
 }
 
-// names gives host names addresses.
+// names are the addresses of host names, for a resolver in tests.
 type names map[string][]string
 
 func (n names) resolve(_ context.Context, host string) ([]string, error) {

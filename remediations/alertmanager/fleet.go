@@ -9,13 +9,13 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// knownReplicas are the replicas of the last poll, so that connections are reused.
+// knownReplicas are the replicas of the last poll. The next poll uses their connections again.
 type knownReplicas struct {
 	mu   sync.Mutex
 	byID map[string]*replica
 }
 
-// get returns the replica at an address: the one of the last poll, if there was one.
+// get returns the replica at the address: that of the last poll, or a new one.
 func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -34,7 +34,7 @@ func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func()
 	return r, nil
 }
 
-// keepOnly forgets all replicas but these.
+// keepOnly removes all replicas except these, and closes their connections.
 func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,14 +46,14 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	}
 }
 
-// seat is a place in the answer to a poll: a replica to query, or why there is none.
+// seat is one entry of a poll's answer: a replica to query, or the reason why there is none.
 type seat struct {
 	replica *replica
 	failed  alerts.Replica
 }
 
-// seats looks every name up and returns the replicas to query, in a stable order. An address behind
-// two URLs is queried once, with the settings of the first.
+// seats resolves every host name and returns the replicas to query, in a stable order. If two URLs
+// have the same address, it is queried once, with the settings of the first URL.
 func (c *Client) seats(ctx context.Context) []seat {
 	type lookup struct {
 		addresses []string
@@ -110,8 +110,8 @@ func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 		wg.Go(func() { said[i] = seat.replica.ask(ctx, c.interests) })
 	}
 	wg.Wait()
-	// No caller waits any more, so the errors come from the cancelled context: they show nothing
-	// about the replicas.
+	// If the context was cancelled, no caller waits any more, and its errors show nothing about the
+	// replicas.
 	if ctx.Err() == nil {
 		c.known.keepOnly(current)
 		c.up.set(said)

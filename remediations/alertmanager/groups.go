@@ -13,31 +13,31 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// mutes collects, while a replica's groups stream in, which time intervals mute which alert of
-// interest. Time intervals belong to a route, so only groups show them. One alert may be in several
-// groups: if one of them is muted, the alert is muted.
+// mutes collects, while a replica's groups are read, which time intervals mute which alert of
+// interest. Time intervals belong to a route, so only groups show them. An alert in several groups
+// is muted if one of these groups is muted.
 type mutes struct {
 	interests interests
-	by        map[string][]string // by fingerprint, sorted, each once
+	by        map[string][]string // by fingerprint: the names of the time intervals, sorted and without duplicates
 	kept      kept
 }
 
 func newMutes(in interests) *mutes { return &mutes{interests: in, by: map[string][]string{}} }
 
-// getGroups requests the groups routed to Drydock's receiver. What the server does with the
-// parameters, read in 0.31.1 and the same in 0.34.2:
+// getGroups requests the groups that are routed to Drydock's receiver. The server uses the
+// parameters as follows (according to the source of 0.31.1 and 0.34.2):
 //
-//   - receiver is a regular expression that the server anchors itself, as ^(?:…)$. It is anchored
-//     here as well, which changes nothing, and quoted. The parameter only saves work: the name in
-//     the answer decides.
-//   - muted=false leaves out every group that time intervals mute, and nothing else (the
-//     description mentions silences and inhibitions, wrongly). With true, the default, such a group
-//     comes with all of its alerts, each with the names in status.mutedBy and the state suppressed.
-//   - active=false leaves out an alert that neither a silence nor an inhibition covers, muted or
-//     not.
+//   - receiver is a regular expression that the server anchors itself, as ^(?:…)$. It is also
+//     anchored and quoted here, which changes nothing. The parameter only saves work: read checks
+//     the name in the answer.
+//   - muted=false leaves out every group that time intervals mute, and nothing else. The API's
+//     description mentions silences and inhibitions, which is wrong. With true, the default, such a
+//     group comes with all of its alerts. Each alert then has the names of the intervals in
+//     status.mutedBy, and the state suppressed.
+//   - active=false leaves out alerts that neither a silence nor an inhibition covers, muted or not.
 //
-// Alertmanager notes a mute time on the group when its notification is due: not before group_wait
-// has passed, then at each group_interval, and not at all while every alert in the group is
+// Alertmanager records a mute time on the group when its notification is due. The first time is
+// after group_wait, then at each group_interval, and never while every alert in the group is
 // inhibited. A restarted Alertmanager knows no mute times until then.
 func (r *replica) getGroups(ctx context.Context, m *mutes) error {
 	list := &stream{of: "groups", element: m.read, depth: 3}
@@ -51,18 +51,18 @@ func (r *replica) getGroups(ctx context.Context, m *mutes) error {
 	return list.ended(err)
 }
 
-// read reads one group, alert by alert: one group may hold all alerts. Alertmanager writes the
-// receiver after the alerts.
+// read reads one group. It decodes one alert at a time, because one group may have all alerts.
+// Alertmanager writes the receiver after the alerts.
 func (m *mutes) read(d *json.Decoder) error {
 	begin, err := d.Token()
 	if err != nil {
 		return err
 	}
 	if begin != json.Delim('{') {
-		return errors.New("it is a list of something else")
+		return errors.New("its elements are not groups")
 	}
 	var receiver *models.ReceiverReference
-	var muted map[string][]string // nil: no alerts were read
+	var muted map[string][]string // nil until the alerts were read
 	for d.More() {
 		key, err := d.Token()
 		if err != nil {
@@ -93,7 +93,8 @@ func (m *mutes) read(d *json.Decoder) error {
 	return m.add(muted)
 }
 
-// readAlerts reads the alerts of one group and returns those that are muted.
+// readAlerts reads the alerts of one group. It returns the time intervals of each muted alert of
+// interest, by fingerprint.
 func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 	begin, err := d.Token()
 	if err != nil {
@@ -104,7 +105,7 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 	}
 	muted := map[string][]string{}
 	for d.More() {
-		var alert *gettable[json.RawMessage] // most are not muted, and their labels need not be read
+		var alert *gettable[json.RawMessage] // most alerts are not muted, so their labels need not be decoded
 		if err := d.Decode(&alert); err != nil {
 			return nil, err
 		}
@@ -112,7 +113,7 @@ func (m *mutes) readAlerts(d *json.Decoder) (map[string][]string, error) {
 			return nil, err
 		}
 		if alert.Labels[0] != '{' || !bytes.ContainsRune(alert.Labels, ':') {
-			return nil, errNotGenuine // it has no labels
+			return nil, errNotGenuine // the labels are not an object, or are empty
 		}
 		if len(alert.Status.MutedBy) == 0 {
 			continue

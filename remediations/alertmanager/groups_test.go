@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// group is a group as a replica shows it: its alerts show what mutes it.
+// group returns a group in the form in which a replica shows it. The alerts in it show what mutes
+// them.
 func group(receiver string, mutedBy []string, alerts ...*models.GettableAlert) *models.AlertGroup {
 	for _, a := range alerts {
 		a.Status.MutedBy = mutedBy
@@ -64,7 +65,7 @@ func TestMuteTimesAreNotAskedForWithoutAReceiver(t *testing.T) {
 }
 
 // TestGroupsAreLeftOutOnlyWhereNothingCanMute: only Alertmanager's own answer about its
-// configuration changes the requests.
+// configuration makes Drydock leave out the request.
 func TestGroupsAreLeftOutOnlyWhereNothingCanMute(t *testing.T) {
 	status := func(original string) http.HandlerFunc {
 		body, err := json.Marshal(map[string]any{"config": map[string]string{"original": original}})
@@ -129,7 +130,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 		"null":                  {jsonly([]byte("null")), "not a list of groups"},
 		"an object":             {jsonly([]byte("{}")), "not a list of groups"},
 		"a list of alerts":      {jsonly(list(t, shown("active", node("n1")))), "a group without alerts or receiver"},
-		"a list of nulls":       {jsonly([]byte("[null]")), "it is a list of something else"},
+		"a list of nulls":       {jsonly([]byte("[null]")), "its elements are not groups"},
 		"cut in the list":       {jsonly(whole[:len(whole)-1]), "unexpected EOF"},
 		"cut in the group":      {jsonly(whole[:len(whole)-2]), "unexpected EOF"},
 		"cut in the alerts":     {jsonly(whole[:strings.Index(string(whole), `}],"labels":`)+1]), "unexpected EOF"},

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/internal/replicas"
 )
 
-// judge accepts only an answer that can be Alertmanager's, and no more of it than answerBytes. It
-// refuses every status but 200, and every type of content but JSON. The error does not quote the
-// body: it may be a login page.
+// judge checks that the response can be from Alertmanager, and bounds its body by answerBytes. It
+// refuses every status but 200, and every content type but JSON. The error does not quote the body,
+// which may be a login page.
 func (c *Client) judge(req *http.Request, resp *http.Response) error {
 	judge := judgeContent
 	if req.Method == http.MethodDelete || req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/alerts") {
@@ -38,8 +38,8 @@ func judgeContent(resp *http.Response) error {
 	return nil
 }
 
-// judgeEmpty is for a DELETE, and for a POST of alerts: Alertmanager answers with a status and
-// nothing else. A page in the answer comes from a proxy, which knows nothing of silences and
+// judgeEmpty checks the response to a DELETE, or to a POST of alerts. Alertmanager then answers
+// with a status and no content. Content comes from a proxy, which knows nothing about silences and
 // alerts.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {

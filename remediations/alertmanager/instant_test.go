@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestInstantsAreReadAsTheLibraryDoes: the same time, or an error from both.
+// TestInstantsAreReadAsTheLibraryDoes: instant and strfmt.DateTime read the same time, or both
+// fail.
 func TestInstantsAreReadAsTheLibraryDoes(t *testing.T) {
 	same := func(t require.TestingT, text string) (read bool) {
 		var ours *instant

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/client/general"
 )
 
-// getMutes requests the groups, unless the replica's configuration shows that no route has times.
-// Then nothing can be muted, and the groups would only repeat all its alerts. If the configuration
-// cannot be read, the groups are requested.
+// getMutes requests the groups, unless the replica's configuration shows that no route has time
+// intervals. Then nothing can be muted, and the groups would only repeat all alerts. If the
+// configuration cannot be read, getMutes requests the groups.
 func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	if yes, err := r.mayMute(ctx); err == nil && !yes {
 		return nil
@@ -18,10 +18,10 @@ func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	return r.getGroups(ctx, m)
 }
 
-// mayMute reports whether the replica's configuration has times that mute a route, or confine it.
-// The answer has the configuration as Alertmanager itself writes it: mute_time_intervals and
-// active_time_intervals belong to a route, time_intervals are the definitions. Alertmanager leaves
-// out all three if they are empty.
+// mayMute reports whether the replica's configuration has time intervals that mute a route, or
+// restrict it. The answer has the configuration as Alertmanager itself writes it:
+// mute_time_intervals and active_time_intervals belong to a route, time_intervals are the
+// definitions. Alertmanager leaves out all three if they are empty.
 func (r *replica) mayMute(ctx context.Context) (bool, error) {
 	ok, err := r.api(object{}).General.GetStatus(
 		general.NewGetStatusParamsWithTimeout(r.timeout).

@@ -7,14 +7,14 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// kept counts the memory for what is kept of an answer, in bytes.
+// kept counts the memory, in bytes, of the alerts that are stored from an answer.
 type kept int
 
-// textBytes is the memory for one text besides its characters, as an entry of a list or as a half
-// of a label.
+// textBytes is the memory of one text besides its characters: as an entry of a list, or as the name
+// or value of a label.
 const textBytes = 40
 
-// add counts texts.
+// add counts the memory of texts. It returns an error if the total is more than maxKept.
 func (k *kept) add(all ...string) error {
 	for _, s := range all {
 		*k += kept(len(s) + textBytes)
@@ -25,7 +25,7 @@ func (k *kept) add(all ...string) error {
 	return nil
 }
 
-// alert counts an alert.
+// alert counts the memory of an alert.
 func (k *kept) alert(a *alerts.Alert) error {
 	for name, value := range a.Labels {
 		if err := k.add(name, value); err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/prometheus/common/promslog"
 )
 
-// interests select the relevant parts of an answer.
+// interests are what a poll looks for in an answer.
 type interests struct {
-	watchdog  labels.Matchers // nil: not looked for
+	watchdog  labels.Matchers // nil: the alert is not looked for
 	blindWhen []labels.Matchers
-	seen      labels.Matchers              // nil: not looked for
-	keep      func(map[string]string) bool // nil: all
-	selfTest  func(map[string]string) bool // nil: not looked for
+	seen      labels.Matchers              // nil: the alert is not looked for
+	keep      func(map[string]string) bool // nil: every alert is of interest
+	selfTest  func(map[string]string) bool // nil: no alert is the self-test's
 	receiver  string                       // empty: mute times are not requested
 	nodes     []string                     // labels that name nodes
 }
@@ -46,9 +46,9 @@ func newInterests(o Options) (interests, error) {
 	return in, nil
 }
 
-// parseMatchers parses as Alertmanager does by default: with its new parser, and the classic one as
-// a fallback. An empty set would match every alert, so it is refused: as a watchdog it would prove
-// nothing, and as blindWhen it would hold all repairs.
+// parseMatchers parses matchers like Alertmanager by default: with the new parser, and with the
+// classic parser as a fallback. It refuses an empty set, which would match every alert: as a
+// watchdog it would prove nothing, and as blindWhen it would hold all repairs.
 func parseMatchers(input, option string) (labels.Matchers, error) {
 	parse := compat.FallbackMatchersParser(promslog.NewNopLogger())
 	m, err := parse(input, option)
@@ -64,8 +64,9 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 // keeps reports whether an alert is of interest.
 func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
 
-// nodesOf returns the values of the labels that name a node, in the order of interests.nodes; nil:
-// the alert has none of them.
+// nodesOf returns the alert's values of the labels that name a node, in the order of
+// interests.nodes. A missing label has an empty value. It returns nil if the alert has none of
+// these labels.
 func (in interests) nodesOf(ls map[string]string) []string {
 	const longest = 253
 	var out []string
@@ -80,7 +81,7 @@ func (in interests) nodesOf(ls map[string]string) []string {
 	return out
 }
 
-// inhibitor returns the labels that identify an inhibiting alert for people: its name, and the
+// inhibitor returns the labels that identify an inhibiting alert in messages: its name, and the
 // labels that name a node.
 func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	out := map[string]string{model.AlertNameLabel: name}
@@ -92,7 +93,7 @@ func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	return out
 }
 
-// isSelfTest reports whether an alert is the self-test's.
+// isSelfTest reports whether an alert is one of the self-test.
 func (in interests) isSelfTest(ls map[string]string) bool {
 	return in.selfTest != nil && in.selfTest(ls)
 }
@@ -107,7 +108,7 @@ func (in interests) blinds(ls model.LabelSet) bool {
 	return false
 }
 
-// labelSet is the form that matchers and fingerprints need.
+// labelSet returns the labels in the type that matchers and fingerprints need.
 func labelSet(ls map[string]string) model.LabelSet {
 	set := make(model.LabelSet, len(ls))
 	for name, value := range ls {

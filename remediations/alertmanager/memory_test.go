@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// TestAnAnswerTakesNoMoreMemoryThanIsPromised: the memory that an answer and its readings keep is
-// measured after it was read. The test is not parallel: the heap is the whole program's.
+// TestAnAnswerTakesNoMoreMemoryThanIsPromised measures, after an answer was read, the memory of the
+// answer and its readings. The test is not parallel, because it measures the heap of the whole
+// program.
 func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	const promised = 64 << 20
 	labels := func(n int) string {
@@ -27,7 +28,8 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 		return `{"labels":` + labels + `,"startsAt":"2026-11-20T20:55:00Z","status":{"state":"active"` + status + "}}"
 	}
 	ids := func(n int) string { return "[" + strings.Repeat(`"",`, n-1) + `""]` }
-	// distinct makes alerts of a text, each with its own name.
+	// distinct returns a function that returns element i of a list of n alerts. The alerts come from
+	// one template, and each has a label of its own.
 	distinct := func(n int, one string) func(i int) string {
 		return func(i int) string {
 			if i >= n {
@@ -95,8 +97,8 @@ func TestAnAnswerTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 	}
 }
 
-// generated is a JSON list whose elements are made while it is read, so that they take no memory of
-// their own.
+// generated is a JSON list whose elements are made while it is read, so that the list itself takes
+// no memory.
 type generated struct {
 	next func(i int) string // empty: there is none left
 	i    int

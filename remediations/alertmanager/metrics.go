@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// upMetric has one series for each replica of the last poll. The series of a removed replica are
-// deleted, so an address that a restart left behind does not alert for ever.
+// upMetric has one series for each replica of the last poll. The series of a removed replica is
+// deleted, so that an old address of a restarted replica does not fire an alert for ever.
 type upMetric struct {
 	gauge *prometheus.GaugeVec
 	mu    sync.Mutex

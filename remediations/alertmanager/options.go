@@ -13,66 +13,64 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Options name the Alertmanagers, and the alerts to look for. The zero value of every field but
-// URLs is usable.
+// Options name the Alertmanagers, and the alerts to look for. Only URLs is required.
 type Options struct {
-	// URLs of the Alertmanagers, each `http` or `https`, with a path where
-	// Alertmanager has a route prefix. Every address of a host name is a replica.
-	// Credentials in a URL are used as basic authentication. At least one.
+	// URLs are the URLs of the Alertmanagers, at least one. Each is `http` or `https`, with a path if
+	// Alertmanager has a route prefix. Every address of a host name is a replica. Credentials in a URL
+	// are used as basic authentication.
 	URLs []string
-	// HTTPConfig is how to authenticate and which TLS to use. Files that it names
-	// are read again by its own library when they change. Redirects are never
-	// followed, whatever it says. With a proxy, the names are not resolved here
-	// and each URL is one replica.
+	// HTTPConfig has the authentication and the TLS settings. Its library reads the files that it
+	// names again when they change. Redirects are never followed, even if HTTPConfig allows them. With
+	// a proxy, Drydock does not resolve the names, and each URL is one replica.
 	HTTPConfig config.HTTPClientConfig
-	// Timeout bounds one replica's reply, from dialling to the last byte of the
-	// last answer that it takes, and separately the lookup of a name. Default 3 s.
+	// Timeout bounds the queries of one replica, from the connection to the last byte of the last
+	// answer. It also bounds, separately, the lookup of a name. The default is 3 s.
 	Timeout time.Duration
-	// Watchdog are matchers in Alertmanager's syntax, and the alert that always fires matches all
-	// of them. Empty: Replica.Watchdog is not filled.
+	// Watchdog has matchers in Alertmanager's syntax, for the alert that always fires. If it is empty,
+	// Replica.Watchdog is not set.
 	Watchdog string
-	// BlindWhen are matchers, one set a string: an active alert that matches all
-	// of one set is named in Replica.BlindBy.
+	// BlindWhen has one set of matchers in each string. The name of an active alert that matches all
+	// of one set is in Replica.BlindBy.
 	BlindWhen []string
-	// SourceSeen are matchers of the alert that fires while a Prometheus sees the source of all
-	// alerts. That alert matches all of them. Empty: the alert is not looked for.
+	// SourceSeen has matchers for the alert that fires while a Prometheus sees the source of all
+	// alerts. If it is empty, the alert is not looked for.
 	SourceSeen string
-	// Receiver is the name of the receiver that posts to Drydock, in Alertmanager's configuration.
-	// With it, each poll requests that receiver's groups too, and fills Alert.MutedBy. Empty: mute
-	// times are not requested. A name that Alertmanager does not have mutes nothing.
+	// Receiver is the name, in Alertmanager's configuration, of the receiver that posts to Drydock.
+	// With it, each poll also requests that receiver's groups, and sets Alert.MutedBy. If it is empty,
+	// mute times are not requested. A name that Alertmanager does not have mutes nothing.
 	Receiver string
-	// Keep selects the alerts of interest, to bound what a Replica holds. It is called at the same
-	// time for several replicas and answers, and must neither keep nor change the labels. Nil keeps
-	// all.
+	// Keep selects the alerts of interest, to bound the size of a Replica. It is called at the same
+	// time for several replicas and answers, and must neither store nor change the labels. If it is
+	// nil, all alerts are of interest.
 	Keep func(labels map[string]string) bool
-	// NodeLabels are the labels that name an alert's node. Replica.Inhibitors has them. Empty: it
-	// has names alone.
+	// NodeLabels are the labels that name an alert's node. The alerts in Replica.Inhibitors have these
+	// labels. If it is empty, they only have their names.
 	NodeLabels []string
-	// SelfTest selects the alerts that are always on their way to Drydock: they are in
-	// Replica.SelfTest, and not in Alerts, whatever Keep returns. It is called like Keep. Nil:
-	// none.
+	// SelfTest selects the self-test's alerts, which always fire. They are in Replica.SelfTest, and
+	// not in Alerts, whatever Keep returns. It is called like Keep. It may be nil.
 	SelfTest func(labels map[string]string) bool
 	// Resolver returns the addresses of a host name, without ports. It must return when its context
-	// ends. Nil means net.DefaultResolver. Tests use it to give names addresses.
+	// ends. If it is nil, net.DefaultResolver is used.
 	Resolver func(ctx context.Context, host string) ([]string, error)
-	// Registerer takes the metric drydock_alertmanager_up. Nil: not registered.
+	// Registerer registers the metric drydock_alertmanager_up. If it is nil, the metric is not
+	// registered.
 	Registerer prometheus.Registerer
 }
 
-// Client polls all replicas. It is made by New, and its methods may be called at the same time.
+// Client polls all replicas. New makes it. It is safe for concurrent use.
 type Client struct {
 	endpoints []*replicas.Endpoint
 	timeout   time.Duration
 	interests interests
 	up        *upMetric
-	// answerBytes is maxAnswerBytes, but for tests.
+	// answerBytes is maxAnswerBytes; tests change it.
 	answerBytes int64
 	rounds      rounds
 	known       knownReplicas
 }
 
-// New makes a Client. It makes no request yet. An error is a fault of the options: it names the
-// wrong option and is safe to show.
+// New makes a Client. It sends no request yet. An error names the wrong option and has no
+// credentials.
 func New(o Options) (*Client, error) {
 	interests, err := newInterests(o)
 	if err != nil {

@@ -20,24 +20,24 @@ import (
 )
 
 // ErrSilenceMayExist is in the error of Silence if a replica may have made the silence although it
-// did not confirm it. The id is then unknown, and the silence ends by itself.
-var ErrSilenceMayExist = errors.New("the silence may exist all the same")
+// did not confirm it. The id of that silence is unknown, and the silence ends at its EndsAt.
+var ErrSilenceMayExist = errors.New("the silence may exist nevertheless")
 
-// NewSilence is a silence to make. All fields must be given.
+// NewSilence is a silence to make. All fields are required.
 type NewSilence struct {
-	// Matchers are labels and the values that they must equal. An empty value
-	// would match every alert without the label, so it is refused.
+	// Matchers are labels and the values that they must equal. An empty value is refused, because it
+	// would match every alert without the label.
 	Matchers map[string]string
-	// StartsAt may be in the past: the silence then begins at once.
+	// StartsAt may be in the past: Alertmanager then starts the silence at once.
 	StartsAt, EndsAt time.Time
 	// Author and Comment are for people to read.
 	Author, Comment string
 }
 
 // Silence makes a silence on the first replica, in the order of the URLs, that accepts it. Replicas
-// with gossip pass it on to each other; others never learn of it. Silence passes over replicas that
-// cannot be reached or refuse it with a 3xx or 4xx, each within a timeout of its own. Any other
-// failure ends the search, because a second silence would be one too many: the error is
+// with gossip pass the silence on to each other; replicas without gossip never learn of it. Silence
+// tries the next replica if one cannot be reached or answers 3xx or 4xx, each with a timeout of its
+// own. After any other failure the silence may exist, so Silence makes no second one and returns
 // ErrSilenceMayExist.
 func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err error) {
 	posted, err := s.postable()
@@ -63,10 +63,10 @@ func (c *Client) Silence(ctx context.Context, s NewSilence) (id string, err erro
 	return "", errors.Join(passed...)
 }
 
-// Expire ends a silence on every replica that knows it. It has succeeded when one replica confirms
-// the end. A replica with gossip informs the others, and one without gossip is the only one that
-// knows the id. It has also succeeded when all replicas answer that they do not know the id. A
-// silence that has already ended is not an error. Expire may be repeated.
+// Expire ends a silence on every replica that knows it. It succeeds when one replica confirms the
+// end: a replica with gossip informs the others, and a replica without gossip is the only one that
+// knows the id. It also succeeds when all replicas answer that they do not know the id. A silence
+// that has already ended is not an error. Expire may be repeated.
 func (c *Client) Expire(ctx context.Context, id string) error {
 	if !strfmt.IsUUID(id) {
 		return fmt.Errorf("ending the silence %.64q: this is not the id of a silence", id)
@@ -105,7 +105,8 @@ func (r Repairs) Silence(ctx context.Context, labels map[string]string, until ti
 	return r.Client.Silence(ctx, NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
 }
 
-// postable refuses a silence that is not narrow, does not end, or has no author or comment.
+// postable returns the silence in the API's form. It refuses a silence without a matcher, an end,
+// an author or a comment.
 func (s NewSilence) postable() (*models.PostableSilence, error) {
 	switch {
 	case len(s.Matchers) == 0:
@@ -130,7 +131,8 @@ func (s NewSilence) postable() (*models.PostableSilence, error) {
 	}}, nil
 }
 
-// postSilence sends one request, once: net/http does not repeat a POST after its first byte.
+// postSilence sends one request, and never repeats it: net/http does not repeat a POST after its
+// first byte.
 func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -156,7 +158,8 @@ func (r *replica) postSilence(ctx context.Context, s *models.PostableSilence) (s
 	}
 }
 
-// deleteSilence reports whether the replica knew the silence, which it then ended.
+// deleteSilence ends the silence on the replica. known is false if the replica does not know the
+// silence.
 func (r *replica) deleteSilence(ctx context.Context, id string) (known bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

@@ -29,7 +29,7 @@ func counting(t testing.TB, posts *atomic.Int32, h http.HandlerFunc) string {
 	}})
 }
 
-// gone is the URL of a replica that does not listen.
+// gone returns the URL of a replica that does not listen.
 func gone(t testing.TB) string {
 	s := serveAt(t, "127.0.0.1:0", nil)
 	defer s.Close()
@@ -193,7 +193,8 @@ func TestExpireTakesIdsOnly(t *testing.T) {
 	}
 }
 
-// TestARepairsSilenceIsDrydocksOwn, from now until the engine's end time; the replica keeps it.
+// TestARepairsSilenceIsDrydocksOwn: its author is Drydock, and it lasts from now until the engine's
+// end time.
 func TestARepairsSilenceIsDrydocksOwn(t *testing.T) {
 	asked := make(chan []byte, 1)
 	url := parts(t, nil, map[string]http.HandlerFunc{"POST /silences": func(w http.ResponseWriter, r *http.Request) {

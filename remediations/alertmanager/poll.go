@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// rounds lets many callers share few polls: one round runs, and at most one more waits for it to
-// end. A caller never gets a round that began before its call, because the answers of that round
-// may be older than what the caller must confirm.
+// rounds lets many callers share few polls. One round runs, and at most one more waits for its end.
+// A caller never gets a round that began before its call, because that round's answers may be older
+// than the event that the caller must confirm.
 type rounds struct {
 	mu      sync.Mutex
 	running *round
@@ -20,21 +20,23 @@ type rounds struct {
 
 // round is one poll and its callers.
 type round struct {
-	ctx      context.Context // of the round: it outlives each single caller
+	ctx      context.Context // the round's own context, which outlives each single caller
 	cancel   context.CancelFunc
 	waiting  int
 	done     chan struct{}
 	replicas []alerts.Replica // set before done is closed
 }
 
-// Look polls all replicas at once, and returns the answer of each, in the order of the URLs and
-// then of the addresses. A URL whose host name has no address has one entry, so the answer is never
-// empty. Look implements engine.AlertSource. It never fails as a whole: every failure is a
-// replica's. All requests are sent after the call. Callers at the same time share one poll, and no
-// replica is polled twice at once. Look returns within twice the timeout. A call during another's
-// poll also waits for the rest of that one.
+// Look polls all replicas at the same time, and returns the answer of each, in the order of the
+// URLs and then of the addresses. It implements engine.AlertSource. A URL whose host name has no
+// address has one entry, so the result is never empty. Look has no error of its own: every failure
+// is in the entry of a replica.
 //
-// When ctx ends first, the answer has one replica a URL, each with ctx's error.
+// All requests are sent after the call. Concurrent callers share one poll, and no replica has two
+// polls at the same time. Look returns within twice the timeout. A call during another poll also
+// waits for the end of that poll.
+//
+// If ctx ends first, the result has one entry for each URL, with ctx's error.
 func (c *Client) Look(ctx context.Context) []alerts.Replica {
 	r := c.join(ctx)
 	select {
@@ -43,7 +45,7 @@ func (c *Client) Look(ctx context.Context) []alerts.Replica {
 	case <-ctx.Done():
 		c.leave(r)
 		replicas := c.unasked(ctx)
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a caller that stops shows nothing about the replicas
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) { // a cancelled caller shows nothing about the replicas
 			c.up.set(replicas)
 		}
 		return replicas
@@ -72,7 +74,7 @@ func newRound(ctx context.Context) *round {
 	return &round{ctx: ctx, cancel: cancel, waiting: 1, done: make(chan struct{})}
 }
 
-// leave stops a round when its last caller has left.
+// leave removes a caller from the round. If it was the last one, leave stops the round.
 func (c *Client) leave(r *round) {
 	c.rounds.mu.Lock()
 	defer c.rounds.mu.Unlock()
@@ -84,7 +86,7 @@ func (c *Client) leave(r *round) {
 	switch r {
 	case c.rounds.next:
 		c.rounds.next = nil
-	case c.rounds.running: // its end is not waited for: it may hang in spite of its context
+	case c.rounds.running: // do not wait for the end: the round may hang in spite of its context
 		c.advance()
 	}
 }
@@ -101,7 +103,7 @@ func (c *Client) run(r *round) {
 	}
 }
 
-// advance begins the round that waits, if any. The caller holds the lock.
+// advance begins the waiting round, if there is one. The caller holds the lock.
 func (c *Client) advance() {
 	c.rounds.running, c.rounds.next = c.rounds.next, nil
 	if c.rounds.running != nil {
@@ -109,7 +111,7 @@ func (c *Client) advance() {
 	}
 }
 
-// unasked is the answer to a caller that left: for every URL it says that nothing is known.
+// unasked returns the result for a caller whose ctx has ended: for every URL, its state is unknown.
 func (c *Client) unasked(ctx context.Context) (replicas []alerts.Replica) {
 	for _, e := range c.endpoints {
 		replicas = append(replicas, alerts.Replica{

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// gated is a replica that holds every request until the test releases it. The node of its only
-// alert is the number of the request.
+// gated is a replica that holds every request until the test releases it. Its answer has one alert,
+// about a node whose name is the number of the request.
 type gated struct {
 	url     string
 	arrived chan struct{}
@@ -43,7 +43,7 @@ func newGated(t *testing.T) *gated {
 	return g
 }
 
-// answerTo is the key of the alert in the answer to the request of that number.
+// answerTo returns the key of the alert in the answer to request number n.
 func answerTo(number int) string { return keyOf(map[string]string{"node": fmt.Sprint(number)}) }
 
 // waitingForNext returns how many callers wait for the round after the running one.
@@ -64,7 +64,7 @@ func TestPollAsksAfterTheCall(t *testing.T) {
 	go func() { first <- c.Look(t.Context()) }()
 	<-g.arrived
 
-	// Ten callers come while the first round runs: none of them may have its answer.
+	// Ten callers come while the first round runs. None of them may get its answer.
 	const callers = 10
 	var wg sync.WaitGroup
 	later := make(chan []alerts.Replica, callers)

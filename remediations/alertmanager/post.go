@@ -19,8 +19,9 @@ type NewAlert struct {
 	StartsAt, EndsAt    time.Time
 }
 
-// Post posts the alerts to every replica, because replicas do not send each other alerts. It has
-// succeeded when one replica took them. It may be repeated: the same alert is one alert.
+// Post posts the alerts to every replica, because replicas do not send each other alerts. It
+// succeeds when one replica has accepted them. It may be repeated: Alertmanager knows alerts by
+// their labels.
 func (c *Client) Post(ctx context.Context, all []NewAlert) error {
 	var posted models.PostableAlerts
 	for _, a := range all {

@@ -6,21 +6,21 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// readings are alerts as they were read, by the replica's text of them. In a storm the replica
-// shows thousands, each with the same text until Prometheus sends it again, about once a minute. An
-// alert that was read once need not be read at the next poll.
+// readings are decoded alerts, by the replica's JSON text of them. In a storm the replica shows
+// thousands of alerts, and the text of each stays the same until Prometheus sends the alert again,
+// about once a minute. An alert with the same text need not be decoded again at the next poll.
 type readings map[written]reading
 
-// written identifies the text of an alert in an answer: 128 bits that cannot be foreseen, in place
-// of a kilobyte.
+// written identifies the JSON text of an alert. It is a 128-bit hash that cannot be foreseen,
+// because the text itself takes about a kilobyte.
 type written [2]uint64
 
-// reading is an alert that was read: its name and its node, because it may inhibit another one, and
-// all of it if it is of interest.
+// reading is a decoded alert. It has the name and the node, because the alert may inhibit another
+// one, and the whole alert if it is of interest.
 type reading struct {
 	fingerprint, name string
 	nodes             []string
-	// alert is nil if it is of no interest.
+	// alert is nil if the alert is of no interest.
 	alert *alerts.Alert
 }
 

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestWhatIsKnownChangesNoAnswer: the result of an answer does not depend on what was read at the
-// last poll.
+// TestWhatIsKnownChangesNoAnswer: the result is the same with and without the readings of the last
+// poll.
 func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 	in := interested(t)
 	in.selfTest = func(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }
@@ -71,7 +71,7 @@ func TestWhatIsKnownChangesNoAnswer(t *testing.T) {
 	require.Positive(t, skipped, "none was known: it shows nothing")
 }
 
-// TestAnAlertThatIsThereTwiceIsRefusedAlsoWhenItIsKnown from the last poll.
+// TestAnAlertThatIsThereTwiceIsRefusedAlsoWhenItIsKnown: the alert is known from the last poll.
 func TestAnAlertThatIsThereTwiceIsRefusedAlsoWhenItIsKnown(t *testing.T) {
 	in := interested(t)
 	one := shown(stateActive, map[string]string{"alertname": "NodeNotReady", "remediation": "node-not-ready"})

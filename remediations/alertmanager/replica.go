@@ -26,7 +26,7 @@ type replica struct {
 	base    *url.URL     // the endpoint's, with the host name
 	url     string       // as it appears in alerts.Replica and in the metric
 	timeout time.Duration
-	// readings are the alerts of its last answer.
+	// readings are the decoded alerts of the replica's last answer.
 	readings atomic.Pointer[readings]
 }
 
@@ -39,7 +39,7 @@ func newReplica(e *replicas.Endpoint, address string, timeout time.Duration) (*r
 	return &replica{at: at, client: at.Client, base: e.URL(), url: e.At(address), timeout: timeout}, nil
 }
 
-// ask is one replica's part of a poll. It returns within the timeout.
+// ask runs one replica's part of a poll. It returns within the timeout.
 func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
@@ -67,7 +67,7 @@ func (r *replica) ask(ctx context.Context, in interests) alerts.Replica {
 	r.readings.Store(&a.readings)
 	groups.Wait()
 	if groupsErr != nil {
-		// It is then unknown whether an alert is muted, so nothing is known.
+		// Without the groups it is unknown whether an alert is muted, so the whole answer is useless.
 		return alerts.Replica{URL: r.url, Err: groupsErr}
 	}
 	if in.receiver != "" {
@@ -94,10 +94,10 @@ func (r *replica) getAlerts(ctx context.Context, a *answer) error {
 	return list.ended(err)
 }
 
-// api is the generated client, with this package's reader for the answer.
+// api returns the generated client. reader decodes the answer.
 func (r *replica) api(reader runtime.Consumer) *client.AlertmanagerAPI {
 	transport := httptransport.New(r.base.Host, r.base.Path+client.DefaultBasePath, []string{r.base.Scheme})
-	// The environment variable DEBUG would print requests with their credentials.
+	// Otherwise the environment variable DEBUG would print requests with their credentials.
 	transport.Debug = false
 	transport.Consumers = map[string]runtime.Consumer{runtime.JSONMime: reader}
 	return client.New(transport, strfmt.Default)

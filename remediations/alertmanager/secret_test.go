@@ -13,7 +13,8 @@ import (
 )
 
 // TestWhatProvesWhoDrydockIsStandsInNoError: a replica, a proxy in front of it or a token endpoint
-// may repeat credentials, at any length.
+// may repeat Drydock's credentials in an answer, and errors must not have them, whatever their
+// length.
 func TestWhatProvesWhoDrydockIsStandsInNoError(t *testing.T) {
 	t.Parallel()
 	const secret = "the/secret+of-drydock"

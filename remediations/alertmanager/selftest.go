@@ -11,17 +11,18 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// routes share the lists of receivers of one answer: thousands of alerts have the same few routes.
+// routes are the lists of receivers in one answer. Alerts share them, because thousands of alerts
+// have the same few lists.
 type routes map[string][]string
 
-// of returns the names of the receivers, sorted, each once.
+// of returns the names of the receivers, sorted and without duplicates.
 func (r routes) of(all []*models.ReceiverReference) []string {
 	var names []string
 	for _, receiver := range all {
 		if receiver != nil && receiver.Name != nil && len(names) < maxReceivers {
 			name := *receiver.Name
 			if len(name) > maxWords {
-				name = clip(name) + "…" // a cut name must not equal a configured one
+				name = clip(name) + "…" // so that a cut name never equals a configured one
 			}
 			names = append(names, name)
 		}
@@ -38,15 +39,15 @@ func (r routes) of(all []*models.ReceiverReference) []string {
 	return names
 }
 
-// receivers are a replica's receivers that matter for the message.
+// receivers are a replica's receivers that the self-test's message needs.
 type receivers struct {
 	wanted  string
 	found   bool
 	similar []string
 }
 
-// unrouted reports that the replica shows the self-test's alert, and routes it to other receivers
-// only.
+// unrouted reports whether the replica has the self-test's alert and routes it only to other
+// receivers.
 func (a *answer) unrouted() bool {
 	if len(a.selfTests) == 0 || a.interests.receiver == "" {
 		return false
@@ -59,8 +60,8 @@ func (a *answer) unrouted() bool {
 	return true
 }
 
-// getReceivers reads all receivers. Only people need them, and only if the self-test's alert is
-// routed elsewhere.
+// getReceivers reads all receivers. Only the message for people needs them, and only if the
+// self-test's alert is routed to other receivers.
 func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, error) {
 	out := receivers{wanted: wanted}
 	list := &stream{of: "receivers", element: out.read}
@@ -71,8 +72,9 @@ func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, e
 	return out, list.ended(err)
 }
 
-// read reads one receiver. If a receiver's name ends in the wanted name, the user probably meant
-// it: the operator puts namespace/name/ before the receiver's name in an AlertmanagerConfig.
+// read reads one receiver. If its name ends in the wanted name, the user probably meant this
+// receiver: the Prometheus operator puts namespace/name/ before the name of a receiver in an
+// AlertmanagerConfig.
 func (s *receivers) read(d *json.Decoder) error {
 	var m *models.Receiver
 	if err := d.Decode(&m); err != nil {

@@ -17,7 +17,7 @@ var selfTestLabels = map[string]string{"alertname": "DrydockSelfTest", "node": "
 
 func isSelfTest(l map[string]string) bool { return l["alertname"] == "DrydockSelfTest" }
 
-// to routes an alert to these receivers.
+// to returns a change that routes an alert to these receivers.
 func to(a *models.GettableAlert, receivers ...string) *models.GettableAlert {
 	a.Receivers = nil
 	for _, r := range receivers {
@@ -26,7 +26,7 @@ func to(a *models.GettableAlert, receivers ...string) *models.GettableAlert {
 	return a
 }
 
-// receiversNamed answers as /receivers does.
+// receiversNamed returns a handler that answers like the API's /receivers.
 func receiversNamed(t *testing.T, names ...string) http.HandlerFunc {
 	t.Helper()
 	out := []map[string]any{}
@@ -38,8 +38,8 @@ func receiversNamed(t *testing.T, names ...string) http.HandlerFunc {
 	return jsonly(body)
 }
 
-// TestSelfTestShowsWhereItIsRouted: the alert is never among the alerts of interest, even if a
-// policy selects it.
+// TestSelfTestShowsWhereItIsRouted: the self-test's alert is never among the alerts of interest,
+// even if a policy selects it.
 func TestSelfTestShowsWhereItIsRouted(t *testing.T) {
 	forbidden := func(http.ResponseWriter, *http.Request) { t.Error("nobody asks for the receivers where it is routed") }
 	url := parts(t, list(t,
@@ -74,8 +74,8 @@ func TestSelfTestThatIsMutedSaysSo(t *testing.T) {
 	require.Equal(t, []string{"nights"}, r.SelfTest[0].MutedBy)
 }
 
-// TestSelfTestThatIsRoutedElsewhereNamesTheReceivers: a person needs them to correct the route, and
-// they are never a reason to fail.
+// TestSelfTestThatIsRoutedElsewhereNamesTheReceivers: a person needs the receivers to correct the
+// route. If they cannot be read, the poll still succeeds.
 func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 	for name, c := range map[string]struct {
 		receivers http.HandlerFunc
@@ -102,7 +102,7 @@ func TestSelfTestThatIsRoutedElsewhereNamesTheReceivers(t *testing.T) {
 	}
 }
 
-// TestAlertsShowWhereTheyAreRouted, by the whole names: a name that is too long is never cut to
+// TestAlertsShowWhereTheyAreRouted: the full names count. A name that is too long is never cut to
 // another receiver's name.
 func TestAlertsShowWhereTheyAreRouted(t *testing.T) {
 	long := strings.Repeat("x", maxWords)

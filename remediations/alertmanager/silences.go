@@ -13,12 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// getSilences reads the details of silences. They are only for people to read, so a silence with a
-// fault is left out without an error: its id already shows that it silences.
+// getSilences reads the details of silences. Only people need the details, so a silence that cannot
+// be read is left out without an error: its id already shows that it silences the alert.
 func (r *replica) getSilences(ctx context.Context, ids []string) map[string]alerts.Silence {
 	var asked []string
 	for _, id := range ids {
-		// All ids of Alertmanager have this form. Nothing else gets into a path.
+		// All of Alertmanager's ids are UUIDs. Any other text must not get into the path of a URL.
 		if strfmt.IsUUID(id) && len(asked) < maxSilences {
 			asked = append(asked, id)
 		}
@@ -60,14 +60,14 @@ func (r *replica) getSilence(ctx context.Context, id string) (*alerts.Silence, e
 	return newSilence(ok.Payload, id)
 }
 
-// newSilence refuses a silence that is not exactly the requested one. People's texts are cut to
-// maxWords.
+// newSilence returns the silence, or an error if it is not the requested one. It cuts people's
+// texts to maxWords.
 func newSilence(m *models.GettableSilence, id string) (*alerts.Silence, error) {
 	if m == nil || m.ID == nil || *m.ID != id || m.CreatedBy == nil || m.Comment == nil || m.StartsAt == nil || m.EndsAt == nil {
-		return nil, errors.New("the answer is not the silence that was asked for")
+		return nil, errors.New("the answer is not the requested silence")
 	}
 	return &alerts.Silence{Author: clip(*m.CreatedBy), Comment: clip(*m.Comment), EndsAt: timeOf(m.EndsAt)}, nil
 }
 
-// clip makes a person's text safe to show: one line of bounded length.
+// clip returns a person's text as one line of at most maxWords, without control characters.
 func clip(s string) string { return text.Line(s, maxWords) }

@@ -18,7 +18,7 @@ import (
 
 func silenceID(n int) string { return fmt.Sprintf("f1b1c9b0-0000-4000-8000-%012d", n) }
 
-// details is a silence as a replica shows it.
+// details returns a silence in the form in which a replica shows it.
 func details(t testing.TB, id, author, comment string) []byte {
 	t.Helper()
 	start, end := strfmt.DateTime(began), strfmt.DateTime(began.Add(2*time.Hour))
@@ -57,7 +57,8 @@ func TestSilencesSayWhoWhyAndUntilWhen(t *testing.T) {
 	}, r.Silences)
 }
 
-// TestTheEndOfASilenceIsATimeThatARecordCanHold: it becomes the end of a hold, which is encoded.
+// TestTheEndOfASilenceIsATimeThatARecordCanHold: the end of a silence becomes the end of a hold,
+// which is written on the Node as JSON.
 func TestTheEndOfASilenceIsATimeThatARecordCanHold(t *testing.T) {
 	whole := strings.Replace(string(details(t, silenceID(1), "ada", "for ever")), `"endsAt":"2026-11-20T22:55:00.000Z"`, `"endsAt":"9999-12-31T23:59:59-14:00"`, 1)
 	url := parts(t, list(t, silenced(shown("suppressed", node("n1")), silenceID(1))), map[string]http.HandlerFunc{"GET /silence/{id}": jsonly([]byte(whole))})

@@ -11,21 +11,21 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// stream reads a JSON list element by element, so that an answer is never held as a whole. It is a
-// runtime.Consumer: the generated client hands it the body instead of to its own JSON reader, which
-// would treat an empty body as an empty list and ignore anything after the list.
+// stream reads a JSON list element by element, so that an answer is never in memory as a whole. It
+// is a runtime.Consumer, so the generated client passes it the body. The client's own JSON reader
+// would treat an empty body as an empty list, and ignore anything after the list.
 type stream struct {
 	of       string                    // the name of the elements, for example "alerts"
-	element  func(*json.Decoder) error // reads exactly one
-	depth    int                       // how many brackets are open before the part that is read at once; zero: 1
+	element  func(*json.Decoder) error // reads exactly one element
+	depth    int                       // how many brackets are open before an element that is decoded as a whole; zero means 1
 	complete bool                      // the list was read to its end, and nothing follows it
 }
 
-// Consume reads the whole list. The second argument, the client's own payload,
-// is left empty. No error is io.EOF, which the generated client would ignore.
+// Consume reads the whole list. It does not use the second argument, the client's payload. It never
+// returns io.EOF, because the generated client ignores that error.
 func (s *stream) Consume(body io.Reader, _ any) error {
 	each := bounded.Each{Depth: cmp.Or(s.depth, 1), Bytes: maxElementBytes, Values: maxElementValues}
-	// The request's own context ends the body.
+	// The body ends with the request's own context, so this reader needs none.
 	d := json.NewDecoder(bounded.Limits{Each: each}.Reader(context.Background(), body))
 	first, err := d.Token()
 	if errors.Is(err, io.EOF) {
@@ -56,8 +56,7 @@ func (s *stream) Consume(body io.Reader, _ any) error {
 	}
 }
 
-// ended returns the error of a request whose answer this stream reads, if the list was not read to
-// its end for any reason.
+// ended returns the request's error, or an error if this stream did not read the list to its end.
 func (s *stream) ended(err error) error {
 	if err == nil && !s.complete {
 		return errors.New("the answer was not read to its end")
@@ -65,7 +64,8 @@ func (s *stream) ended(err error) error {
 	return err
 }
 
-// unreadable wraps an error of an element or of the decoder, and hides an io.EOF in it.
+// unreadable wraps an error of an element or of the decoder. It replaces io.EOF, which the
+// generated client would ignore.
 func (s *stream) unreadable(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF

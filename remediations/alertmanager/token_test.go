@@ -17,7 +17,7 @@ import (
 )
 
 // TestATokenThatNeverComesCostsOnePoll: the library requests tokens without the poll's context, and
-// a lock makes every later request wait for the unanswered one.
+// its lock makes every later request wait for the unanswered one.
 func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 	t.Parallel()
 	var silent atomic.Bool
@@ -55,7 +55,7 @@ func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 	<-ended // the cancelled request does not stay open
 }
 
-// TestAPollThatHangsIsLeft: the next one does not wait for it, and the metric does not show
+// TestAPollThatHangsIsLeft: the next poll does not wait for it, and the metric does not show
 // success.
 func TestAPollThatHangsIsLeft(t *testing.T) {
 	release := make(chan struct{})

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAlertCountsOnlyWhereItIsRoutedToDrydock: any client that can post to Alertmanager's API,
-// without credentials in most clusters, chooses an alert's labels. With a wrong label it also
-// chooses the route. Such an alert starts nothing.
+// TestAlertCountsOnlyWhereItIsRoutedToDrydock: in most clusters any client can post to
+// Alertmanager's API without credentials, and chooses the alert's labels. The labels also choose
+// the route. An alert that is not routed to Drydock starts nothing.
 func TestAlertCountsOnlyWhereItIsRoutedToDrydock(t *testing.T) {
 	c := &remediations.Config{Watchdog: true, Receiver: "monitoring/drydock/drydock"}
 	to := func(receivers ...string) alerts.Alert {

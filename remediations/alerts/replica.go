@@ -7,42 +7,43 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Replica is one replica's answer. Several callers may share one: read it, do not write to it.
+// Replica is one replica's answer. Several callers may share it, so it must not be changed.
 type Replica struct {
-	// URL is the URL of the replica, without credentials, with the address in place of the host
-	// name. It keeps the name if the name has no address, or if a proxy resolves the name.
+	// URL is the URL of the replica, without credentials. It has the address in place of the host
+	// name. It has the name if the name has no address, or if a proxy resolves the name.
 	URL string
 	// Err is why the replica gave no answer: its name has no address, it did not answer in time, or
-	// its answer is incomplete. The other fields are empty then and mean nothing: no alert counts
-	// as absent.
+	// its answer is incomplete. If Err is set, the other fields except URL are empty and mean nothing:
+	// no alert counts as absent.
 	Err error
-	// Watchdog reports that the replica has the Watchdog alert. A silenced or inhibited one counts,
-	// too: it proves the same.
+	// Watchdog reports whether the replica has the Watchdog alert. A silenced or inhibited Watchdog
+	// counts, too, because it proves the same.
 	Watchdog bool
-	// WatchdogAt is when the replica last received the Watchdog, by its own clock. The Watchdog of
-	// a dead source stays for minutes, but is not sent again.
+	// WatchdogAt is when the replica last received the Watchdog, by its own clock. If Prometheus has
+	// stopped, the replica still has its Watchdog for minutes, but does not receive it again.
 	WatchdogAt time.Time
-	// BlindBy names the active alerts that match blindWhen; empty: none. SourceDown reports that
-	// the shipped alert DrydockSourceDown is one of them. BlindBy does not name it: one Prometheus
-	// that does not see the nodes proves nothing while another one sees them all.
+	// BlindBy has the names of the active alerts that match blindWhen, or is empty. It does not have
+	// the shipped alert DrydockSourceDown, for which SourceDown is true instead: if one Prometheus
+	// does not see the nodes, this proves nothing while another one sees them all.
 	BlindBy    string
 	SourceDown bool
-	// SourceSeen is the alert that fires while a Prometheus sees all nodes, with the times when it
-	// was last sent and when it ends. Nil: the replica has none.
+	// SourceSeen is the alert that fires while a Prometheus sees all nodes, with the time when it was
+	// last sent and the time when it ends. It is nil if the replica does not have the alert.
 	SourceSeen *Alert
 	// Alerts are the alerts that a policy might take, by fingerprint.
 	Alerts map[string]Alert
-	// Inhibitors are the alerts in InhibitedBy, by fingerprint, if the replica showed them; a
-	// policy need not take them. They have the labels alertname and Config.NodeLabels.
+	// Inhibitors are the alerts in InhibitedBy that the replica showed, by fingerprint. Each has its
+	// label alertname and Config.NodeLabels. They need not be alerts that a policy takes.
 	Inhibitors map[string]map[string]string
-	// SelfTest are the alerts that always fire, as this replica has them. They are not in Alerts.
-	// If none of them is routed to the configured receiver, NoReceiver reports that the replica has
-	// no receiver of that name. Akin are then the receivers whose names end in it, behind a slash.
+	// SelfTest are the self-test's alerts, which always fire, as this replica has them. They are not
+	// in Alerts. If the replica routes none of them to the configured receiver, NoReceiver means that
+	// the replica has no receiver of that name. Akin then has the receivers whose names end in a slash
+	// and that name.
 	SelfTest   []Alert
 	NoReceiver bool
 	Akin       []string
-	// Silences are details of the silences in SilencedBy, by id. Some may be missing: an id in
-	// SilencedBy silences the alert even without details here.
+	// Silences are details of the silences in SilencedBy, by id. Details of some silences may be
+	// missing. An id in SilencedBy silences its alert even without details here.
 	Silences map[string]Silence
 }
 
@@ -57,35 +58,35 @@ type Alert struct {
 	Labels map[string]string
 	// StartsAt is when the alert began to fire, according to Prometheus.
 	StartsAt time.Time
-	// EndsAt is when the alert counts as resolved unless it is sent again. UpdatedAt is when it was
-	// last sent; zero: unknown.
+	// EndsAt is when the alert counts as resolved unless Prometheus sends it again. UpdatedAt is when
+	// it was last sent, or zero if that is unknown.
 	EndsAt, UpdatedAt time.Time
-	// Active is Alertmanager's state "active": neither silenced nor inhibited, and processed. A
-	// time interval that mutes the alert does not change its state.
+	// Active means that Alertmanager has processed the alert and reports the state "active": it is
+	// neither silenced nor inhibited. A time interval that mutes the alert does not change this state.
 	Active bool
 	// SilencedBy are the ids of the silences that cover the alert. InhibitedBy are the fingerprints
 	// of the alerts that inhibit it.
 	SilencedBy, InhibitedBy []string
 	// MutedBy are the time intervals that mute the alert for Drydock's receiver. They are as old as
-	// the last notification of the alert's group: an interval that begins or ends shows one
-	// group_interval later, and a new group shows none until its group_wait has passed. Empty if
-	// the receiver is not configured.
+	// the last notification of the alert's group: the start or end of an interval shows up to one
+	// group_interval later, and a new group shows no interval until its group_wait has passed. MutedBy
+	// is empty if the receiver is not configured.
 	MutedBy []string
-	// Receivers are the receivers that the replica's routes lead the alert to, by their whole
-	// names. Alerts may share one list.
+	// Receivers are the full names of the receivers to which the replica's routes send the alert.
+	// Several alerts may share one list.
 	Receivers []string
 }
 
-// RoutedHere reports whether Alertmanager sends the alert to Drydock's receiver. Only the whole
-// name counts: the Prometheus operator puts namespace/name/ before it, and a tenant's receiver may
-// end in the same name.
+// RoutedHere reports whether Alertmanager sends the alert to Drydock's receiver. The full name must
+// be equal: the Prometheus operator puts namespace/name/ before a receiver's name, so another
+// tenant's receiver may end in the same name.
 func (a Alert) RoutedHere(c *remediations.Config) bool {
 	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
 }
 
-// silent reports whether the sender of the alert has missed two of its resend times. Prometheus
-// gives an alert an end four resend times later with each sending, so an alert outlives its dead
-// source by minutes.
+// silent reports whether the sender of the alert has missed two of its resend times. With each
+// sending, Prometheus sets the alert's end four resend times later, so an alert stays active for
+// minutes after its source has stopped.
 func (a Alert) silent(now time.Time) bool {
 	life := a.EndsAt.Sub(a.UpdatedAt)
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2

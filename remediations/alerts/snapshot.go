@@ -14,24 +14,24 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Snapshot is the answers of the Alertmanagers when Drydock last asked them.
+// Snapshot is the answers of the Alertmanagers to Drydock's last poll.
 type Snapshot struct {
-	// AskedAt is when Drydock began to ask: the snapshot knows nothing of later events. Zero: never
-	// asked.
+	// AskedAt is when Drydock began the poll: the snapshot knows nothing about later events. It is
+	// zero if there was no poll yet.
 	AskedAt time.Time
 	// Replicas has an entry for each address of each configured URL, and one for a URL whose host
 	// name has no address.
 	Replicas []Replica
-	// WatchdogMisses counts the polls in a row without the Watchdog on any replica; negative: never
-	// received yet.
+	// WatchdogMisses counts the last polls in a row in which no replica had the Watchdog. It is
+	// negative if no poll has had it yet.
 	WatchdogMisses int
 }
 
-// watchdogMissLimit is how many polls in a row may lack the Watchdog before Drydock counts as
-// blind.
+// watchdogMissLimit is how many polls in a row may lack the Watchdog before the snapshot cannot be
+// trusted.
 const watchdogMissLimit = 3
 
-// BlindCause returns why the snapshot as a whole cannot be trusted; empty: it can.
+// BlindCause returns why the snapshot as a whole cannot be trusted, or an empty text.
 func (s *Snapshot) BlindCause(c *remediations.Config) string {
 	if s == nil || s.AskedAt.IsZero() {
 		return "no Alertmanager has been asked yet"
@@ -62,15 +62,15 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 // SourceDown is the shipped alert about a Prometheus that does not see the nodes.
 const SourceDown = "DrydockSourceDown"
 
-// sourceSeen reports whether some Prometheus sees all nodes now, shown by an alert that it sends
-// again in time. Of two Prometheus replicas, one may run on the node that is cut off. Of shards,
-// only one has the nodes.
+// sourceSeen reports whether some Prometheus sees all nodes now. The alert SourceSeen shows this,
+// as long as Prometheus sends it again in time. One Prometheus is enough: of two replicas, one may
+// run on the node that is cut off, and of several shards, only one has the nodes.
 func (s *Snapshot) sourceSeen() bool {
 	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil && r.SourceSeen != nil && !r.SourceSeen.silent(s.AskedAt) })
 }
 
-// Sees reports whether alerts can be counted by this snapshot: a replica answered, no replica is
-// blind, and the last poll had the Watchdog.
+// Sees reports whether the alerts in this snapshot can be counted: a replica answered, BlindCause
+// is empty, and the last poll had the Watchdog.
 func (s *Snapshot) Sees(c *remediations.Config) bool {
 	return s.BlindCause(c) == "" && (!c.Watchdog || s.WatchdogMisses == 0) && slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil })
 }
@@ -80,21 +80,22 @@ type Verdict struct {
 	// Reason is empty if the alert is confirmed: it is active on a replica whose answer counts.
 	Reason  remediations.Reason
 	Message string
-	// Until is when the hold ends, if Alertmanager knows.
+	// Until is when the hold ends, or zero if Alertmanager does not know.
 	Until time.Time
 	// StartsAt is when the alert began to fire, according to the replica that confirms it.
 	StartsAt time.Time
-	// Fleetwide: the Alertmanagers do not answer, which concerns every alert.
+	// Fleetwide means that the Alertmanagers do not answer, so that the hold concerns every alert.
 	Fleetwide bool
-	// Gone reports that a replica whose answer counts answered, and no replica that answered has
-	// the alert, muted or not.
+	// Gone means that the alert has ended: a replica whose answer counts has answered, and no replica
+	// that answered has the alert, muted or not.
 	Gone bool
 }
 
-// VerdictFor merges the replicas' answers about the alert: invariant 5. One replica that reports
-// the alert active is enough, if it also shows the Watchdog. One replica that reports it silenced
-// or inhibited holds the repair. Replicas that do not answer are skipped. own is the id of the
-// silence that Drydock created for this very repair, which holds nothing.
+// VerdictFor merges the replicas' answers about the alert (invariant 5 in remediations/doc.go). One
+// replica that reports the alert active is enough, if it also has the Watchdog. One replica that
+// reports the alert silenced or inhibited holds the repair. Replicas that do not answer are
+// skipped. own is the id of the silence that Drydock created for this very repair, which holds
+// nothing.
 func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -122,9 +123,9 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 	}
 }
 
-// VerdictForNode reports whether any alert about the node is silenced or inhibited. A person's
-// request needs no alert, but a silence holds it as well. Gone is set, because a request never
-// waits for an alert's end.
+// VerdictForNode returns the verdict for a person's request about the node. A request needs no
+// alert, but a silence or an inhibition of any alert about the node holds it. Gone does not depend
+// on alerts here, because a request never waits for an alert's end.
 func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -145,7 +146,7 @@ func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own strin
 	return Verdict{Gone: h.alive}
 }
 
-// merged collects the replicas' answers.
+// merged collects the replicas' answers for one verdict.
 type merged struct {
 	snapshot *Snapshot
 	config   *remediations.Config
@@ -158,8 +159,8 @@ type merged struct {
 	startsAt, silent     time.Time
 	silences             map[string]Silence
 	mutedBy, inhibitedBy []string
-	// unrouted: the alert is active on a replica that does not route it to Drydock. elsewhere are
-	// its receivers there.
+	// unrouted means that the alert is active on a replica that does not route it to Drydock.
+	// elsewhere are its receivers there.
 	unrouted  bool
 	elsewhere []string
 }
@@ -218,7 +219,8 @@ func (h *merged) alert(r *Replica, a Alert) {
 	}
 }
 
-// nameOf returns the name of an alert for messages, if the replica reported its labels.
+// nameOf returns the name of an alert for messages, with its fingerprint. It returns the
+// fingerprint alone if the replica did not report the alert's labels.
 func nameOf(fingerprint string, labels map[string]string) string {
 	if name := labels[model.AlertNameLabel]; name != "" {
 		return name + " (" + fingerprint + ")"
@@ -226,7 +228,8 @@ func nameOf(fingerprint string, labels map[string]string) string {
 	return fingerprint
 }
 
-// sameNode returns a phrase if the two alerts are about one node, by the labels that policies read.
+// sameNode returns a phrase for messages if both alerts are about the same node, by the labels that
+// policies read. Otherwise it returns an empty text.
 func (h *merged) sameNode(a, by map[string]string) string {
 	for _, label := range h.config.NodeLabels() {
 		if node := a[label]; node != "" && node == by[label] {
@@ -236,7 +239,7 @@ func (h *merged) sameNode(a, by map[string]string) string {
 	return ""
 }
 
-// absent returns the verdict if too few replicas answered; nil: enough did.
+// absent returns the verdict that too few replicas answered, or nil if enough answered.
 func (h *merged) absent() *Verdict {
 	switch {
 	case h.answered == 0:
@@ -247,8 +250,8 @@ func (h *merged) absent() *Verdict {
 	return nil
 }
 
-// muted returns the verdict if a silence, a time interval or another alert mutes the alert; nil:
-// none does.
+// muted returns the verdict that a silence, a time interval or another alert mutes the alert, or
+// nil.
 func (h *merged) muted() *Verdict {
 	switch {
 	case len(h.silences) > 0:
@@ -266,11 +269,11 @@ func names(all []string) string {
 	return text.Line(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
 }
 
-// silencesNamed is how many silences a message names.
+// silencesNamed is how many silences a message names at most.
 const silencesNamed = 2
 
-// describe names the silences, and returns when the last of them ends. The time is zero if the end
-// of any silence is unknown.
+// describe returns a text that names the silences, and the time when the last of them ends. The
+// time is zero if the end of any silence is unknown.
 func describe(silences map[string]Silence) (string, time.Time) {
 	var parts []string
 	var until time.Time

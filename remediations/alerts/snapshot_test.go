@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestWhatTheAlertmanagersTogetherSay is invariant 5. One replica that reports active, and shows
-// the Watchdog, is enough. One that reports silenced or inhibited holds. One that does not answer
-// is skipped. No answer at all holds.
+// TestWhatTheAlertmanagersTogetherSay checks invariant 5. One replica that reports the alert
+// active, and has the Watchdog, is enough. One replica that reports it silenced or inhibited holds
+// the repair. A replica that does not answer is skipped. If no replica answers, the repair is held.
 func TestWhatTheAlertmanagersTogetherSay(t *testing.T) {
 	since := scene.Noon.Add(-time.Hour)
 	var (
@@ -121,7 +121,8 @@ func TestBlindness(t *testing.T) {
 	}
 }
 
-// TestAlertThatIsNotSentAgainIsNotBelieved: a dead source leaves its alerts active for minutes.
+// TestAlertThatIsNotSentAgainIsNotBelieved: the alerts of a Prometheus that has stopped stay active
+// for minutes.
 func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	sent := func(updated, life time.Duration) alerts.Alert {
 		a := alerts.Alert{Active: true, UpdatedAt: scene.Noon.Add(-updated)}
@@ -150,8 +151,8 @@ func TestAlertThatIsNotSentAgainIsNotBelieved(t *testing.T) {
 	require.Empty(t, w.VerdictFor(scene.FP, &remediations.Config{Watchdog: true}, "").Reason, "one replica that hears of it is enough")
 }
 
-// TestEachClockOfAnAlertmanagerIsComparedWithItself: one clock in the future must not hide that
-// other replicas receive the Watchdog.
+// TestEachClockOfAnAlertmanagerIsComparedWithItself: one replica whose clock is in the future must
+// not hide that other replicas receive the Watchdog.
 func TestEachClockOfAnAlertmanagerIsComparedWithItself(t *testing.T) {
 	said := func(a, b time.Duration, year2099 bool) alerts.Heard {
 		w := alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{
@@ -180,7 +181,8 @@ func TestEachClockOfAnAlertmanagerIsComparedWithItself(t *testing.T) {
 	require.Equal(t, then["a"], then.And(alerts.Heard{"a": scene.Noon})["a"], "what is known stays")
 }
 
-// TestInhibitingAlertIsNamed: by its name if the replica reported its labels.
+// TestInhibitingAlertIsNamed: the message has its name if the replica reported its labels, and
+// otherwise its fingerprint.
 func TestInhibitingAlertIsNamed(t *testing.T) {
 	r := replica(alerts.Alert{InhibitedBy: []string{"i1", "i2"}})
 	r.Alerts["i1"] = alerts.Alert{Labels: map[string]string{"alertname": "ClusterDown"}, Active: true}
@@ -188,8 +190,9 @@ func TestInhibitingAlertIsNamed(t *testing.T) {
 	require.Equal(t, "inhibited by the alert ClusterDown (i1), i2", w.VerdictFor(scene.FP, &remediations.Config{}, "").Message)
 }
 
-// TestAnInhibitionByTheNodesOwnAlertIsReported: such an inhibition mutes each alert about the node
-// for as long as the node is ill. An alert about another node is the control.
+// TestAnInhibitionByTheNodesOwnAlertIsReported: an inhibition by an alert about the same node mutes
+// each alert about the node for as long as the node is ill. An alert about another node is the
+// control.
 func TestAnInhibitionByTheNodesOwnAlertIsReported(t *testing.T) {
 	c := &remediations.Config{Policies: []*remediations.Policy{{Name: "p", Labels: []string{"node"}}}}
 	for node, want := range map[string]string{"n1": "inhibited by the alert KubeNodeNotReady (i1) about the same node", "n2": "inhibited by the alert KubeNodeNotReady (i1)"} {
@@ -203,7 +206,7 @@ func TestAnInhibitionByTheNodesOwnAlertIsReported(t *testing.T) {
 	}
 }
 
-// TestSilenceOfAnotherNodeHoldsNoRequest: only silences about its own node hold a request.
+// TestSilenceOfAnotherNodeHoldsNoRequest: only silences of the request's own node hold it.
 func TestSilenceOfAnotherNodeHoldsNoRequest(t *testing.T) {
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
 	require.NoError(t, err)

@@ -27,8 +27,8 @@ receivers:
 - name: drydock (eu)
 `
 
-// TestGroupsAreReadIfTimeIntervalsMute: the groups of an Alertmanager whose routes have no times
-// are not requested. They are requested as soon as it has read a configuration with times.
+// TestGroupsAreReadIfTimeIntervalsMute: Drydock requests the groups of an Alertmanager as soon as
+// its configuration has routes with time intervals, and not before.
 func TestGroupsAreReadIfTimeIntervalsMute(t *testing.T) {
 	url, file := lab.AlertmanagerAlone(t, untimed)
 	w := newWorldAt(t, url)

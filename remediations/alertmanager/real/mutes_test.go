@@ -33,8 +33,8 @@ func TestMuteTimesMuteTheReceiversGroups(t *testing.T) {
 	}
 }
 
-// TestAMuteTimeIsAsOldAsTheLastFlush checks the documentation: a group that was never flushed is
-// not known to be muted.
+// TestAMuteTimeIsAsOldAsTheLastFlush checks the documentation: a group without a notification does
+// not show that it is muted.
 func TestAMuteTimeIsAsOldAsTheLastFlush(t *testing.T) {
 	w := newWorld(t)
 	late, muted := alert("late", "mute=late"), alert("late-not", "mute=mute")
@@ -45,7 +45,7 @@ func TestAMuteTimeIsAsOldAsTheLastFlush(t *testing.T) {
 	}
 }
 
-// pager is the same world with polls for the pager's groups.
+// pager returns the same world with polls for the groups of the receiver pager.
 func (w *world) pager() *world {
 	w.t.Helper()
 	client, err := alertmanager.New(alertmanager.Options{URLs: w.urls, Receiver: "pager", Timeout: lab.Patience})

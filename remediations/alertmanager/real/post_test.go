@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/alertmanager"
 )
 
-// TestAPostedAlertIsOneAlertAtEachReplica, however often it is posted. If one replica is down, the
-// others have it.
+// TestAPostedAlertIsOneAlertAtEachReplica, even if it is posted several times. If one replica is
+// down, the others have the alert.
 func TestAPostedAlertIsOneAlertAtEachReplica(t *testing.T) {
 	down := "http://127.0.0.1:9"
 	w := newWorld(t)

@@ -64,11 +64,11 @@ time_intervals:
 `
 
 func TestMain(m *testing.M) {
-	// They do not gossip: each knows only what it received itself.
+	// The replicas do not gossip: each knows only what it received itself.
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 2, AlertmanagerConfig: config})
 }
 
-// world is real Alertmanagers, and Drydock's client of all of them.
+// world has real Alertmanagers, and Drydock's client of all of them.
 type world struct {
 	t      *testing.T
 	urls   []string
@@ -87,7 +87,7 @@ func newWorldAt(t *testing.T, urls ...string) *world {
 	return &world{t: t, urls: urls, amtool: built["amtool"], client: client}
 }
 
-// alert is NodeNotReady of a node, with more labels as name=value.
+// alert returns the labels of NodeNotReady about a node, with more labels as name=value.
 func alert(node string, more ...string) map[string]string {
 	labels := map[string]string{"alertname": "NodeNotReady", "node": node}
 	for _, m := range more {
@@ -141,7 +141,8 @@ func (w *world) poll() []alerts.Replica {
 	return replicas
 }
 
-// of returns a replica's data about the alert; the replica must have it.
+// of returns the alert as the replica has it. It fails the test if the replica does not have the
+// alert.
 func of(t *testing.T, r alerts.Replica, labels map[string]string) alerts.Alert {
 	t.Helper()
 	key := fingerprint(labels)
@@ -158,7 +159,7 @@ func fingerprint(labels map[string]string) string {
 	return set.Fingerprint().String()
 }
 
-// eventually polls until so is true of the alert for all replicas.
+// eventually polls until so returns true about the alert for all replicas.
 func (w *world) eventually(labels map[string]string, so func(alerts.Alert) bool) {
 	w.t.Helper()
 	var last string
