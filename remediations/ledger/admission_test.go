@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOneMoreAdmissionRequestIsNotWorthAWrite: any client of the webhook's port could cause many
-// writes. Only the first request, and one after a while, are written.
+// TestOneMoreAdmissionRequestIsNotWorthAWrite: only the first request, and a request after some
+// time, are written. Otherwise any client of the webhook's port could cause many writes.
 func TestOneMoreAdmissionRequestIsNotWorthAWrite(t *testing.T) {
 	at := time.Date(2026, 11, 28, 12, 0, 0, 0, time.UTC)
 	none, first := &Admission{Serving: at}, &Admission{Serving: at, Last: at.Add(time.Hour)}

@@ -7,20 +7,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// MostBytes bounds the values of the ConfigMap. The API server refuses more than 1 MiB. The rest is
-// for the arrival, which each replica writes by itself.
+// MostBytes bounds the values of the ConfigMap. The API server refuses more than 1 MiB. The
+// difference is for the value of KeyArrival, which each replica writes by itself.
 const MostBytes = 1<<20 - 1<<10
 
-// GlassMost bounds the nodes with a recorded time since break-glass was set. A person may set it on
-// all nodes at once.
+// BreakGlassMost bounds the nodes for which the ledger has the time since when break-glass is set.
+// A person may set it on all nodes at once.
 const BreakGlassMost = 1000
 
-// fitBytes is how many bytes Fit keeps when it forgets something. This leaves room for the next
-// writes, so that not each of them forgets.
+// fitBytes is the size to which Fit reduces a ledger that is too long. It is less than MostBytes,
+// so that the next writes need not remove entries again.
 const fitBytes = MostBytes - MostBytes/16
 
-// Room returns for how many bytes of ends of repairs a ledger with this data has room. With more,
-// Fit would forget existing entries.
+// Room returns how many bytes of ended repairs can be added to a ledger with this data. If more are
+// added, Fit may remove existing entries.
 func Room(data map[string]string) int { return fitBytes - bytesIn(data) }
 
 func bytesIn(data map[string]string) (size int) {
@@ -30,10 +30,11 @@ func bytesIn(data map[string]string) (size int) {
 	return size
 }
 
-// Fit returns the ConfigMap's data, like Encode. If the data is too long, it first forgets the
-// oldest cures, then the oldest ends and cancels, and returns how many. A Node has its own, so only
-// a Node that is registered again loses something. Slots, orphans and counted repairs are never
-// forgotten. If these alone are too long, the API server refuses the write, and no repair begins.
+// Fit returns the ConfigMap's data, like Encode. If the data is too long, Fit first removes the
+// oldest cures, then the oldest ends and cancels, and returns how many. The Node has all of them,
+// too, so only a Node that is registered again loses information. Slots, orphans and counted
+// repairs are never removed. If these alone are too long, the API server refuses the write, and no
+// repair begins.
 func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	data = l.Encode()
 	size := bytesIn(data)
@@ -63,8 +64,8 @@ func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	return l.Encode(), forgotten
 }
 
-// forgetEnds forgets the oldest ends and cancels, until data of that size has room for the next
-// writes.
+// forgetEnds removes the oldest ends and cancels until data of that size is reduced to fitBytes. It
+// returns how many it has removed.
 func (l *Ledger) forgetEnds(size int) (forgotten int) {
 	type known struct {
 		machine string

@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Clamp sets each time in the ledger that lies in the future to now, and reports whether there was
-// any. A leader whose clock was ahead for a moment would otherwise hold repairs for that long. The
-// caller has checked which clock is right.
+// Clamp sets each time in the ledger that is in the future to now, and reports whether there was
+// any. A leader whose clock was ahead for a moment wrote such times, and they would hold repairs
+// too long. Before the call, the caller must check that now is right.
 func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	clamp := remediations.ClampTo(now, &changed)
 	begun := func(all []Begun) {
@@ -57,7 +57,7 @@ func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	return changed
 }
 
-// Ahead reports whether some time in the ledger lies in the future.
+// Ahead reports whether any time in the ledger is in the future.
 func (l *Ledger) Ahead(now time.Time) bool {
 	c := l.Clone()
 	for i := range c.Orphans {

@@ -9,10 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// unseenMost bounds the number of blind times that the ledger stores.
+// unseenMost bounds the number of periods in Ledger.Unseen.
 const unseenMost = 16
 
-// Span is a period; without an end it continues.
+// Span is a period. If To is zero, the period has not ended.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to,omitzero"`
@@ -20,8 +20,8 @@ type Span struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Saw records since when Drydock has been blind, or with a zero time that it is no longer blind. It
-// reports whether that is new.
+// Saw records since when Drydock has been unable to observe alerts, or with a zero time that it can
+// observe them again. It reports whether the ledger has changed.
 func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	n := len(l.Unseen)
 	open := n > 0 && l.Unseen[n-1].To.IsZero()
@@ -30,7 +30,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 		return false
 	case blind:
 		l.Unseen = append(slices.Clone(l.Unseen), Span{From: remediations.Instant(blindSince)})
-		if n >= unseenMost { // the time between the oldest two counts as unseen, too: a false relapse is better than a missed one
+		if n >= unseenMost { // join the two oldest periods and the time between them: a false relapse is better than a missed one
 			l.Unseen = append([]Span{{From: l.Unseen[0].From, To: l.Unseen[1].To}}, l.Unseen[2:]...)
 		}
 	default:
@@ -40,7 +40,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	return true
 }
 
-// UnseenIn returns for how much of the time Drydock was blind.
+// UnseenIn returns for how long between from and to Drydock could not observe alerts.
 func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	for _, s := range l.Unseen {
 		if s.To.IsZero() || s.To.After(to) {
@@ -54,8 +54,9 @@ func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Cured records how a repair of the machine ended: a cure, which may relapse, or another end. After
-// another end the plan starts again. trials are the breakers whose trial the repair was.
+// Cured records how a repair of the machine ended. After a cure, the alert may return, and the next
+// repair then continues the plan. After any other end, the plan starts again. trials are the scopes
+// of the breakers for which the repair was the trial. Cured reports whether the ledger has changed.
 func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) bool {
 	c := CureOf(*e)
 	if c == nil {
@@ -66,7 +67,7 @@ func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) b
 	return true
 }
 
-// remember stores the cure in place of the machine's earlier cure of that policy.
+// remember stores the cure in place of the machine's earlier cure by that policy.
 func (l *Ledger) remember(machine string, c Cure) {
 	if i := slices.IndexFunc(l.Cures[machine], func(o Cure) bool { return o.Policy == c.Policy && o.Repair == c.Repair }); i >= 0 {
 		c.Unknown = l.Cures[machine][i].Unknown
@@ -75,7 +76,7 @@ func (l *Ledger) remember(machine string, c Cure) {
 	l.cures(machine, append(slices.Clone(l.Cures[machine]), c))
 }
 
-// forgetCure removes the machine's cure of that policy. It reports whether there was one.
+// forgetCure removes the machine's cure by that policy. It reports whether there was one.
 func (l *Ledger) forgetCure(machine, policy string) bool {
 	before := l.Cures[machine]
 	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == policy })
@@ -95,9 +96,9 @@ func (l *Ledger) cures(machine string, cures []Cure) {
 	}
 }
 
-// Interrupted records, for a machine that may register again, how far the slot's repair was when
-// its Node was deleted. The next repair then continues the plan, as after a cure that did not last.
-// It reports whether there is something to record.
+// Interrupted records how far the slot's repair was when its Node was deleted, because the machine
+// may register again. The next repair then continues the plan, as after a cure that did not last.
+// It reports whether it recorded anything.
 func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool {
 	p := c.Policy(s.Policy)
 	if s.Kind != remediations.KindNode || s.ProviderID == "" || p == nil {
@@ -115,8 +116,8 @@ func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool
 }
 
 // RanOut records that the machine's repair has tried its whole plan. A Node that is deleted loses
-// its record, and the machine must not start the plan again when it registers again. Only a
-// person's reset allows that, or the end of limits.repairsWindow.
+// its record, and the machine must not start the plan again when it registers again. The plan
+// starts again only after a person's reset or after limits.repairsWindow.
 func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	ref, ok := r.Issued()
 	if !ok || r.Cause.Request != "" {
@@ -125,15 +126,15 @@ func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	l.remember(Machine(n), Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.All(), Relapsed: true})
 }
 
-// ForgetCures forgets how the policy's repairs of the Node's machine ended, including an exhausted
-// plan. Repairs begun on the machine still count.
+// ForgetCures removes how the policy's repairs of the Node's machine ended, also an exhausted plan.
+// The number of repairs begun on the machine stays.
 func (l *Ledger) ForgetCures(n *corev1.Node, policy string) {
 	l.forgetCure(remediations.MachineOf(n), policy)
 	l.forgetCure(Machine(n), policy)
 }
 
-// LastCure returns the end of the policy's last repair of the Node's machine, if the next one
-// continues from it; nil: the plan starts again.
+// LastCure returns the end of the policy's last repair of the Node's machine, if the next repair
+// must continue that plan. It returns nil if the plan starts again.
 func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
 		for _, c := range l.Cures[machine] {
@@ -145,7 +146,7 @@ func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	return last
 }
 
-// Relapse counts the machine's cure as failed.
+// Relapse records that the machine's cure did not last.
 func (l *Ledger) Relapse(machine string, c Cure) {
 	c.Relapsed = true
 	l.remember(machine, c)
@@ -153,7 +154,8 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 }
 
 // pruneCures removes the cures that can no longer relapse, even if the alert returned in time and
-// was held for a day. An entry that was not a cure is kept for limits.repairsWindow at least.
+// was held for a day since. It keeps an entry that was not a cure for at least
+// limits.repairsWindow.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	longest := remediations.PendingFor
 	for _, p := range c.Policies {
@@ -171,8 +173,8 @@ func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
 }
 
-// endsMost bounds the ends that the ledger stores for each policy. It is much larger than
-// FailingAfter, because the repairs of several nodes may all relapse.
+// endsMost bounds the repair ends that the ledger stores for each policy. It is much larger than
+// FailingAfter, because the repairs of several nodes may relapse together.
 const endsMost = 16
 
 // RepairEnd is how one repair of a policy ended.
@@ -183,10 +185,10 @@ type RepairEnd struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Finished counts how a repair of the policy ended. Each repair counts once: a later result
-// replaces the earlier one. A stopped policy continues after a Recovered (of a repair that was
-// under way) or a person's reset. Before the policy is stopped, any other end resets the count. It
-// reports whether anything changed.
+// Finished records how a repair of the policy ended, and reports whether the ledger has changed.
+// Each repair counts once: a later result replaces the earlier one. Any end other than a failure
+// sets the count of failures to zero, until the policy is stopped. A stopped policy only continues
+// after a repair in flight has ended as Recovered, or after a person's reset.
 func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	if o == remediations.OutcomeObserved {
 		return false // nothing was tried
@@ -196,7 +198,7 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	if len(ends) == 0 {
 		ends = make([]RepairEnd, l.Status.Exhausted[policy])
 		for i := range ends {
-			ends[i].Failed = true // a ledger of an earlier version
+			ends[i].Failed = true // an earlier version of Drydock stored only the count
 		}
 	}
 	i := slices.IndexFunc(ends, func(e RepairEnd) bool { return e.Repair == repair && repair != "" })
@@ -234,26 +236,27 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	return true
 }
 
-// Cure is a repair that ended because the machine was well. It is stored until its relapse window
-// has ended.
+// Cure is a repair that ended because the machine was well. The ledger stores it until its relapse
+// window has ended.
 type Cure struct {
 	Repair string    `json:"repair"`
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
-	// Step is the attempt that was issued last. Steps are all attempts of this repair and of those
-	// that it continued.
+	// Step is the last issued attempt. Steps are all attempts of this repair and of the repairs that
+	// it continued.
 	Step  remediations.StepRef  `json:"step"`
 	Steps remediations.Attempts `json:"steps"`
-	// Trials are the scopes of the breakers whose trial the repair was.
+	// Trials are the scopes of the breakers for which the repair was the trial.
 	Trials []string `json:"trials,omitempty"`
-	// Relapsed: the alert returned, and that was counted. Or the repair was not a cure, because its
-	// Node was deleted or its plan was exhausted.
+	// Relapsed means that the alert returned, and that this was counted. It is also true if the repair
+	// was not a cure, because its Node was deleted or its plan was exhausted.
 	Relapsed bool `json:"relapsed,omitempty"`
 	// Unknown are fields that a newer Drydock wrote.
 	Unknown Unknown `json:"-"`
 }
 
-// CureOf returns the entry's cure; nil: it was not a cure, or the machine was replaced since.
+// CureOf returns the cure of a history entry. It returns nil if the entry is not a cure, or if the
+// machine was replaced since.
 func CureOf(e remediations.Entry) *Cure {
 	if !e.Cured() {
 		return nil

@@ -1,5 +1,6 @@
-// Package ledger is the ConfigMap that fences disruptive repairs. Only the leader writes it, by
-// compare-and-swap. It has the slots of repairs under way, the repairs begun on each machine, cures
-// that may yet relapse, moves of leadership, and the state of the breakers. The package changes
-// values in memory; package engine reads and saves them.
+// Package ledger reads and changes the ledger, the ConfigMap that limits disruptive repairs. Only
+// the leader writes the ledger, by compare-and-swap. It has the slots of repairs in flight, the
+// repairs begun on each machine, the cures that may still relapse, the moves of mesh leadership,
+// and the state of the breakers. This package changes values in memory. Package engine reads and
+// saves them.
 package ledger

@@ -9,26 +9,26 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// cancelsMost bounds the cancels that the ledger stores for one machine. The oldest is forgotten
+// cancelsMost bounds the cancels that the ledger stores for one machine. It removes the oldest
 // first.
 const cancelsMost = 16
 
-// cancelSeenApart is how much time passes before the ledger records again that the alert of a
-// cancel is still on the Node.
+// cancelSeenApart is how long the ledger waits before it records again that the alert of a cancel
+// is still on the Node. This saves writes.
 const cancelSeenApart = 12 * time.Hour
 
-// End is what holds the next repair of a machine after one has ended: the end of the policy's last
-// repair, for its cooldown, or a person's cancel of an alert's repair. The Node has the same in its
-// history and on its alerts, but others can delete those.
+// End is an event that holds the next repair of a machine: the end of a policy's last repair,
+// because of its cooldown, or a person's cancel of an alert's repair. The Node has both in its
+// history and on its alerts, but others can delete the Node's annotations.
 type End struct {
 	Repair  string               `json:"repair"`
 	Policy  string               `json:"policy"`
 	At      time.Time            `json:"at"`
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
-	// Restarted: a step of the repair restarted the machine.
+	// Restarted means that a step of the repair restarted the machine.
 	Restarted bool `json:"restarted,omitempty"`
-	// Alert is the fingerprint of the alert whose repair a person cancelled; empty: this is not a
-	// cancel. Seen is when that alert was last on the Node.
+	// Alert is the fingerprint of the alert whose repair a person cancelled. It is empty if this End
+	// is not a cancel. Seen is when that alert was last on the Node.
 	Alert string    `json:"alert,omitempty"`
 	Seen  time.Time `json:"seen,omitzero"`
 	// UID is the UID of the Node, if the Node has no spec.providerID.
@@ -37,8 +37,8 @@ type End struct {
 	Unknown Unknown `json:"-"`
 }
 
-// EndOf returns the end of a node's repair that took a step, from its entry. ok is false for all
-// other entries.
+// EndOf returns the End for a history entry of a node's repair that took at least one step. ok is
+// false for all other entries.
 func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	if remediations.KindOf(e.Target) != remediations.KindNode || len(e.Steps) == 0 || e.Reset {
 		return End{}, false
@@ -46,25 +46,26 @@ func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: e.Restarted(c)}, true
 }
 
-// CancelOf returns a person's cancel of the repair of that alert.
+// CancelOf returns the End for a person's cancel of the alert's repair.
 func CancelOf(a remediations.Alert, by remediations.CancelledRepair, now time.Time) End {
 	return End{Repair: by.ID, Policy: a.Policy, At: by.At, Alert: a.Fingerprint, Seen: remediations.Instant(now)}
 }
 
-// replaces reports whether the ledger keeps only one of the two: the ends of one policy's repairs,
-// or the cancels of one alert's.
+// replaces reports whether the ledger keeps only one of the two Ends: both are of repairs by one
+// policy, or both are cancels for one alert.
 func (e End) replaces(o End) bool {
 	return e.Alert == o.Alert && (e.Alert != "" || e.Policy == o.Policy)
 }
 
-// of reports whether the entry, stored under the Node's name, is about the Node's machine. Without
-// a spec.providerID, another Node of that name may be the same machine, so the entry counts for the
-// window.
+// of reports whether the End, which is stored under the Node's name, is about the Node's machine.
+// Without a spec.providerID, another Node of that name may be the same machine, so the End counts
+// for the duration of window.
 func (e End) of(n *corev1.Node, now time.Time, window time.Duration) bool {
 	return e.UID == string(n.UID) || n.Spec.ProviderID == "" && now.Sub(e.At) < window
 }
 
-// EndsOf returns the ends of repairs of the Node's machine, and the cancels of its alerts.
+// EndsOf returns the ends of repairs of the Node's machine, and the cancels of its alerts. window
+// is for End.of.
 func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (ends []End) {
 	if l == nil {
 		return nil
@@ -78,7 +79,8 @@ func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (en
 	return ends
 }
 
-// CancelKnown returns the ledger's cancel of the alert's repair for the Node's machine; nil: none.
+// CancelKnown returns the ledger's last cancel of a repair for the alert on the Node's machine, or
+// nil.
 func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window time.Duration) (last *End) {
 	for _, e := range l.EndsOf(n, now, window) {
 		if e.Alert == alert && alert != "" && (last == nil || e.At.After(last.At)) {
@@ -88,12 +90,12 @@ func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window
 	return last
 }
 
-// Lacks reports whether the ledger must be written so that it has the end or the cancel.
+// Lacks reports whether the ledger must be written so that it has e.
 func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.Time) bool {
 	if remediations.FromTheFuture(e.At, now) || now.Sub(e.since()) >= e.keptFor(c) {
 		return false
 	}
-	others := 0 // cancels of other alerts: without room, two that replace each other would be written for ever
+	others := 0 // the cancels of other alerts; above cancelsMost, two cancels would replace each other in every write
 	for _, o := range l.EndsOf(n, now, 0) {
 		switch {
 		case !e.replaces(o) && o.Alert != "":
@@ -105,9 +107,9 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 	return e.Alert == "" || others < cancelsMost
 }
 
-// Found records an end or a cancel of the Node that the ledger lacks. It replaces an earlier one,
-// or takes a part of the room. If there is no room, only the Node has it. Found reports whether the
-// ledger must be written.
+// Found records an End of the Node that the ledger lacks, and reports whether the ledger must be
+// written. A new End takes its size from room; an End that replaces another one does not. If room
+// is too small, Found records nothing, and only the Node has the End.
 func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int, now time.Time) bool {
 	if !l.Lacks(c, n, e, now) {
 		return false
@@ -123,7 +125,7 @@ func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int,
 	return true
 }
 
-// Ended records the end or the cancel in place of an earlier one, if something may still depend on
+// Ended records the End in place of an earlier one, unless it is so old that no decision depends on
 // it.
 func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
 	if now.Sub(e.since()) >= e.keptFor(c) {
@@ -144,8 +146,7 @@ func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.T
 	l.setEnds(machine, append(kept, e))
 }
 
-// Uncancel forgets that a person cancelled a repair of the alert. It reports whether the ledger had
-// the cancel.
+// Uncancel removes the cancels for the alert. It reports whether the ledger had any.
 func (l *Ledger) Uncancel(n *corev1.Node, alert string) (changed bool) {
 	for _, machine := range []string{n.Spec.ProviderID, n.Name} {
 		before := l.Ends[machine]
@@ -180,7 +181,7 @@ func (l *Ledger) setEnds(machine string, ends []End) {
 	}
 }
 
-// since returns the start of the time that keptFor returns.
+// since returns the time from which keptFor counts.
 func (e End) since() time.Time {
 	if e.Alert != "" {
 		return e.Seen
@@ -188,9 +189,9 @@ func (e End) since() time.Time {
 	return e.At
 }
 
-// keptFor returns how long the ledger keeps the entry. It keeps an end for as long as any cooldown
-// and any wait may depend on it. It keeps a cancel until its alert has been off the Node for
-// limits.repairsWindow, or for a day.
+// keptFor returns how long the ledger keeps the End. The end of a repair stays for as long as any
+// cooldown or wait may depend on it. A cancel stays until its alert has been off the Node for
+// limits.repairsWindow, and at least for a day.
 func (e End) keptFor(c *remediations.Config) time.Duration {
 	if e.Alert != "" {
 		return max(c.Limits.RepairsWindow, remediations.PendingFor)
@@ -207,16 +208,16 @@ func (e End) keptFor(c *remediations.Config) time.Duration {
 	return longest
 }
 
-// PruneEnds forgets the entries that nothing depends on. The caller has decided about all Nodes
-// before: Drydock may have been away for longer than it keeps a cancel, while the alert is still on
-// its Node.
+// PruneEnds removes the Ends on which no decision depends. Before the call, the caller must have
+// decided about all Nodes: if Drydock did not run for a long time, a cancel may be old although its
+// alert is still on its Node.
 func (l *Ledger) PruneEnds(c *remediations.Config, now time.Time) {
 	for machine, ends := range l.Ends {
 		l.setEnds(machine, slices.DeleteFunc(slices.Clone(ends), func(e End) bool { return now.Sub(e.since()) >= e.keptFor(c) }))
 	}
 }
 
-// rebuildEnds is the part of Rebuild about ended repairs.
+// rebuildEnds does the part of Rebuild that concerns Ends.
 func (l *Ledger) rebuildEnds(c *remediations.Config, n *corev1.Node, j remediations.Journal, now time.Time) {
 	for _, e := range slices.Backward(j.History) {
 		if end, ok := EndOf(c, e); ok {

@@ -25,8 +25,8 @@ func endsConfig() *Config {
 	return &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}, Policies: []*Policy{{Name: "p", Cooldown: time.Hour, Plan: []Step{{Name: "reboot", Wait: 2 * time.Hour}}}}}
 }
 
-// TestAnEndIsOfItsMachine: by spec.providerID, or else by the Node's UID, and for
-// limits.repairsWindow by the Node's name.
+// TestAnEndIsOfItsMachine: an End belongs to a machine by spec.providerID, or else by the Node's
+// UID. For limits.repairsWindow it also belongs by the Node's name.
 func TestAnEndIsOfItsMachine(t *testing.T) {
 	c, window := endsConfig(), 24*time.Hour
 	cancel := ledger.CancelOf(Alert{Fingerprint: "a", Policy: "p"}, CancelledRepair{ID: "r1", At: scene.Noon}, scene.Noon)
@@ -50,8 +50,8 @@ func TestAnEndIsOfItsMachine(t *testing.T) {
 	require.Nil(t, (*ledger.Ledger)(nil).CancelKnown(nodeOf("u1", ""), "a", scene.Noon, window), "a ledger that was not read knows nothing")
 }
 
-// TestTheLedgerKeepsTheLastEndOfEachPolicy and the last cancel of each alert, and decodes them
-// unchanged.
+// TestTheLedgerKeepsTheLastEndOfEachPolicy: it also keeps the last cancel of each alert. Both are
+// the same after encoding and decoding.
 func TestTheLedgerKeepsTheLastEndOfEachPolicy(t *testing.T) {
 	c, n, l := endsConfig(), nodeOf("u1", "civo://1"), &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: []ledger.Slot{}, Orphans: []ledger.Orphan{}}
 	ended := func(id, policy string, at time.Time) {
@@ -90,8 +90,8 @@ func TestTheLedgerKeepsTheLastEndOfEachPolicy(t *testing.T) {
 	require.Empty(t, l.Ends, "a person's reset ends all of them")
 }
 
-// TestAnEntryWithoutARepairDoesNotCountAsAnEnd: repairs that took no step, of other targets, or
-// that a person has reset.
+// TestAnEntryWithoutARepairDoesNotCountAsAnEnd: such entries are repairs without a step, repairs of
+// other targets, and repairs that a person has reset.
 func TestAnEntryWithoutARepairDoesNotCountAsAnEnd(t *testing.T) {
 	steps := Attempts{{Name: "reboot", Number: 1}}
 	for name, e := range map[string]Entry{
@@ -104,8 +104,8 @@ func TestAnEntryWithoutARepairDoesNotCountAsAnEnd(t *testing.T) {
 	require.True(t, ok, "the control")
 }
 
-// TestEndsAreForgottenWhenNothingRestsOnThem: an end after the longest cooldown, and a cancel when
-// its alert has been away for the window.
+// TestEndsAreForgottenWhenNothingRestsOnThem: an end is removed after the longest cooldown, and a
+// cancel when its alert has been off the Node for the window.
 func TestEndsAreForgottenWhenNothingRestsOnThem(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	kept := func(e ledger.End, age time.Duration) bool {
@@ -131,8 +131,8 @@ func endedOn(c *Config, n *corev1.Node, e ledger.End) map[string][]ledger.End {
 	return l.Ends
 }
 
-// TestTheLedgerKeepsABoundedNumberOfCancels: the oldest cancels of a machine are forgotten first,
-// and its ends stay.
+// TestTheLedgerKeepsABoundedNumberOfCancels: the oldest cancels of a machine are removed first, and
+// the ends of its repairs stay.
 func TestTheLedgerKeepsABoundedNumberOfCancels(t *testing.T) {
 	c, n, l := endsConfig(), nodeOf("2d9b7f4e-2f1a-4c55-8a6b-000000000000", ""), &ledger.Ledger{}
 	l.Ended(c, n, ledger.End{Repair: "r000000001", Policy: "node-not-ready", At: scene.Noon, Outcome: OutcomeSelfRecovered, Restarted: true}, scene.Noon)
@@ -155,7 +155,7 @@ func TestTheLedgerKeepsABoundedNumberOfCancels(t *testing.T) {
 	require.True(t, l.Lacks(c, n, cancel(99, 13*time.Hour), now), "one that is kept is noted again, the control")
 }
 
-// TestARebuiltLedgerHasEndsAndCancels: the Node has both.
+// TestARebuiltLedgerHasEndsAndCancels: both are read from the Node.
 func TestARebuiltLedgerHasEndsAndCancels(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	n.Annotations[HistoryKey] = EncodeEntries([]Entry{{ID: "r2", Policy: "p", Outcome: OutcomeRecovered, Ended: scene.Noon, Steps: Attempts{{Name: "reboot", Number: 1}}}})

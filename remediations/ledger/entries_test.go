@@ -20,8 +20,9 @@ func planConfig() *Config {
 	return c
 }
 
-// TestAnInterruptedRepairIsRemembered so that the plan continues when the machine registers again:
-// a node's repair, of a machine with a providerID, by a step that the plan still has.
+// TestAnInterruptedRepairIsRemembered: the plan continues when the machine registers again. The
+// repair must be a node's, the machine must have a providerID, and the plan must still have the
+// step.
 func TestAnInterruptedRepairIsRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *ledger.Slot)
@@ -49,8 +50,8 @@ func TestAnInterruptedRepairIsRemembered(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedPlanIsRemembered: that of an alert, if a step was issued. A person's request does
-// not use up the plan.
+// TestAnExhaustedPlanIsRemembered: this is so for an alert's repair that has issued a step. A
+// repair for a person's request does not use up the plan.
 func TestAnExhaustedPlanIsRemembered(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(r *Record)
@@ -69,7 +70,8 @@ func TestAnExhaustedPlanIsRemembered(t *testing.T) {
 	}
 }
 
-// TestTheLastCureOfAMachine: of the policy, under either name of the machine, whichever is later.
+// TestTheLastCureOfAMachine: the cure may be stored under either name of the machine, and the later
+// one by the policy counts.
 func TestTheLastCureOfAMachine(t *testing.T) {
 	n := nodeOf("u1", "") // under its UID and under its name
 	cure := func(id, policy string, minutes int) ledger.Cure {
@@ -92,7 +94,8 @@ func TestTheLastCureOfAMachine(t *testing.T) {
 	}
 }
 
-// TestUnknownFieldsOfACureStayWithItsPolicy and its repair.
+// TestUnknownFieldsOfACureStayWithItsPolicy: a cure of another policy or another repair does not
+// get them.
 func TestUnknownFieldsOfACureStayWithItsPolicy(t *testing.T) {
 	n := nodeOf("u1", "civo://1")
 	last := StepRef{Name: "reboot", Attempt: 1}
@@ -103,13 +106,15 @@ func TestUnknownFieldsOfACureStayWithItsPolicy(t *testing.T) {
 	}
 }
 
-// TestBlindTimeCountsUntilTheEndOfTheQuestion, even if Drydock saw again later.
+// TestBlindTimeCountsUntilTheEndOfTheQuestion: the blind time after the end of the period does not
+// count.
 func TestBlindTimeCountsUntilTheEndOfTheQuestion(t *testing.T) {
 	l := &ledger.Ledger{Unseen: []ledger.Span{{From: scene.Noon, To: scene.Noon.Add(time.Hour)}}}
 	require.Equal(t, time.Minute, l.UnseenIn(scene.Noon, scene.Noon.Add(time.Minute)))
 }
 
-// TestAnEntryThatWasNoCureStaysForTheWindow, which may be longer than any relapse window.
+// TestAnEntryThatWasNoCureStaysForTheWindow: limits.repairsWindow may be longer than any relapse
+// window.
 func TestAnEntryThatWasNoCureStaysForTheWindow(t *testing.T) {
 	c := planConfig()
 	c.Limits.RepairsWindow = 96 * time.Hour
@@ -122,7 +127,7 @@ func TestAnEntryThatWasNoCureStaysForTheWindow(t *testing.T) {
 	}
 }
 
-// TestARelapseInTheHistoryIsKnown when the ledger is rebuilt.
+// TestARelapseInTheHistoryIsKnown: a rebuilt ledger has it.
 func TestARelapseInTheHistoryIsKnown(t *testing.T) {
 	last := StepRef{Name: "reboot", Attempt: 1}
 	for outcome, want := range map[Outcome]bool{OutcomeRecovered: false, OutcomeRelapsed: true} {
@@ -132,7 +137,7 @@ func TestARelapseInTheHistoryIsKnown(t *testing.T) {
 	}
 }
 
-// TestAnotherFailureOfAStoppedPolicyCounts: a success alone lets it continue.
+// TestAnotherFailureOfAStoppedPolicyCounts: only a success lets the policy continue.
 func TestAnotherFailureOfAStoppedPolicyCounts(t *testing.T) {
 	l := &ledger.Ledger{}
 	for i := range 4 {
@@ -143,7 +148,8 @@ func TestAnotherFailureOfAStoppedPolicyCounts(t *testing.T) {
 	require.True(t, l.Failing("p"))
 }
 
-// TestWhichEndReplacesWhich: the ends of one policy, and the cancels of one alert.
+// TestWhichEndReplacesWhich: a new end replaces an end of the same policy, and a new cancel a
+// cancel of the same alert.
 func TestWhichEndReplacesWhich(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	end := ledger.End{Repair: "r1", Policy: "p", At: scene.Noon}
@@ -171,7 +177,8 @@ func TestWhichEndReplacesWhich(t *testing.T) {
 	require.Equal(t, ledger.Unknown(`{"lane":1}`), l.Ends["civo://1"][1].Unknown, "its own unknown fields, not those of another policy")
 }
 
-// TestEntriesUnderANodesName: they need a UID, and without a providerID they count for the window.
+// TestEntriesUnderANodesName: such entries need a UID. For a Node without a providerID they count
+// for the window.
 func TestEntriesUnderANodesName(t *testing.T) {
 	window := 24 * time.Hour
 	ends := func(of *corev1.Node, e ledger.End, at time.Time) int {
@@ -192,7 +199,7 @@ func TestEntriesUnderANodesName(t *testing.T) {
 	}
 }
 
-// TestACancelIsForgottenByItsAlert: a call without an alert forgets no end.
+// TestACancelIsForgottenByItsAlert: a call without an alert removes no end.
 func TestACancelIsForgottenByItsAlert(t *testing.T) {
 	l := &ledger.Ledger{Ends: map[string][]ledger.End{"civo://1": {{Repair: "r1", Policy: "p"}, {Repair: "r1", Alert: "a"}, {Repair: "r1", Alert: "b"}}}}
 	n := nodeOf("u1", "civo://1")
@@ -202,8 +209,8 @@ func TestACancelIsForgottenByItsAlert(t *testing.T) {
 	require.Len(t, l.Ends["civo://1"], 2)
 }
 
-// TestAFoundEndTakesRoom: only one that the ledger lacks, and none if it does not fit. One that
-// replaces another takes none.
+// TestAFoundEndTakesRoom: room shrinks only for an end that the ledger lacks and that fits. An end
+// that replaces another one takes no room.
 func TestAFoundEndTakesRoom(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	e := ledger.End{Repair: "r1", Policy: "p", At: scene.Noon, Outcome: OutcomeRecovered}
@@ -228,8 +235,8 @@ func TestAFoundEndTakesRoom(t *testing.T) {
 	}
 }
 
-// TestWhatIsLackingOfAFullLedger: an end is noted beside any number of cancels. The cancel of one
-// more alert is not.
+// TestWhatIsLackingOfAFullLedger: if a machine has the most cancels, an end is still recorded, and
+// the cancel of one more alert is not.
 func TestWhatIsLackingOfAFullLedger(t *testing.T) {
 	c, n := endsConfig(), nodeOf("u1", "civo://1")
 	var cancels []ledger.End
@@ -244,7 +251,8 @@ func TestWhatIsLackingOfAFullLedger(t *testing.T) {
 	require.True(t, l.Lacks(c, n, cancel, scene.Noon), "ends take no cancel's place")
 }
 
-// TestEndsAreForgottenAtTheirExactTime: a cancel counts from when its alert was last on the Node.
+// TestEndsAreForgottenAtTheirExactTime: the time of a cancel counts from when its alert was last on
+// the Node.
 func TestEndsAreForgottenAtTheirExactTime(t *testing.T) {
 	c := endsConfig()
 	for _, early := range []time.Duration{1, 0} {

@@ -41,8 +41,8 @@ func TestPolicyStopsAfterThreeExhaustedInARow(t *testing.T) {
 	require.False(t, l.Failing("p"), "a person has looked")
 }
 
-// TestPolicyIsStoppedByItsLastEndsAlone: for any ends, a policy fails only after three Exhausted in
-// a row.
+// TestPolicyIsStoppedByItsLastEndsAlone: for any series of ends, a policy is stopped only by three
+// Exhausted in a row.
 func TestPolicyIsStoppedByItsLastEndsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l, row := &ledger.Ledger{}, 0

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTimesFromTheFutureAreClamped: each time in the ledger, in every part, but no time within the
-// tolerance of clocks.
+// TestTimesFromTheFutureAreClamped: this covers each time in every part of the ledger. A time
+// within the tolerance of clocks stays.
 func TestTimesFromTheFutureAreClamped(t *testing.T) {
 	at := func(when time.Time) *ledger.Ledger {
 		begun := []ledger.Begun{{Repair: "r1", At: when}}

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// GPUsMost bounds the machines whose number of GPUs the ledger remembers. At 17 bytes each, they
-// take a sixth of it.
+// GPUsMost bounds the machines for which the ledger has a number of GPUs. At 17 bytes each, they
+// take a sixth of the ledger.
 const GPUsMost = 10_000
 
 // GPUMachine returns the machine's key in Ledger.GPUs. The key is a hash, because a providerID may
@@ -22,8 +22,8 @@ func GPUMachine(n *corev1.Node) string {
 	return base64.RawURLEncoding.EncodeToString(sum[:9])
 }
 
-// GPUsOf returns the most GPUs that the Node's machine was seen with. Zero: unknown, or its GPUs
-// cannot be compared with that number now.
+// GPUsOf returns the largest number of GPUs that the Node's machine ever had. It returns zero if
+// the number is unknown, or if the Node's present GPUs cannot be compared with it.
 func (l *Ledger) GPUsOf(n *corev1.Node) int {
 	if l == nil {
 		return 0
@@ -34,8 +34,8 @@ func (l *Ledger) GPUsOf(n *corev1.Node) int {
 	return l.GPUs[GPUMachine(n)]
 }
 
-// ForgetGPUs forgets how many GPUs the Node's machine had, when a person accepts its current
-// number.
+// ForgetGPUs removes the number of GPUs of the Node's machine, after a person has accepted the
+// present number.
 func (l *Ledger) ForgetGPUs(n *corev1.Node) {
 	if machine := GPUMachine(n); l.GPUs[machine] > 0 {
 		l.GPUs = maps.Clone(l.GPUs)

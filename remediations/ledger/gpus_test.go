@@ -23,7 +23,8 @@ func gpuNode(name string, count int) *corev1.Node {
 	return n
 }
 
-// TestTheNumberOfGPUsBelongsToTheMachine: by its providerID, or by the UID of a Node without one.
+// TestTheNumberOfGPUsBelongsToTheMachine: the key is the providerID, or the UID of a Node without a
+// providerID.
 func TestTheNumberOfGPUsBelongsToTheMachine(t *testing.T) {
 	n := gpuNode("n1", 7)
 	l := &ledger.Ledger{GPUs: map[string]int{ledger.GPUMachine(n): 8}}
@@ -44,8 +45,8 @@ func TestTheNumberOfGPUsBelongsToTheMachine(t *testing.T) {
 	require.Zero(t, (*ledger.Ledger)(nil).GPUsOf(n), "no ledger")
 }
 
-// TestANumberOfGPUsThatCannotBeComparedIsNotUsed: it falls without a fault if GPUs are partitioned,
-// shared or offered under other names.
+// TestANumberOfGPUsThatCannotBeComparedIsNotUsed: the number falls without a fault if GPUs are
+// partitioned, shared or offered under other names.
 func TestANumberOfGPUsThatCannotBeComparedIsNotUsed(t *testing.T) {
 	n := gpuNode("n1", 7)
 	l := &ledger.Ledger{GPUs: map[string]int{ledger.GPUMachine(n): 8}}
@@ -77,8 +78,8 @@ func TestOnlyAResetLowersTheNumberOfGPUs(t *testing.T) {
 	require.Equal(t, 8, before.GPUsOf(n), "what was not saved is not remembered")
 }
 
-// TestALedgerWithoutGPUsIsRead, as an earlier version wrote it. If no machine has GPUs, a new
-// ledger has no such key either.
+// TestALedgerWithoutGPUsIsRead: an earlier version wrote such a ledger. If no machine has GPUs, a
+// new ledger has no such key either.
 func TestALedgerWithoutGPUsIsRead(t *testing.T) {
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	old := l.Encode()
@@ -96,8 +97,8 @@ func TestALedgerWithoutGPUsIsRead(t *testing.T) {
 	require.Equal(t, old, data, "all of it is in a key of its own, which an earlier version passes over")
 }
 
-// TestSizeOfTheGPUsThatTheDocumentationPromises: the size in docs/reference/performance.md, for any
-// length of the machine's name.
+// TestSizeOfTheGPUsThatTheDocumentationPromises compares the size with
+// docs/reference/performance.md, for any length of the machine's name.
 func TestSizeOfTheGPUsThatTheDocumentationPromises(t *testing.T) {
 	l := &ledger.Ledger{GPUs: map[string]int{}}
 	n := gpuNode("n1", 8)

@@ -16,38 +16,40 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// Ledger is the ConfigMap that fences disruptive repairs. Only the leader writes it, by
-// compare-and-swap.
+// Ledger is the content of the ConfigMap that limits disruptive repairs. Only the leader writes it,
+// by compare-and-swap.
 type Ledger struct {
-	// Slots holds every disruptive repair in Acting or Verifying.
+	// Slots has every disruptive repair in the phases Acting and Verifying.
 	Slots []Slot
-	// Repairs holds, by machine, the disruptive repairs that began in the window.
+	// Repairs has, by Machine, the disruptive repairs that began within limits.repairsWindow.
 	Repairs map[string][]Begun
-	// Moves holds, by location of the mesh, the repairs that recently moved its leadership, each
-	// with its last move.
+	// Moves has, by location of the mesh, the repairs that recently moved its leadership, each with
+	// the time of its last move.
 	Moves map[string][]Begun
-	// Wide holds the repairs that recently changed the whole cluster, each with its last change.
+	// Wide has the repairs that recently changed the whole cluster, each with the time of its last
+	// change.
 	Wide []Begun
-	// Orphans are the repairs that may outlive their Node: those that replace its machine.
+	// Orphans are the repairs that replace the machine of their Node, and so may outlive the Node.
 	Orphans []Orphan
-	// Cures holds, by machine, the repairs that cured it and may yet relapse, one for each policy.
-	// Unseen holds the times while Drydock was blind. They do not count for a relapse.
+	// Cures has, by machine, the repairs that cured it and may still relapse, one for each policy.
+	// Unseen has the periods in which Drydock could not observe alerts. They do not count toward a
+	// relapse window.
 	Cures  map[string][]Cure
 	Unseen []Span
-	// GPUs holds, by GPUMachine, the most GPUs that each machine was seen with. Copies of the
-	// ledger share the map: a change needs a new map.
+	// GPUs has, by GPUMachine, the largest number of GPUs of each machine. Copies of the ledger share
+	// the map, so a change needs a new map.
 	GPUs map[string]int
-	// Ends holds, by machine, how the last repair of each policy ended, and the cancels of its
+	// Ends has, by Machine, how the last repair of each policy ended, and the cancels of the machine's
 	// alerts.
 	Ends map[string][]End
-	// Arrival is when the self-test's alert last reached any replica; zero: never. Each replica
-	// writes it, so the compare-and-swap does not fence it. An unreadable value counts as never,
-	// and must not hold repairs.
+	// Arrival is when the self-test's alert last reached any replica, or zero. Each replica writes it
+	// without the compare-and-swap. An unreadable value counts as zero, and must not hold repairs.
 	Arrival time.Time
-	// Others are the keys of the ConfigMap that this version does not know. They are written back.
+	// Others are the keys of the ConfigMap that this version of Drydock does not know, with their
+	// values. Encode writes them back.
 	Others map[string]string
-	// Status informs people. No decision depends on it, except on the breakers and on when
-	// break-glass expires.
+	// Status informs people. Decisions also depend on some of its fields: Breakers, BreakGlass and
+	// WentBack, and on Exhausted, Ends and Stopped, which stop policies.
 	Status Status
 }
 
@@ -56,44 +58,47 @@ type Status struct {
 	Mode remediations.Mode `json:"mode,omitempty"`
 	// Limits are the configured limits, by their key under limits.
 	Limits map[string]string `json:"limits,omitempty"`
-	// BreakGlass are the nodes with drydock.dev/break-glass.
+	// BreakGlass are the nodes with drydock.dev/break-glass, by name.
 	BreakGlass map[string]BreakGlass `json:"breakGlass,omitempty"`
 	// Breakers are the breakers that are not closed, by scope: "cluster" or "zone/<name>".
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
-	// Blind is why Drydock trusts no alert; empty: it does.
+	// Blind is why Drydock cannot trust any alert, or empty.
 	Blind string `json:"blind,omitempty"`
 	// WentBack is set while all disruptive repairs are held because the API server's store returned
 	// to an older state.
 	WentBack *WentBack `json:"wentBack,omitempty"`
 	// Exhausted counts, by policy, the exhausted repairs in a row.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
-	// Ends are the last ends of the repairs of each policy, oldest first. Exhausted is counted from
-	// them.
+	// Ends are the last ends of the repairs of each policy, the oldest first. Exhausted is counted
+	// from them.
 	Ends map[string][]RepairEnd `json:"ends,omitempty"`
-	// Stopped says, by policy, why the provider will refuse all of its calls until a person acts.
+	// Stopped has, by policy, why the provider will refuse all of the policy's calls until a person
+	// acts.
 	Stopped map[string]string `json:"stopped,omitempty"`
-	// Sidecars are the pods, as namespace/name, whose sidecar repairs are exhausted, with their
-	// nodes. It has only as many as fit into a sentence. No label finds those Nodes.
+	// Sidecars are the pods, as namespace/name, whose sidecar repairs are exhausted, each with its
+	// node. The number is limited to what fits into one sentence. The ledger has them because no label
+	// selects their Nodes.
 	Sidecars map[string]string `json:"sidecars,omitempty"`
-	// Holds are the fleet-wide holds, by reason, each with a sentence.
+	// Holds are the holds that concern the whole fleet, by reason, each with its message.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
 	// SelfTest is the state of the connection to Alertmanager.
 	SelfTest selftest.Result `json:"selfTest,omitzero"`
-	// Uncovered are, by step, the Nodes that no single provider serves for it.
+	// Uncovered are, by step, the Nodes that do not have exactly one provider for the step.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
-	// Admission is what reached the webhook of the leading replica; nil: it has no webhook.
+	// Admission is the state of the leading replica's webhook, or nil if it has no webhook.
 	Admission *Admission `json:"admission,omitempty"`
-	// Aside is why this installation changes nothing: it is not in charge of the cluster. Empty: it
-	// is.
+	// Aside is why this installation is not in charge of the cluster and changes nothing. It is empty
+	// if the installation is in charge.
 	Aside string `json:"aside,omitempty"`
-	// Denied is why the API server refuses Drydock's own keys on all Nodes; empty: it accepts them.
-	// Limited are the other writes on Nodes that it refuses, each as a sentence.
+	// Denied is why the API server refuses Drydock's own keys on all Nodes, or empty. Limited are
+	// other writes on Nodes that the API server refuses, each as a sentence.
 	Denied  string   `json:"denied,omitempty"`
 	Limited []string `json:"limited,omitempty"`
-	// Unwritten are the Nodes that refuse an alert or Drydock's record, each with the reason.
+	// Unwritten are the Nodes on which Drydock cannot write an alert or its record, by name, each with
+	// the reason.
 	Unwritten map[string]string `json:"unwritten,omitempty"`
-	// Contested names other systems that repair Nodes which Drydock's policies take, too, each as a
-	// sentence.
+	// Contested has a sentence for each other system that repairs Nodes which Drydock's policies take,
+	// too.
 	Contested []string `json:"contested,omitempty"`
 	// Unknown and UnknownMore are fields that a newer Drydock wrote, under KeyStatus and under
 	// keyStatusMore.
@@ -101,17 +106,17 @@ type Status struct {
 	UnknownMore Unknown `json:"-"`
 }
 
-// Admission is since when the webhook of the leading replica has served, and when the last request
-// came; zero: none came.
+// Admission is since when the leading replica's webhook has served, and when its last request came.
+// Last is zero if no request came.
 type Admission struct {
 	Serving time.Time `json:"serving"`
 	Last    time.Time `json:"last,omitzero"`
 }
 
-// admissionApart is how much later a request must be to justify a write.
+// admissionApart is how much later a request must be so that the ledger is written for it.
 const admissionApart = 10 * time.Minute
 
-// Same reports whether no difference justifies a write.
+// Same reports whether the two are so similar that the ledger need not be written.
 func (a *Admission) Same(b *Admission) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -119,21 +124,22 @@ func (a *Admission) Same(b *Admission) bool {
 	return a.Serving.Equal(b.Serving) && a.Last.IsZero() == b.Last.IsZero() && a.Last.Sub(b.Last).Abs() < admissionApart
 }
 
-// WentBack is what is known of a store that returned to an older state, and until when it holds
-// repairs.
+// WentBack describes a store that returned to an older state, for example from a backup, and has
+// the time until which it holds repairs.
 type WentBack struct {
 	Why   string    `json:"why"`
 	Until time.Time `json:"until"`
 }
 
-// BreakGlass is one node's drydock.dev/break-glass: its value, and since when. Another value begins
-// another hour.
+// BreakGlass is the value of a node's drydock.dev/break-glass, and the time since when it has this
+// value. A new value starts a new hour.
 type BreakGlass struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// Data keys of the ConfigMap: the version, and one JSON value each.
+// These are the data keys of the ConfigMap. keyVersion has the version. Each other key has one JSON
+// value.
 const (
 	keyVersion    = "v"
 	KeySlots      = "slots"
@@ -149,12 +155,12 @@ const (
 	keyStatusMore = "statusMore"
 )
 
-// KeyArrival is the only data key that every replica writes, and not the leader alone. Its value is
-// an RFC 3339 time.
+// KeyArrival is the only data key that every replica writes. The leader writes all others. Its
+// value is an RFC 3339 time.
 const KeyArrival = "arrival"
 
-// part is the content of one data key: value points to it. entries is the number of entries of an
-// optional part. An empty optional part has no key.
+// part is the content of one data key. value points to it. An optional part without entries has no
+// key in the ConfigMap. entries is the number of entries of an optional part.
 type part struct {
 	key      string
 	value    any
@@ -162,8 +168,8 @@ type part struct {
 	entries  int
 }
 
-// parts returns all parts of the ledger except its version, its arrival and Others. statusMore is
-// read after status.
+// parts returns all parts of the ledger except its version, its arrival and Others. statusMore must
+// be decoded after status.
 func (l *Ledger) parts() []part {
 	more := (*morePart)(&l.Status)
 	return []part{
@@ -181,7 +187,7 @@ func (l *Ledger) Encode() map[string]string {
 		data = map[string]string{}
 	}
 	whole := *l
-	whole.Slots, whole.Orphans = append([]Slot{}, l.Slots...), append([]Orphan{}, l.Orphans...) // a list without entries is [], not null
+	whole.Slots, whole.Orphans = append([]Slot{}, l.Slots...), append([]Orphan{}, l.Orphans...) // an empty list is encoded as [], not as null
 	for _, p := range whole.parts() {
 		if !p.optional || p.entries > 0 {
 			data[p.key] = remediations.EncodeJSON(p.value)
@@ -197,25 +203,25 @@ func (l *Ledger) Encode() map[string]string {
 // EncodeArrival returns the value of KeyArrival.
 func EncodeArrival(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 
-// DecodeArrival reads KeyArrival. It returns zero and no error if the key is absent.
+// DecodeArrival decodes the value of KeyArrival. It returns zero and no error if the key is absent.
 func DecodeArrival(data map[string]string) (time.Time, error) {
 	value, ok := data[KeyArrival]
 	if !ok {
 		return time.Time{}, nil
 	}
-	at, _ := time.Parse(time.RFC3339, value) // the zero time if it is none
+	at, _ := time.Parse(time.RFC3339, value) // an invalid value gives the zero time
 	if at.UTC().Year() < 1970 || at.UTC().Year() > 9999 {
 		return time.Time{}, fmt.Errorf("the ledger's %q is %q, which is not a time in RFC 3339; it counts as never", KeyArrival, text.Line(value, 40))
 	}
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// ErrMalformed: the ledger's content is not what Drydock writes. A person must correct or delete
-// it.
+// ErrMalformed means that the ledger's content is not in the form that Drydock writes. A person
+// must correct or delete the ConfigMap.
 var ErrMalformed = errors.New("the ledger cannot be understood")
 
-// Decode reads the ConfigMap's data. It keeps fields and keys that this version does not know, and
-// does not interpret them. An error holds every repair until a person corrects or deletes the
+// Decode decodes the ConfigMap's data. It keeps fields and keys that this version does not know,
+// without interpreting them. An error holds every repair until a person corrects or deletes the
 // ConfigMap.
 func Decode(data map[string]string) (*Ledger, error) {
 	if v := data[keyVersion]; v != strconv.Itoa(remediations.RecordVersion) {
@@ -249,7 +255,7 @@ func Decode(data map[string]string) (*Ledger, error) {
 	return l, nil
 }
 
-// Clone copies the ledger, so that a change that was not saved is not remembered.
+// Clone returns a copy of the ledger, so that a change is lost if it cannot be saved.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
@@ -267,14 +273,13 @@ func (l *Ledger) Clone() *Ledger {
 	return c
 }
 
-// FailingAfter is how many repairs of a policy in a row must be exhausted before the policy is
-// stopped.
+// FailingAfter is how many exhausted repairs in a row stop a policy.
 const FailingAfter = 3
 
-// Failing reports whether the policy is stopped: its last repairs were all exhausted.
+// Failing reports whether the policy is stopped, because its last repairs were all exhausted.
 func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= FailingAfter }
 
-// Allow lets a stopped policy continue, after a person's reset.
+// Allow starts a stopped policy again, after a person's reset.
 func (l *Ledger) Allow(policy string) {
 	delete(l.Status.Exhausted, policy)
 	delete(l.Status.Ends, policy)
@@ -289,7 +294,7 @@ func (l *Ledger) Stop(policy, why string) {
 	l.Status.Stopped[policy] = why
 }
 
-// Rebuild creates a ledger from the Nodes for a cluster without one: the cluster is new, or a
+// Rebuild creates a ledger from the Nodes if the cluster has none, because it is new or because a
 // person deleted the ledger.
 func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
@@ -316,7 +321,7 @@ func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledge
 		if r == nil || r.Intent == nil || !c.Remediation(r.Step.Name).Disruptive {
 			continue
 		}
-		if r.Phase != remediations.PhaseExhausted { // an exhausted one is in the history, too
+		if r.Phase != remediations.PhaseExhausted { // the history has an exhausted repair, too
 			l.Repairs[Machine(n)] = append(l.Repairs[Machine(n)], Begun{Repair: r.ID, At: r.Began})
 		}
 		if r.Phase.InFlight() && c.Remediation(r.Step.Name).Replaces {

@@ -79,7 +79,7 @@ func TestOrphanIsOfItsNodeOrItsMachine(t *testing.T) {
 	require.False(t, l.ReplacingName("n3"))
 }
 
-// TestSlotsOfANodeAndOfALeaderAreTwo: each of them ends without the other.
+// TestSlotsOfANodeAndOfALeaderAreTwo: the end of one does not free the other.
 func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
 	node, leader := ledger.Slot{Node: "n1", Repair: "r1"}, ledger.Slot{Kind: KindLocation, Node: "n1", Repair: "r2"}
 	other := ledger.Slot{Kind: KindLocation, Node: "n2", Repair: "r3"}
@@ -93,8 +93,8 @@ func TestSlotsOfANodeAndOfALeaderAreTwo(t *testing.T) {
 	require.False(t, l.Release("r2"))
 }
 
-// TestSlotsUnderOneNameOfTwoMachinesAreTwo: the end of one machine's repair frees nothing of the
-// machine that had the name before.
+// TestSlotsUnderOneNameOfTwoMachinesAreTwo: the end of one machine's repair does not free the slot
+// of the machine that had the name before.
 func TestSlotsUnderOneNameOfTwoMachinesAreTwo(t *testing.T) {
 	c, old, now := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1"), scene.Bare("n1")
 	now.UID, now.Spec.ProviderID = "uid-new", "civo://new"
@@ -143,8 +143,8 @@ func TestMovesOfALocation(t *testing.T) {
 	require.True(t, l.KnowsMove("n1", &Record{ID: "r1", Location: "eu"}), "by its move")
 }
 
-// TestRebuiltLedgerCountsWhatTheHistorySays: disruptive repairs of the machine, each once, with its
-// cures and the current repair.
+// TestRebuiltLedgerCountsWhatTheHistorySays: the ledger has the machine's disruptive repairs, each
+// once, its cures and its current repair.
 func TestRebuiltLedgerCountsWhatTheHistorySays(t *testing.T) {
 	c := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}
 	step := StepRef{Name: "reboot", Attempt: 1}

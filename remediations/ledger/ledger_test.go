@@ -136,7 +136,8 @@ func TestReserveTakesOneSlotANodeAndCountsARepairOnce(t *testing.T) {
 	require.Empty(t, l.Repairs)
 }
 
-// TestCloneOfTheLedgerIsItsOwn: a change that was not saved must not be remembered.
+// TestCloneOfTheLedgerIsItsOwn: a change of the copy does not change the original, because a change
+// that cannot be saved must be lost.
 func TestCloneOfTheLedgerIsItsOwn(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.Bare("n1")
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
@@ -174,8 +175,9 @@ func TestRebuiltLedgerHoldsWhatTheNodesShow(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext: a process ends between the two, and the
-// next one's repair has another id. The slot of another machine that had the Node's name stays.
+// TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext: a process ended after it took the slot, and
+// the next process starts the repair with another id. The slot of another machine that had the
+// Node's name stays.
 func TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext(t *testing.T) {
 	c, l := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	another, n := scene.InFlight(scene.Bare("n1"), "reboot"), scene.InFlight(scene.Bare("n1"), "reboot")
@@ -193,8 +195,8 @@ func TestASlotWhoseIntentWasNeverWrittenGivesWayToTheNext(t *testing.T) {
 	require.Equal(t, []string{"r0", "r2"}, held)
 }
 
-// TestReplacementIsInTheLedgerBeforeItsNodeGoes: the record outlives its Node, until the repair is
-// released.
+// TestReplacementIsInTheLedgerBeforeItsNodeGoes: the ledger keeps the record after the Node is
+// gone, until the repair is released.
 func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	c, n := &Config{Limits: Limits{RepairsWindow: 24 * time.Hour}}, scene.InFlight(scene.Bare("n1"), "replace")
 	r, err := DecodeRecord(n.Annotations[NodeRepairKey])
@@ -215,8 +217,8 @@ func TestReplacementIsInTheLedgerBeforeItsNodeGoes(t *testing.T) {
 	require.Nil(t, l.Replacing(another))
 }
 
-// TestAStoppedPolicyContinues after a person's reset, or after a repair shows that the provider
-// accepts calls again.
+// TestAStoppedPolicyContinues: it does after a person's reset, or after a repair has shown that the
+// provider accepts calls again.
 func TestAStoppedPolicyContinues(t *testing.T) {
 	for name, c := range map[string]struct {
 		then    func(*ledger.Ledger)
@@ -240,7 +242,7 @@ func TestAStoppedPolicyContinues(t *testing.T) {
 	}
 }
 
-// TestLimitsInWords: the limits as configured, by their keys.
+// TestLimitsInWords: the status has the limits as configured, by their keys.
 func TestLimitsInWords(t *testing.T) {
 	l := Limits{
 		Concurrent: Quantity{Value: 3}, ConcurrentPerZone: Quantity{Value: 10, Percent: true}, ConcurrentPerPool: Quantity{Value: 1},

@@ -29,7 +29,7 @@ func locationSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record
 	}
 }
 
-// Moved counts a move against its location. Of each repair it keeps the last move.
+// Moved records a move of the location's leadership. It keeps only the last move of each repair.
 func (l *Ledger) Moved(location, repair string, when time.Time) {
 	if l.Moves == nil {
 		l.Moves = map[string][]Begun{}
@@ -44,8 +44,8 @@ func (l *Ledger) Moved(location, repair string, when time.Time) {
 	}
 }
 
-// LastMove returns when a repair other than except last moved the location's leadership; zero:
-// unknown.
+// LastMove returns the last move of the location's leadership by a repair other than except, or
+// zero.
 func (l *Ledger) LastMove(location, except string) (last Begun) {
 	for _, b := range l.Moves[location] {
 		if b.Repair != except && b.At.After(last.At) {
@@ -55,16 +55,16 @@ func (l *Ledger) LastMove(location, except string) (last Begun) {
 	return last
 }
 
-// KnowsMove reports whether the ledger itself shows that the repair on the node moved the
-// location's leadership: the repair has a slot for it, or is among the location's moves.
+// KnowsMove reports whether the ledger shows that the repair on the node moved the location's
+// leadership: the repair has a slot for it, or is among the location's moves.
 func (l *Ledger) KnowsMove(node string, r *remediations.Record) bool {
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
 		return s.Kind == remediations.KindLocation && s.Node == node && s.Location == r.Location && s.Repair == r.ID
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
-// rebuildMoves is the part of Rebuild about leaders. An ended repair counts from its end, because
-// the time of its last move is unknown.
+// rebuildMoves does the part of Rebuild that concerns leaders. For an ended repair it uses the end
+// as the time of the move, because the time of its last move is unknown.
 func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediations.Journal) {
 	for _, e := range j.Whole() {
 		if e.Location != "" && len(e.Steps) > 0 {

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// The ledger as Drydock of 2026-11-27 (7c8b93d9) reads it, copied from that version. That version
-// refuses an unknown field, and then holds all repairs. Never add anything here.
+// These types are the ledger as Drydock of 2026-11-27 (7c8b93d9) reads it, copied from that
+// version. That version refuses an unknown field, and then holds all repairs. So these types must
+// not change.
 type (
 	oldSlot struct {
 		Kind         string    `json:"kind,omitempty"`
@@ -172,7 +173,7 @@ type (
 	}
 )
 
-// oldParts returns the data keys that that version reads, each with its Go type. It ignores all
+// oldParts returns the data keys that the old version reads, each with its Go type. It ignores all
 // other keys.
 func oldParts() map[string]any {
 	return map[string]any{
@@ -181,7 +182,8 @@ func oldParts() map[string]any {
 	}
 }
 
-// fill sets every field to a value that is written, so that a new field is tested automatically.
+// fill sets every field to a value that is not omitted, so that a new field is tested
+// automatically.
 func fill(t *testing.T, v reflect.Value) {
 	t.Helper()
 	switch v.Interface().(type) {
@@ -236,8 +238,8 @@ func wholeLedger(t *testing.T) *Ledger {
 	return l
 }
 
-// TestAnOlderDrydockReadsTheLedgerAfterARollback: every field of the ledger is set. A field that
-// the older version refuses is the control.
+// TestAnOlderDrydockReadsTheLedgerAfterARollback: the older version can decode a ledger with every
+// field set. The control is a field that the older version refuses.
 func TestAnOlderDrydockReadsTheLedgerAfterARollback(t *testing.T) {
 	data := wholeLedger(t).Encode()
 	require.Equal(t, "1", data[keyVersion])
@@ -251,8 +253,8 @@ func TestAnOlderDrydockReadsTheLedgerAfterARollback(t *testing.T) {
 	}
 }
 
-// TestTheStatusUnderTwoKeysIsOne: no field is lost, and data of a version that wrote all fields
-// under one key can be read.
+// TestTheStatusUnderTwoKeysIsOne: no field is lost. Data of a version that wrote all fields under
+// one key can be read, too.
 func TestTheStatusUnderTwoKeysIsOne(t *testing.T) {
 	l := wholeLedger(t)
 	l.Orphans = nil // a real orphan has another form
@@ -279,8 +281,8 @@ func TestTheStatusUnderTwoKeysIsOne(t *testing.T) {
 	require.NotContains(t, l.Encode(), keyStatusMore, "there is nothing of it")
 }
 
-// TestTheLongerHoldOfTheTwoStatusKeysCounts: a version that had all fields under one key left the
-// other key as it was.
+// TestTheLongerHoldOfTheTwoStatusKeysCounts: a version that wrote all fields under one key did not
+// update the other key.
 func TestTheLongerHoldOfTheTwoStatusKeysCounts(t *testing.T) {
 	noon := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	early, late := &WentBack{Why: "early", Until: noon}, &WentBack{Why: "late", Until: noon.Add(time.Hour)}

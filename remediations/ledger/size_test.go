@@ -23,8 +23,8 @@ func bytesOf(data map[string]string) (sum int) {
 	return sum
 }
 
-// fleet returns a ledger of machines that were repaired once each, one second apart. The first
-// ones, as many as cured, are cured.
+// fleet returns a ledger of machines that were repaired once each, one second apart. The first of
+// them, up to the number cured, have a cure.
 func fleet(machines, cured int) *ledger.Ledger {
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}}
 	for i := range machines {
@@ -38,7 +38,7 @@ func fleet(machines, cured int) *ledger.Ledger {
 	return l
 }
 
-// TestLedgerFitsInAConfigMap: only the oldest cures are forgotten.
+// TestLedgerFitsInAConfigMap: only the oldest cures are removed.
 func TestLedgerFitsInAConfigMap(t *testing.T) {
 	const machines = 6000
 	l := fleet(machines, machines)
@@ -68,7 +68,7 @@ func TestLedgerFitsInAConfigMap(t *testing.T) {
 	require.Equal(t, data, again)
 }
 
-// TestEndsAreForgottenAfterCures: the oldest first, and only as many as necessary.
+// TestEndsAreForgottenAfterCures: the oldest ends are removed first, and only as many as necessary.
 func TestEndsAreForgottenAfterCures(t *testing.T) {
 	l := fleet(8000, 10)
 	l.Ends = map[string][]ledger.End{}
@@ -85,7 +85,7 @@ func TestEndsAreForgottenAfterCures(t *testing.T) {
 	require.Len(t, l.Repairs, 8000)
 }
 
-// TestLedgerThatFitsForgetsNothing is the control.
+// TestLedgerThatFitsForgetsNothing is the control for the tests above.
 func TestLedgerThatFitsForgetsNothing(t *testing.T) {
 	l := fleet(3000, 3000)
 	before := l.Encode()
@@ -94,7 +94,7 @@ func TestLedgerThatFitsForgetsNothing(t *testing.T) {
 	require.Equal(t, before, data)
 }
 
-// TestSlotsAndRepairsAreNeverForgotten, even if they alone are too long: the API server refuses the
+// TestSlotsAndRepairsAreNeverForgotten: if they alone are too long, the API server refuses the
 // write, and no repair begins.
 func TestSlotsAndRepairsAreNeverForgotten(t *testing.T) {
 	l := fleet(12_000, 100)

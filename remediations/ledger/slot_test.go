@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTheSlotOfANodeIsOfItsOwnRepair, not of a location's or of another node's.
+// TestTheSlotOfANodeIsOfItsOwnRepair: the slot of a location or of another node does not count.
 func TestTheSlotOfANodeIsOfItsOwnRepair(t *testing.T) {
 	l := &ledger.Ledger{Slots: []ledger.Slot{{Kind: KindLocation, Node: "n1", Repair: "l1"}, {Node: "n2", Repair: "r2"}, {Node: "n1", Repair: "r1"}}}
 	require.Equal(t, "r1", l.SlotOf("n1").Repair)
@@ -26,7 +26,7 @@ func TestTheSlotOfANodeIsOfItsOwnRepair(t *testing.T) {
 	require.Nil(t, (&ledger.Ledger{Slots: l.Slots[:2]}).SlotOf("n1"))
 }
 
-// TestTheSlotOfANodeHasItsRole: the one at the time of the intent, or its present one.
+// TestTheSlotOfANodeHasItsRole: the slot has the role from the intent, or the node's present role.
 func TestTheSlotOfANodeHasItsRole(t *testing.T) {
 	for name, of := range map[string]struct{ then, now, want bool }{"neither": {}, "then": {then: true, want: true}, "now": {now: true, want: true}, "both": {true, true, true}} {
 		n := scene.Bare("n1")
@@ -40,7 +40,8 @@ func TestTheSlotOfANodeHasItsRole(t *testing.T) {
 	}
 }
 
-// TestALocationsMoveTakesTheSlotOfItsLocation, whichever repair had it, and no other slot.
+// TestALocationsMoveTakesTheSlotOfItsLocation: it takes the slot from any other repair of the
+// location, and no other slot.
 func TestALocationsMoveTakesTheSlotOfItsLocation(t *testing.T) {
 	c, r := planConfig(), scene.LocationRecord(PhaseActing)
 	l := &ledger.Ledger{Repairs: map[string][]ledger.Begun{}, Slots: []ledger.Slot{
@@ -65,7 +66,7 @@ func TestALocationsMoveTakesTheSlotOfItsLocation(t *testing.T) {
 	require.Contains(t, repairs(), "r1", "the slot of a location is of no machine")
 }
 
-// TestARebuiltLedgerKnowsMoves: from the history and from the record on the Node.
+// TestARebuiltLedgerKnowsMoves: it finds them in the history and in the record on the Node.
 func TestARebuiltLedgerKnowsMoves(t *testing.T) {
 	c := planConfig()
 	ended := scene.Noon.Add(-time.Minute)
@@ -106,8 +107,8 @@ func TestARebuiltLedgerKnowsMoves(t *testing.T) {
 	}
 }
 
-// TestARebuiltLedgerCountsStepsThatBegan: neither a reset nor a repair without an intent counts
-// against the machine.
+// TestARebuiltLedgerCountsStepsThatBegan: a repair that was reset, or that has no intent, does not
+// count against the machine.
 func TestARebuiltLedgerCountsStepsThatBegan(t *testing.T) {
 	n := scene.Bare("n1")
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r0", Reset: true, Began: scene.Noon, Ended: scene.Noon, Steps: Attempts{{Name: "reboot", Number: 1}}})
@@ -122,7 +123,7 @@ func TestARebuiltLedgerCountsStepsThatBegan(t *testing.T) {
 	require.Empty(t, l.Wide)
 }
 
-// TestAnOrphansNodeIsGone when there is none of its name, or another one.
+// TestAnOrphansNodeIsGone: no Node has its name, or a Node with another UID has it.
 func TestAnOrphansNodeIsGone(t *testing.T) {
 	o := &ledger.Orphan{Node: "n1", UID: "u1"}
 	require.True(t, o.Gone(nil))
@@ -130,7 +131,7 @@ func TestAnOrphansNodeIsGone(t *testing.T) {
 	require.False(t, o.Gone(nodeOf("u1", "civo://1")))
 }
 
-// TestWhichRepairsTheLedgerKnows: from each place that names one.
+// TestWhichRepairsTheLedgerKnows: each part of the ledger that names a repair counts.
 func TestWhichRepairsTheLedgerKnows(t *testing.T) {
 	begun := map[string][]ledger.Begun{"m": {{Repair: "other"}, {Repair: "r1"}}}
 	for name, l := range map[string]*ledger.Ledger{
@@ -143,8 +144,8 @@ func TestWhichRepairsTheLedgerKnows(t *testing.T) {
 	}
 }
 
-// TestWhichAttemptsTheLedgerKnows: that of the repair's slot and each earlier one. A withheld
-// attempt has no number, and may be any.
+// TestWhichAttemptsTheLedgerKnows: it knows the attempt of the repair's slot and each earlier
+// attempt. A withheld attempt has no number, and may be any attempt.
 func TestWhichAttemptsTheLedgerKnows(t *testing.T) {
 	l := &ledger.Ledger{Slots: []ledger.Slot{{Repair: "r1", Attempt: "r1-1-2"}, {Repair: "r2", Attempt: "r2-withheld"}}}
 	for attempt, want := range map[string]bool{"r1-0-9": true, "r1-1-1": true, "r1-1-2": true, "r1-1-3": false, "r1-2-1": false} {
@@ -154,8 +155,8 @@ func TestWhichAttemptsTheLedgerKnows(t *testing.T) {
 	require.False(t, l.KnowsAttempt("r3", "r3-0-1"))
 }
 
-// TestChangesOfTheWholeClusterKeepTheirUnknownFields and those of other repairs stay. The last one
-// holds, in whichever order they are stored.
+// TestChangesOfTheWholeClusterKeepTheirUnknownFields: the changes of other repairs stay. The last
+// change counts, in whatever order they are stored.
 func TestChangesOfTheWholeClusterKeepTheirUnknownFields(t *testing.T) {
 	c, n := scene.LimitsAlone(), scene.Bare("n1")
 	was := ledger.Begun{Repair: "r1", At: scene.Noon.Add(-time.Minute), Unknown: `{"lane":1}`}
@@ -169,7 +170,7 @@ func TestChangesOfTheWholeClusterKeepTheirUnknownFields(t *testing.T) {
 	}
 }
 
-// TestARebuiltLedgerKnowsWhichStepsAreWide: a step for one node is not.
+// TestARebuiltLedgerKnowsWhichStepsAreWide: a step for one node does not count.
 func TestARebuiltLedgerKnowsWhichStepsAreWide(t *testing.T) {
 	n := scene.InFlight(scene.Bare("n1"), "reboot")
 	n.Annotations[HistoryKey] = EncodeHistory(nil, Entry{ID: "r0", Outcome: OutcomeRecovered, Steps: Attempts{{Name: "reboot", Number: 1}}, Began: scene.Noon, Ended: scene.Noon})
@@ -178,14 +179,15 @@ func TestARebuiltLedgerKnowsWhichStepsAreWide(t *testing.T) {
 	require.Empty(t, ledger.Rebuild(scene.LimitsAlone(), []*corev1.Node{n}, scene.Noon).Wide, "without an intent the time of its step is unknown")
 }
 
-// TestClampCorrectsAnOrphanWithoutAnIntent like any other.
+// TestClampCorrectsAnOrphanWithoutAnIntent: a missing intent causes no failure.
 func TestClampCorrectsAnOrphanWithoutAnIntent(t *testing.T) {
 	l := &ledger.Ledger{Orphans: []ledger.Orphan{{Record: Record{ID: "r1", Began: scene.Noon.Add(time.Hour)}}}}
 	require.True(t, l.Clamp(scene.Noon))
 	require.Equal(t, scene.Noon, l.Orphans[0].Record.Began)
 }
 
-// TestAResetWithoutAKnownNumberOfGPUsChangesNothing: copies of the ledger share the map.
+// TestAResetWithoutAKnownNumberOfGPUsChangesNothing: copies of the ledger share the map, so it must
+// not change.
 func TestAResetWithoutAKnownNumberOfGPUsChangesNothing(t *testing.T) {
 	l := &ledger.Ledger{GPUs: map[string]int{"m": 8}}
 	was := l.GPUs
@@ -193,7 +195,8 @@ func TestAResetWithoutAKnownNumberOfGPUsChangesNothing(t *testing.T) {
 	require.Equal(t, reflect.ValueOf(was).Pointer(), reflect.ValueOf(l.GPUs).Pointer())
 }
 
-// TestTheStateOfAdmissionThatJustifiesAWrite: the first request, and no webhook any more.
+// TestTheStateOfAdmissionThatJustifiesAWrite: the first request justifies a write, and so does the
+// removal of the webhook.
 func TestTheStateOfAdmissionThatJustifiesAWrite(t *testing.T) {
 	early := time.Time{}.Add(time.Minute) // as near to the zero time as two requests may be
 	serving, asked := &ledger.Admission{Serving: scene.Noon}, &ledger.Admission{Serving: scene.Noon, Last: early}
@@ -204,7 +207,7 @@ func TestTheStateOfAdmissionThatJustifiesAWrite(t *testing.T) {
 	require.True(t, serving.Same(serving))
 }
 
-// TestALedgerThatIsExactlyFullForgetsNothing, and one that is a byte longer makes room.
+// TestALedgerThatIsExactlyFullForgetsNothing: a ledger that is one byte longer removes entries.
 func TestALedgerThatIsExactlyFullForgetsNothing(t *testing.T) {
 	for more, forgets := range map[int]bool{0: false, 1: true} {
 		l := fleet(1, 1)
@@ -215,8 +218,8 @@ func TestALedgerThatIsExactlyFullForgetsNothing(t *testing.T) {
 	}
 }
 
-// TestOnlyAsMuchIsForgottenAsNeeded: the oldest cures and then the oldest ends, until the rest is
-// exactly as long as it may be.
+// TestOnlyAsMuchIsForgottenAsNeeded: the oldest cures and then the oldest ends are removed, until
+// the rest has exactly the allowed size.
 func TestOnlyAsMuchIsForgottenAsNeeded(t *testing.T) {
 	ends := &ledger.Ledger{Ends: map[string][]ledger.End{}}
 	for i := range 2000 {
@@ -242,7 +245,7 @@ func TestOnlyAsMuchIsForgottenAsNeeded(t *testing.T) {
 	}
 }
 
-// TestEachEntryHasANameForEachField, so that an unknown field is found by its name.
+// TestEachEntryHasANameForEachField: without a name in JSON, fieldsOf would not find the field.
 func TestEachEntryHasANameForEachField(t *testing.T) {
 	seen := map[reflect.Type]bool{}
 	var walk func(of reflect.Type, leaf bool)
@@ -303,7 +306,7 @@ func TestAnUnknownFieldHidesNoMistake(t *testing.T) {
 	require.Empty(t, (*ledger.Ledger)(nil).UnknownFields())
 }
 
-// TestTenUnknownFieldsAreNamed without a word about more.
+// TestTenUnknownFieldsAreNamed: the list then does not end in "and 0 more".
 func TestTenUnknownFieldsAreNamed(t *testing.T) {
 	l := &ledger.Ledger{Others: map[string]string{}}
 	for _, key := range strings.Split("abcdefghij", "") {
@@ -314,7 +317,8 @@ func TestTenUnknownFieldsAreNamed(t *testing.T) {
 	require.Equal(t, "and 1 more", l.UnknownFields()[10])
 }
 
-// TestAStatusOfANewerDrydockAloneIsWritten under its own key.
+// TestAStatusOfANewerDrydockAloneIsWritten: the unknown fields keep their own data key, even if no
+// known field is set.
 func TestAStatusOfANewerDrydockAloneIsWritten(t *testing.T) {
 	l := &ledger.Ledger{Status: ledger.Status{UnknownMore: `{"lane":1}`}}
 	require.Equal(t, `{"lane":1}`, l.Encode()["statusMore"])

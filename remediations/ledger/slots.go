@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Slot is one disruptive repair that occupies the fleet. Node limits do not count the slot of a
-// location. Its Node led the location then, and its Successor is to lead.
+// Slot is one disruptive repair that counts against the limits. The slot of a location does not
+// count against the limits of nodes: its Node was the location's leader, and its Successor becomes
+// the leader.
 type Slot struct {
 	Kind       remediations.Kind `json:"kind,omitempty"`
 	Node       string            `json:"node"`
@@ -25,14 +26,15 @@ type Slot struct {
 	Repair     string            `json:"repair"`
 	Attempt    string            `json:"attempt"`
 	Since      time.Time         `json:"since"`
-	// Wide: its step changes the whole cluster. ControlPlane: the node had that role.
+	// Wide means that the step changes the whole cluster. ControlPlane means that the node belonged to
+	// the control plane.
 	Wide         bool `json:"wide,omitempty"`
 	ControlPlane bool `json:"controlPlane,omitempty"`
 	// Unknown are fields that a newer Drydock wrote.
 	Unknown Unknown `json:"-"`
 }
 
-// Begun is one disruptive repair that began on a machine.
+// Begun is a disruptive repair, and the time when it began on a machine.
 type Begun struct {
 	Repair string    `json:"repair"`
 	At     time.Time `json:"at"`
@@ -40,8 +42,8 @@ type Begun struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Orphan is a repair that replaces the machine of a Node, with the data that is needed when the
-// Node is gone.
+// Orphan is a repair that replaces the machine of a Node. It has everything that Drydock needs
+// about the repair when the Node no longer exists.
 type Orphan struct {
 	Node       string              `json:"node"`
 	UID        string              `json:"uid"`
@@ -51,9 +53,8 @@ type Orphan struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Machine returns the name of a Node's machine for the limits, across registrations: its
-// providerID, or else the Node's name. Without a providerID that shows another machine, the limit
-// stays with the name.
+// Machine returns the key of a Node's machine for the limits: its providerID, or the Node's name if
+// it has none. The providerID stays the same when the machine registers again.
 func Machine(n *corev1.Node) string {
 	if n.Spec.ProviderID != "" {
 		return n.Spec.ProviderID
@@ -61,9 +62,9 @@ func Machine(n *corev1.Node) string {
 	return n.Name
 }
 
-// Reserve takes the slot for an attempt, or moves the repair's slot to its next attempt. It counts
-// the repair against its machine; a mesh leader's repair counts against its location. It changes
-// nothing else: Decide has checked the limits.
+// Reserve takes a slot for an attempt, or moves the repair's slot to its next attempt. It counts
+// the repair against its machine, and a mesh leader's repair against its location. It does not
+// check the limits, because Decide has done so.
 func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations.Record, now time.Time) {
 	if r.Location != "" {
 		l.reserveMove(c, n, r, now)
@@ -71,9 +72,9 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	}
 	slots, orphans := l.Slots, l.Orphans
 	l.Release(r.ID)
-	// Also free an old slot of this machine. A process leaves one if it crashed after it took the
-	// slot, and before it wrote the intent on the Node. The next process starts the repair under a
-	// new repair id, so Release(r.ID) does not find that slot.
+	// This also frees an old slot of the machine. A process leaves such a slot if it ends after it
+	// took the slot and before it wrote the intent on the Node. The next process starts the repair
+	// with a new id, so Release(r.ID) does not find the old slot.
 	l.releaseSlot(n)
 	since := remediations.Instant(now)
 	slot := nodeSlot(c, n, r, since)
@@ -96,7 +97,7 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	l.prune(c, now)
 }
 
-// unknownOf returns the unknown fields of the repair's slot. The slot of its next attempt keeps
+// unknownOf returns the unknown fields of the repair's slot. The slot of the next attempt keeps
 // them.
 func unknownOf(slots []Slot, repair string) Unknown {
 	if i := slices.IndexFunc(slots, func(s Slot) bool { return s.Repair == repair }); i >= 0 {
@@ -113,10 +114,11 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 	}
 }
 
-// orphan leaves out of the record the fields that Drydock of 2026-11-27 (7c8b93d9) does not know,
-// because that version reads records in the ledger strictly. They are not needed when the Node is
-// gone: nothing on it can be undone, the slot says where the node was drained, and Ledger.GPUs how
-// many GPUs the machine had.
+// orphan returns the Orphan for the repair. It leaves out the record's fields that Drydock of
+// 2026-11-27 (7c8b93d9) does not know, because that version refuses unknown fields of a record in
+// the ledger. Drydock does not need them when the Node is gone: it cannot undo anything on the
+// Node, the slot has the zone and pool of the drained node, and Ledger.GPUs has the machine's
+// number of GPUs.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
 	o.Record.Plan, o.Record.Unreached, o.Record.Alone, o.Record.WellSince = "", 0, 0, time.Time{}
@@ -131,9 +133,8 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	return o
 }
 
-// Release frees the slot of the repair, and forgets that it replaces a machine. It reports whether
-// there was anything. It does not search by the Node's name, because another machine may have that
-// name now.
+// Release frees the slot of the repair, and removes its orphan. It reports whether the ledger had
+// either. It does not search by the Node's name, because another machine may have that name now.
 func (l *Ledger) Release(repair string) bool {
 	before := len(l.Slots) + len(l.Orphans)
 	l.Slots = slices.DeleteFunc(slices.Clone(l.Slots), func(s Slot) bool { return s.Repair == repair })
@@ -141,7 +142,8 @@ func (l *Ledger) Release(repair string) bool {
 	return len(l.Slots)+len(l.Orphans) != before
 }
 
-// SlotOf returns the slot of the node's own repair; nil: none.
+// SlotOf returns the slot of the node's own repair, or nil. A leader's slot on the node does not
+// count.
 func (l *Ledger) SlotOf(node string) *Slot {
 	for i, s := range l.Slots {
 		if s.Kind == "" && s.Node == node {
@@ -151,13 +153,14 @@ func (l *Ledger) SlotOf(node string) *Slot {
 	return nil
 }
 
-// ReleaseMachine frees what repairs of the Node's machine with unreadable records hold.
+// ReleaseMachine frees the slot and the orphan of the Node's machine. It is for repairs whose
+// records are unreadable, so that their ids are unknown.
 func (l *Ledger) ReleaseMachine(n *corev1.Node) {
 	l.releaseSlot(n)
 	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return remediations.SameMachine(o.UID, o.ProviderID, n) })
 }
 
-// releaseSlot frees the slot of the node's own repair, by its machine.
+// releaseSlot frees the slot of the node's own repair. It finds the slot by the machine.
 func (l *Ledger) releaseSlot(n *corev1.Node) {
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindNode && s.Of(n) })
 }
@@ -165,13 +168,13 @@ func (l *Ledger) releaseSlot(n *corev1.Node) {
 // Of reports whether the slot's repair is of the Node's machine.
 func (s Slot) Of(n *corev1.Node) bool { return remediations.SameMachine(s.UID, s.ProviderID, n) }
 
-// Outlives reports whether the repair continues in the ledger when its Node is gone.
+// Outlives reports whether the repair continues in the ledger after its Node is gone.
 func (l *Ledger) Outlives(repair string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
 }
 
-// Replacing returns the repair that replaces, or replaced, the machine of a Node with that name or
-// machine; nil: none.
+// Replacing returns the repair that replaces the machine of a Node with that name or machine, or
+// nil.
 func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	for i := range l.Orphans {
 		o := &l.Orphans[i]
@@ -182,8 +185,8 @@ func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	return nil
 }
 
-// Forget removes what was counted against the Node's machine, and how many GPUs it had, when a
-// person resets the machine.
+// Forget removes everything that is counted against the Node's machine, and its number of GPUs,
+// after a person's reset.
 func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Repairs, Machine(n))
 	delete(l.Cures, remediations.MachineOf(n))
@@ -193,7 +196,8 @@ func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Ends, n.Name)
 }
 
-// Begun returns the disruptive repairs other than except that began on the machine in the window.
+// Begun returns the disruptive repairs other than except that began on the machine within the
+// window.
 func (l *Ledger) Begun(machine, except string, now time.Time, window time.Duration) []Begun {
 	return slices.DeleteFunc(slices.Clone(l.Repairs[machine]), func(b Begun) bool { return b.Repair == except || now.Sub(b.At) >= window })
 }
@@ -202,8 +206,7 @@ func (l *Ledger) prune(c *remediations.Config, now time.Time) {
 	pruneBegun(l.Repairs, now, c.Limits.RepairsWindow)
 	l.pruneCures(c, now)
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool { return now.Sub(b.At) >= WideApart })
-	// A repair that waits between two attempts may undo its moves as late as a day after the last
-	// one.
+	// A repair that waits between two attempts may undo its moves up to a day after the last move.
 	pruneBegun(l.Moves, now, max(c.Limits.RepairsWindow, c.Limits.Locations.PerLocation, 2*remediations.PendingFor))
 }
 
@@ -218,11 +221,11 @@ func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
 	}
 }
 
-// Gone reports whether the orphan's Node no longer exists. n is the Node that has its name now, or
-// nil.
+// Gone reports whether the orphan's Node no longer exists. n is the Node that has the Node's name
+// now, or nil.
 func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }
 
-// Knows reports whether the ledger names the repair: in a slot, as the replacement of a machine, as
+// Knows reports whether the ledger has the repair: in a slot, as the replacement of a machine, as
 // begun on a machine, or as a move of leadership.
 func (l *Ledger) Knows(repair string) bool {
 	for _, all := range []map[string][]Begun{l.Repairs, l.Moves} {
@@ -236,7 +239,7 @@ func (l *Ledger) Knows(repair string) bool {
 		slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
 }
 
-// KnowsAttempt reports whether the repair's slot is of the attempt, or of what came after it.
+// KnowsAttempt reports whether the repair's slot is for the attempt or for a later attempt.
 func (l *Ledger) KnowsAttempt(repair, attempt string) bool {
 	want, _ := remediations.AttemptNamed(repair, attempt)
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {

@@ -2,9 +2,9 @@ package ledger
 
 import "reflect"
 
-// statusMore has the fields of Status that have a data key of their own. Versions of Drydock before
-// them refuse a ledger with an unknown field in "status", but ignore an unknown data key. A new
-// field of Status belongs here, too.
+// statusMore has the fields of Status that have a data key of their own. Older versions of Drydock
+// refuse a ledger with an unknown field in "status", but ignore an unknown data key. So a new field
+// of Status must be added here.
 type statusMore struct {
 	WentBack  *WentBack         `json:"wentBack,omitempty"`
 	Admission *Admission        `json:"admission,omitempty"`
@@ -14,7 +14,7 @@ type statusMore struct {
 	Unwritten map[string]string `json:"unwritten,omitempty"`
 }
 
-// more returns those fields of the status. put sets them.
+// more returns the fields of statusMore from the status, and put sets them.
 func (s *Status) more() statusMore {
 	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten}
 }
@@ -29,7 +29,8 @@ type (
 	morePart  Status
 )
 
-// UnmarshalJSON reads all fields of the status: for some time, all of them were under the one key.
+// UnmarshalJSON reads all fields of the status, because some earlier versions wrote all of them
+// under this key.
 func (p *firstPart) UnmarshalJSON(data []byte) error { return (*Status)(p).UnmarshalJSON(data) }
 
 func (p *firstPart) MarshalJSON() ([]byte, error) {
@@ -42,8 +43,8 @@ func (p *firstPart) MarshalJSON() ([]byte, error) {
 func (p *morePart) UnmarshalJSON(data []byte) (err error) {
 	var m statusMore
 	p.UnknownMore, err = decodeEntry(data, &m)
-	// A version that had all fields under the other key leaves this one as it was. The longer hold
-	// counts; the other fields only inform people until the next write.
+	// A version that wrote all fields under the other key did not update this key. So the longer hold
+	// of the two counts. The other fields only inform people until the next write.
 	if was := p.WentBack; was != nil && (m.WentBack == nil || m.WentBack.Until.Before(was.Until)) {
 		m.WentBack = was
 	}
@@ -55,7 +56,7 @@ func (p *morePart) MarshalJSON() ([]byte, error) {
 	return encodeEntry((*Status)(p).more(), p.UnknownMore)
 }
 
-// entries is how many fields there are to write.
+// entries returns the number of fields to write.
 func (p *morePart) entries() (n int) {
 	if p.UnknownMore != "" {
 		n++
@@ -69,7 +70,7 @@ func (p *morePart) entries() (n int) {
 	return n
 }
 
-// MarshalJSON writes the whole status, for people.
+// MarshalJSON writes the whole status as one object, for people.
 func (s Status) MarshalJSON() ([]byte, error) {
 	type plain Status
 	data, err := encodeEntry(plain(s), s.Unknown)

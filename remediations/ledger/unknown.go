@@ -13,10 +13,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Unknown are the fields of one entry that this version does not know, as one JSON object; empty:
-// none. A newer Drydock wrote them. They stay with their entry and are written back. No decision
-// depends on them. For deeper levels of the entry, the object has the name of the known field, the
-// index in the list, or the key of the map.
+// Unknown has the fields of one entry that this version does not know, as one JSON object, or is
+// empty. A newer Drydock wrote them. They stay with their entry and are written back, and no
+// decision depends on them. Unknown fields at deeper levels are in nested objects, whose keys are
+// the name of the known field, the index in the list, or the key of the map.
 type Unknown string
 
 var (
@@ -24,10 +24,11 @@ var (
 	textUnmarshaler = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
 )
 
-// decodeEntry reads one entry into the struct and returns the fields that the struct does not have.
+// decodeEntry decodes one entry into the struct and returns the fields that the struct does not
+// have.
 func decodeEntry(data []byte, into any) (Unknown, error) {
 	if remediations.DecodeStrict(string(data), into) == nil {
-		return "", nil // as for nearly all entries
+		return "", nil // nearly all entries have no unknown fields
 	}
 	reflect.ValueOf(into).Elem().SetZero()
 	known, unknown, err := separate(data, reflect.TypeOf(into).Elem())
@@ -40,7 +41,7 @@ func decodeEntry(data []byte, into any) (Unknown, error) {
 	return Unknown(unknown), nil
 }
 
-// encodeEntry writes the struct and the fields that it does not have.
+// encodeEntry encodes the struct together with the unknown fields.
 func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
 	data := []byte(remediations.EncodeJSON(entry))
 	if unknown == "" {
@@ -49,8 +50,8 @@ func encodeEntry(entry any, unknown Unknown) ([]byte, error) {
 	return merge(data, []byte(unknown), reflect.TypeOf(entry)), nil
 }
 
-// separate splits the JSON value into the part that the type has and the part that it lacks.
-// unknown is nil if there is no such part.
+// separate splits the JSON value into the part with the fields of the type and the part with all
+// other fields. unknown is nil if there are no other fields.
 func separate(data json.RawMessage, t reflect.Type) (known, unknown json.RawMessage, err error) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -112,8 +113,8 @@ func separate(data json.RawMessage, t reflect.Type) (known, unknown json.RawMess
 	return json.RawMessage(remediations.EncodeJSON(parts)), objectOf(others), nil
 }
 
-// merge puts back the unknown fields whose place still exists. Both are JSON that this package
-// wrote, so neither fails to decode.
+// merge adds the unknown fields to the data, if the objects that contain them still exist. This
+// package wrote both as JSON, so decoding them cannot fail.
 func merge(data, unknown json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -152,7 +153,7 @@ func merge(data, unknown json.RawMessage, t reflect.Type) json.RawMessage {
 	return json.RawMessage(remediations.EncodeJSON(all))
 }
 
-// objectOf writes the object in the order of its names; nil: it has none.
+// objectOf encodes the fields as an object with sorted names, or returns nil if there are none.
 func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	if len(fields) == 0 {
 		return nil
@@ -160,15 +161,15 @@ func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	return json.RawMessage(remediations.EncodeJSON(fields))
 }
 
-// readsItself reports whether the type reads its own JSON, so that its unknown fields cannot be
-// separated here.
+// readsItself reports whether the type has its own JSON decoder, so that its unknown fields cannot
+// be separated here.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// fieldsOf returns the fields of the struct by their names in JSON. No field of an entry is
-// embedded or without a name.
+// fieldsOf returns the types of the struct's fields by their names in JSON. Entries have no
+// embedded fields, and each field has a name.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -181,8 +182,9 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// UnknownFields names what the ledger has and this version does not know: keys of the ConfigMap,
-// and fields of entries with the name of their part. It names at most ten.
+// UnknownFields returns the names of everything in the ledger that this version does not know: keys
+// of the ConfigMap, and fields of entries with the name of their part. It returns at most ten
+// names, and how many more there are.
 func (l *Ledger) UnknownFields() []string {
 	if l == nil {
 		return nil
@@ -193,7 +195,7 @@ func (l *Ledger) UnknownFields() []string {
 	}
 	note := func(part string, unknown Unknown) {
 		var fields map[string]json.RawMessage
-		_ = json.Unmarshal([]byte(unknown), &fields) // without unknown fields it is empty
+		_ = json.Unmarshal([]byte(unknown), &fields) // an empty text leaves fields empty
 		for name := range fields {
 			all[part+"."+name] = true
 		}

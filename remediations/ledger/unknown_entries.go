@@ -1,6 +1,6 @@
 package ledger
 
-// Each entry of the ledger keeps the fields that this version does not know.
+// Each type of entry in the ledger keeps the fields that this version does not know.
 
 func (s *Slot) UnmarshalJSON(data []byte) (err error) {
 	type plain Slot

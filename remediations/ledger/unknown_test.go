@@ -33,8 +33,8 @@ func wholeLedger() *ledger.Ledger {
 	}
 }
 
-// objects are the paths at which fields may be in a part of the ledger. * stands for each key or
-// each entry.
+// objects are the paths of objects in each part of the ledger. * stands for each key of a map or
+// each entry of a list.
 var objects = map[string][][]string{
 	"slots": {{"*"}}, "repairs": {{"*", "*"}}, "moves": {{"*", "*"}}, "wide": {{"*"}}, "cures": {{"*", "*"}, {"*", "*", "step"}}, "unseen": {{"*"}}, "ends": {{"*", "*"}},
 	"orphans":    {{"*"}, {"*", "record"}, {"*", "record", "intent"}, {"*", "record", "step"}},
@@ -63,8 +63,8 @@ func visit(v any, path []string, f func(map[string]any)) {
 	}
 }
 
-// TestUnknownFieldsAreKept: decoding and encoding loses no field that a newer Drydock added, in any
-// place, and changes no known field.
+// TestUnknownFieldsAreKept: decoding and encoding keeps every field that a newer Drydock added, at
+// any depth, and changes no known field.
 func TestUnknownFieldsAreKept(t *testing.T) {
 	value := rapid.SampledFrom([]string{`1`, `1.0`, `12345678901234567890123`, `"<&>"`, `null`, `[]`, `{}`, `{"a":[{"node":"n9"}],"b":"\u00e9"}`, `true`, `""`})
 	name := rapid.SampledFrom([]string{"lane", "newer", "x-1", "0", "node2", "unknown"})
@@ -128,8 +128,8 @@ func ordered(t require.TestingT, text string) string {
 	return text
 }
 
-// TestUnknownFieldsStayWithTheirEntry: while other entries come and go, and the status is written
-// again.
+// TestUnknownFieldsStayWithTheirEntry: this holds while other entries are added and removed, and
+// while the status is written again.
 func TestUnknownFieldsStayWithTheirEntry(t *testing.T) {
 	data := (&ledger.Ledger{}).Encode()
 	data[ledger.KeySlots] = `[{"node":"n1","policy":"p","repair":"r1","attempt":"a","since":"2026-01-01T00:00:00Z"},{"node":"n2","policy":"p","repair":"r2","attempt":"a","since":"2026-01-01T00:00:00Z","lane":1.0}]`
@@ -150,7 +150,7 @@ func TestUnknownFieldsStayWithTheirEntry(t *testing.T) {
 	require.NotContains(t, l.Encode()[ledger.KeyStatus], `"share":3`, "what it was about is gone")
 }
 
-// TestUnknownFieldsAreNamedBriefly: a log line and a status line are short.
+// TestUnknownFieldsAreNamedBriefly: the names must fit into a log line and a status line.
 func TestUnknownFieldsAreNamedBriefly(t *testing.T) {
 	l := &ledger.Ledger{Others: map[string]string{}}
 	require.Empty(t, l.UnknownFields())
@@ -163,9 +163,8 @@ func TestUnknownFieldsAreNamedBriefly(t *testing.T) {
 	require.LessOrEqual(t, len(names[0]), 90)
 }
 
-// TestUnknownFieldsOutliveTheirEntrysNextVersion: for the slot of a repair's next attempt, a cancel
-// that was seen again, and every other update about one repair. An entry about another repair gets
-// none of these fields.
+// TestUnknownFieldsOutliveTheirEntrysNextVersion: every update of an entry keeps them, for example
+// the slot of a repair's next attempt. An entry about another repair does not get them.
 func TestUnknownFieldsOutliveTheirEntrysNextVersion(t *testing.T) {
 	c := endsConfig()
 	n, newer := nodeOf("u1", "civo://1"), ledger.Unknown(`{"newer":1}`)

@@ -10,7 +10,8 @@ import (
 // WideApart is the least time between two repairs that change the whole cluster.
 const WideApart = time.Hour
 
-// widened counts a repair that changes the whole cluster. Of each repair it keeps the last time.
+// widened records a change of the whole cluster by the repair. It keeps only the last change of
+// each repair.
 func (l *Ledger) widened(repair string, when time.Time) {
 	next := Begun{Repair: repair, At: when}
 	l.Wide = slices.DeleteFunc(l.Wide, func(b Begun) bool {
@@ -22,7 +23,7 @@ func (l *Ledger) widened(repair string, when time.Time) {
 	l.Wide = append(l.Wide, next)
 }
 
-// LastWide returns when a repair other than except last changed the whole cluster.
+// LastWide returns the last change of the whole cluster by a repair other than except, or zero.
 func (l *Ledger) LastWide(except string) (last Begun) {
 	for _, b := range l.Wide {
 		if b.Repair != except && b.At.After(last.At) {
@@ -32,8 +33,8 @@ func (l *Ledger) LastWide(except string) (last Begun) {
 	return last
 }
 
-// rebuildWide is the part of Rebuild about the whole cluster. An ended repair counts from its end,
-// because the time of its step is unknown.
+// rebuildWide does the part of Rebuild that concerns changes of the whole cluster. For an ended
+// repair it uses the end as the time of the change, because the time of its step is unknown.
 func (l *Ledger) rebuildWide(c *remediations.Config, j remediations.Journal) {
 	wide := func(done remediations.Attempt) bool { return c.Remediation(done.Name).ClusterWide }
 	for _, e := range j.Whole() {

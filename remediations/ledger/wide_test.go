@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLedgerRemembersWhatChangedTheWholeCluster, even after a person deleted the ledger.
+// TestLedgerRemembersWhatChangedTheWholeCluster: a ledger that was deleted and rebuilt has it, too.
 func TestLedgerRemembersWhatChangedTheWholeCluster(t *testing.T) {
 	c, n := scene.LimitsAlone(), scene.Bare("n1")
 	c.Provided = map[string]bool{"apply-cni": true}
