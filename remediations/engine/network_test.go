@@ -44,7 +44,7 @@ func TestANodeWithoutItsNetworksDaemonSetIsNotRepaired(t *testing.T) {
 				require.Equal(t, repaired, w.callCount() == 1)
 				if r := at(w, func() *remediations.Record { return w.record("n0") }); !repaired {
 					require.Equal(t, remediations.ReasonNotWitnessed, r.Hold.Reason)
-					require.Contains(t, r.Hold.Message, "all that the node lacks is its network")
+					require.Contains(t, r.Hold.Message, "only the network is missing")
 				}
 			})
 		})

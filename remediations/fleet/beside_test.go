@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestLeadersDoNotCountAgainstNodes: not in limits, not in the breaker, and not against a machine.
-// They have a count of their own.
+// TestLeadersDoNotCountAgainstNodes: the repair of a leader does not count in the limits of nodes,
+// in the breaker, or against a machine. Leaders have a limit of their own.
 func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1, PerLocation: 15 * time.Minute}
@@ -39,8 +39,8 @@ func TestLeadersDoNotCountAgainstNodes(t *testing.T) {
 	require.True(t, l.Failing("mesh-leader-degraded"))
 }
 
-// TestExhaustedNodeBesideALeaderCountsStill: the label then shows the leader's repair, but the
-// fault is the node's.
+// TestExhaustedNodeBesideALeaderCountsStill: the label then shows the phase of the leader's repair,
+// but the node still counts as unhealthy.
 func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	n := scene.Bare("n1")
 	r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}}
@@ -52,7 +52,8 @@ func TestExhaustedNodeBesideALeaderCountsStill(t *testing.T) {
 	require.Len(t, f.Leading(), 1)
 }
 
-// TestSidecarsDoNotOpenABreaker: thirty on one healthy node, or one on each node, are not a storm.
+// TestSidecarsDoNotOpenABreaker: thirty sidecar repairs on one healthy node, or one on each node,
+// are not a storm.
 func TestSidecarsDoNotOpenABreaker(t *testing.T) {
 	c := scene.LimitsAlone()
 	nodes := scene.Herd(10, 0)

@@ -72,7 +72,7 @@ func TestBreakerCountsWhatIsUnhealthy(t *testing.T) {
 	require.False(t, open(nodes, scene.Quiet), "a node that has just joined does not count at all")
 }
 
-// storm passes a cluster's breaker from one pass to the next, as the ledger does. Drydock observes
+// storm keeps a cluster's breaker from one pass to the next, as the ledger does. Drydock observes
 // the fleet each minute.
 type storm struct {
 	*Config
@@ -167,8 +167,8 @@ func TestEndOfTheTrialDecidesAboutTheBreaker(t *testing.T) {
 	}
 }
 
-// TestTrialContinuesWhileAnythingOfItExists: a record in any phase but Exhausted, a slot, or an
-// orphan. A repair without a trace does not show that repairs work.
+// TestTrialContinuesWhileAnythingOfItExists: this is a record in any phase but Exhausted, a slot,
+// or an orphan. A repair without a trace does not show that repairs work.
 func TestTrialContinuesWhileAnythingOfItExists(t *testing.T) {
 	for name, c := range map[string]struct {
 		ledger ledger.Ledger
@@ -204,8 +204,7 @@ func TestTrialContinuesWhileAnythingOfItExists(t *testing.T) {
 	}
 }
 
-// TestUnobservedTimeDoesNotCountAsCalm: while Drydock is blind, while no replica leads, and while
-// the fleet is empty.
+// TestUnobservedTimeDoesNotCountAsCalm: Drydock is blind, no replica leads, or the fleet is empty.
 func TestUnobservedTimeDoesNotCountAsCalm(t *testing.T) {
 	for name, unseen := range map[string]func(s *storm){
 		"blind": func(s *storm) {
@@ -237,7 +236,7 @@ func TestUnobservedTimeDoesNotCountAsCalm(t *testing.T) {
 	}
 }
 
-// TestBreakerOutlivesTheNodesOfItsZone: deleted Nodes are not a cure.
+// TestBreakerOutlivesTheNodesOfItsZone: the deletion of Nodes does not show that a zone is well.
 func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 	c, l := scene.LimitsAlone(), &ledger.Ledger{}
 	at := func(m int, nodes []*corev1.Node) ledger.BreakerState {
@@ -261,7 +260,7 @@ func TestBreakerOutlivesTheNodesOfItsZone(t *testing.T) {
 	}
 }
 
-// TestHalfOpenBreakerOfAZone: the zone's nodes wait for its trial, the others do not.
+// TestHalfOpenBreakerOfAZone: only the zone's nodes wait for the end of its trial.
 func TestHalfOpenBreakerOfAZone(t *testing.T) {
 	l := &ledger.Ledger{Status: ledger.Status{Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerHalfOpen, Since: scene.Noon, Quiet: scene.Noon}}}}
 	f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(30, 1, "a", "b"), l, scene.Noon)
@@ -294,9 +293,8 @@ func TestScopeIsBusyWithAnothersRepair(t *testing.T) {
 	require.Empty(t, f.Busy(ledger.ScopeCluster, "n001"), "a repair that would be is none")
 }
 
-// TestLimitsUnhealthyIsACeilingOverAllNodes: a zone with too many unhealthy nodes stops only itself
-// while the whole fleet is within the limit. Beyond the limit everything stops, in whichever zone
-// the unhealthy nodes are.
+// TestLimitsUnhealthyIsACeilingOverAllNodes: while the whole fleet is within the limit, a zone with
+// too many unhealthy nodes stops only itself. Above the limit, repairs stop in all zones.
 func TestLimitsUnhealthyIsACeilingOverAllNodes(t *testing.T) {
 	nodes, down := scene.Herd(30, 0, "a", "b", "c"), 0
 	for _, n := range nodes { // limits.unhealthy is 20%: 6 of 30, and 2 of 10

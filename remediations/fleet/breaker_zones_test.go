@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestZoneHasABreakerOnlyBesideAnotherZone: in a cluster with one zone the cluster's breaker counts
-// the same nodes.
+// TestZoneHasABreakerOnlyBesideAnotherZone: in a cluster with one zone, the cluster's breaker
+// counts the same nodes.
 func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 	scopes := func(zones ...string) []string {
 		f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(30, 30, zones...), nil, scene.Noon)
@@ -25,8 +25,7 @@ func TestZoneHasABreakerOnlyBesideAnotherZone(t *testing.T) {
 	require.Equal(t, []string{ledger.ScopeCluster, "zone/a", "zone/b"}, scopes("a", "b"), "the control")
 }
 
-// TestBreakerOfAZoneCountsTheZoneAgainEachTime: only the nodes of the zone count for its open
-// breaker.
+// TestBreakerOfAZoneCountsTheZoneAgainEachTime: only the zone's nodes count for its open breaker.
 func TestBreakerOfAZoneCountsTheZoneAgainEachTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		down  bool

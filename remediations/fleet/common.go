@@ -11,11 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Onsets are the start times of firing alerts about a condition of a node, by policy and node.
+// Onsets are the start times of firing alerts about a condition of a node: by policy, then by node.
 type Onsets map[string]map[string]time.Time
 
 // Add adds a firing alert. It ignores policies whose witness reads Ready, the lease or the
-// provider, because the breaker counts those nodes.
+// provider, because the breaker counts their nodes already.
 func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	if p.Witness == nil || len(p.Witness.Signs) == 0 || slices.ContainsFunc(p.Witness.Signs, ofBreaker) {
 		return
@@ -28,13 +28,15 @@ func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	}
 }
 
+// ofBreaker reports whether the breaker counts a node while this sign is Ill on it.
 func ofBreaker(s signs.Sign) bool {
 	return s.Kind == signs.NotReady || s.Kind == signs.StaleLease || s.Kind == signs.NotRunning
 }
 
-// alike are nodes whose alerts of one policy began so close together that they are one fault.
+// alike is a group of nodes whose alerts of one policy began so close together that they probably
+// have one cause.
 type alike struct {
-	key   string // names the group among those of all policies
+	key   string // identifies the group among the groups of all policies
 	count int
 	names string
 }
@@ -42,7 +44,7 @@ type alike struct {
 // maxNames bounds the names of nodes in a message, in bytes.
 const maxNames = 200
 
-// Begin takes the onsets of the last poll, and finds the faults that several nodes have together.
+// Begin stores the onsets of the last poll, and finds the groups of nodes that share a fault.
 func (r *Roster) Begin(onsets Onsets) {
 	r.alike = map[string]map[string]*alike{}
 	for policy, since := range onsets {
@@ -50,8 +52,9 @@ func (r *Roster) Begin(onsets Onsets) {
 	}
 }
 
-// group finds the nodes whose alerts began so close together: limits.commonCause.nodes or more
-// within its time. Groups that overlap are one group.
+// group returns, by node, the groups of nodes whose alerts of one policy began close together: at
+// least limits.commonCause.nodes within limits.commonCause.within. Groups that overlap become one
+// group.
 func (r *Roster) group(policy string, since map[string]time.Time) (out map[string]*alike) {
 	limit := r.config.Limits.CommonCause
 	if limit.Nodes == 0 {
@@ -65,7 +68,7 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 	}
 	slices.SortFunc(nodes, func(a, b string) int { return cmp.Or(since[a].Compare(since[b]), cmp.Compare(a, b)) })
 	for begin := 0; begin+limit.Nodes <= len(nodes); {
-		end := begin // the end of the group that begins here
+		end := begin // the end of the group that starts at begin
 		for i := begin; i+limit.Nodes <= len(nodes) && (i == begin || i < end); i++ {
 			if last := i + limit.Nodes; since[nodes[last-1]].Sub(since[nodes[i]]) <= limit.Within {
 				end = last
@@ -86,14 +89,15 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 	return out
 }
 
-// tried is the node of such a group that the policy repairs or, if failed, has repaired in vain;
-// empty: no such node by the records.
+// tried is the node of a group that the policy repairs, or that it has repaired without a cure if
+// failed is true. It is empty if the records show no such node.
 type tried struct {
 	node   string
 	failed bool
 }
 
-// trials searches the records of all nodes that share a fault with others.
+// trials returns the tried node of each group, by the group's key. It reads the records of the
+// nodes.
 func (r *Roster) trials() map[string]tried {
 	out := map[string]tried{}
 	for policy, of := range r.alike {
@@ -121,16 +125,16 @@ func (f *Fleet) Begin(onsets Onsets) {
 // Common is a fault that a node shares with others.
 type Common struct {
 	Count int
-	// Names are some of the nodes, on one line.
+	// Names are the names of some of the nodes, on one line.
 	Names string
-	// Tried is the node that the policy repairs, or has repaired in vain; empty: none. Failed: it
-	// was repaired in vain.
+	// Tried is the node that the policy repairs, or has repaired without a cure if Failed is true. It
+	// is empty if there is no such node.
 	Tried  string
 	Failed bool
 }
 
-// Common returns the fault that the node shares with others, by the policy's alert; nil: the fault
-// is its own.
+// Common returns the fault that the node shares with others, according to the policy's alerts, or
+// nil.
 func (f *Fleet) Common(policy, node string) *Common {
 	of := f.roster.alike[policy]
 	g := of[node]
@@ -138,7 +142,7 @@ func (f *Fleet) Common(policy, node string) *Common {
 		return nil
 	}
 	was := f.tried[g.key]
-	for name, place := range f.occupied { // no record shows yet what this pass has begun
+	for name, place := range f.occupied { // repairs that this pass has begun are not in the Nodes' records yet
 		m := f.roster.members[name]
 		if was.node == "" && of[name] == g && !place.wouldBe && !place.parked && (m.own == nil || m.own.Policy == policy) {
 			was.node = name

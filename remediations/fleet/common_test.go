@@ -26,8 +26,8 @@ func policyOf(name string, of ...signs.Sign) *Policy {
 	return &Policy{Name: name, Witness: &signs.Witness{Signs: of}}
 }
 
-// commonOf returns the fault that the first node shares with others, whose alerts began that many
-// minutes after noon.
+// commonOf returns the fault that the first node shares with others. The nodes' alerts began that
+// many minutes after noon.
 func commonOf(p *Policy, minutes ...int) *fleet.Common {
 	onsets := fleet.Onsets{}
 	nodes := scene.Herd(len(minutes), 0)
@@ -39,8 +39,8 @@ func commonOf(p *Policy, minutes ...int) *fleet.Common {
 	return f.Common(p.Name, "n000")
 }
 
-// TestManyAtOnceWithOneFaultIsOneCause if the alerts began close enough together, and the breaker
-// does not count such nodes.
+// TestManyAtOnceWithOneFaultIsOneCause: the alerts must begin close enough together, and the
+// breaker must not count their nodes.
 func TestManyAtOnceWithOneFaultIsOneCause(t *testing.T) {
 	disk := signs.Sign{Kind: signs.Condition, Name: "DiskPressure", Status: "True"}
 	for name, c := range map[string]struct {
@@ -75,9 +75,9 @@ func TestManyAtOnceWithOneFaultIsOneCause(t *testing.T) {
 	require.Nil(t, commonOf(&Policy{Name: "p", Witness: &signs.Witness{None: true}}, 0, 0, 0), "nobody says what fault it is")
 }
 
-// TestWhoIsTriedForACommonCause: the node that the policy repairs, unless something holds its next
-// step, or the node that it has repaired in vain. Another policy's repair says nothing about the
-// fault.
+// TestWhoIsTriedForACommonCause: it is the node that the policy repairs, unless something holds its
+// next step, or the node that the policy has repaired without a cure. Another policy's repair shows
+// nothing about the fault.
 func TestWhoIsTriedForACommonCause(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy string
@@ -117,8 +117,8 @@ func TestWhoIsTriedForACommonCause(t *testing.T) {
 	}
 }
 
-// TestACommonCauseIsFoundWhereverItLies compares with the definition: enough alerts, with the
-// node's own among them, began within the time of each other.
+// TestACommonCauseIsFoundWhereverItLies compares with the definition: enough alerts, also the
+// node's own, began within limits.commonCause.within of each other.
 func TestACommonCauseIsFoundWhereverItLies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := CommonCause{Nodes: rapid.IntRange(2, 5).Draw(t, "nodes"), Within: time.Duration(rapid.IntRange(1, 5).Draw(t, "within")) * time.Minute}

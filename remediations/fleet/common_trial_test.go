@@ -16,7 +16,7 @@ import (
 
 var lostGPUs = policyOf("p", signs.Sign{Kind: signs.MissingGPUs})
 
-// begunTogether are the onsets of one alert on each node, at the same time.
+// begunTogether returns the onsets of one alert on each node, at the same time.
 func begunTogether(nodes ...*corev1.Node) fleet.Onsets {
 	onsets := fleet.Onsets{}
 	for _, n := range nodes {
@@ -35,8 +35,8 @@ func TestTheEarlierOfTwoAlertsOfANodeCounts(t *testing.T) {
 	}
 }
 
-// TestExcludedAndUnknownNodesDoNotShareACause: Drydock repairs neither, so their alerts do not show
-// that the repair of this node would be the wrong one.
+// TestExcludedAndUnknownNodesDoNotShareACause: Drydock does not repair such nodes, so their alerts
+// do not show that the repair of this node would be wrong.
 func TestExcludedAndUnknownNodesDoNotShareACause(t *testing.T) {
 	for name, change := range map[string]func([]*corev1.Node) []*corev1.Node{
 		"the control":                   func(all []*corev1.Node) []*corev1.Node { return all },
@@ -53,8 +53,8 @@ func TestExcludedAndUnknownNodesDoNotShareACause(t *testing.T) {
 	}
 }
 
-// TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff: nodes: 0 switches the guard off, and a
-// policy without a witness names no fault.
+// TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff: with limits.commonCause.nodes 0, or with a
+// policy without a witness, no fault is shared.
 func TestCommonCausesAreNotSoughtWhereTheyAreSwitchedOff(t *testing.T) {
 	nodes := scene.Herd(3, 0)
 	f := scene.FleetOf(withCommonCause(CommonCause{}), nodes, nil, scene.Noon)
@@ -69,7 +69,8 @@ func TestTwoFaultsAfterEachOtherAreTwoCauses(t *testing.T) {
 	require.Equal(t, "n000, n001, n002", got.Names)
 }
 
-// TestACommonCauseOutlivesItsNodes: a Node of the group may go while the fault stands.
+// TestACommonCauseOutlivesItsNodes: the other nodes still share the fault after a Node of the group
+// was deleted.
 func TestACommonCauseOutlivesItsNodes(t *testing.T) {
 	nodes := scene.Herd(4, 0)
 	r := fleet.NewRosterOf(withCommonCause(three), nodes)
@@ -78,8 +79,8 @@ func TestACommonCauseOutlivesItsNodes(t *testing.T) {
 	require.Equal(t, 4, r.Fleet(&ledger.Ledger{}, false, scene.Noon).Common("p", "n000").Count)
 }
 
-// TestOneOfSeveralTrialsIsNamed: a repair that failed goes before those under way. Among those, the
-// first by name is named. The order of a map must not matter, so each case runs many times.
+// TestOneOfSeveralTrialsIsNamed: a failed repair is named before repairs in flight, and of several
+// repairs the first by name. The order of a map must not matter, so each case runs many times.
 func TestOneOfSeveralTrialsIsNamed(t *testing.T) {
 	repair := func(n *corev1.Node, phase Phase) {
 		scene.InPhase(scene.InFlight(n, "reboot"), phase)
@@ -126,9 +127,9 @@ func TestOneOfSeveralTrialsIsNamed(t *testing.T) {
 	require.Empty(t, node, "a repair that has not begun a step tries nothing")
 }
 
-// TestWhatThisPassHasBegunIsTheTrial: its record is not in the cache yet. These try nothing: a
-// repair that observe mode would have begun, one of another policy, and one of a node that does not
-// share the fault.
+// TestWhatThisPassHasBegunIsTheTrial: the repair's record is not in the cache yet. Three repairs do
+// not count: a repair that observe mode would begin, a repair by another policy, and a repair of a
+// node that does not share the fault.
 func TestWhatThisPassHasBegunIsTheTrial(t *testing.T) {
 	for name, c := range map[string]struct {
 		begins  int

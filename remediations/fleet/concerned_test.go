@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// recorded writes a record of the node's own repair, as changed. The phase label follows it.
+// recorded writes a record of the node's own repair on the Node, after the given change. The phase
+// label follows the record.
 func recorded(n *corev1.Node, change func(*Record)) *corev1.Node {
 	scene.InFlight(n, "reboot")
 	r := ReadJournal(n).Record
@@ -24,15 +25,15 @@ func recorded(n *corev1.Node, change func(*Record)) *corev1.Node {
 	return n
 }
 
-// leads writes a record of a repair of location eu.
+// leads writes a record of a repair of location eu on the Node.
 func leads(n *corev1.Node, phase Phase) *corev1.Node {
 	r := scene.LocationRecord(phase)
 	n.Annotations[LocationKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 	return n
 }
 
-// TestAPassLooksAtNodesThatADecisionMayDependOn: those with a key of Drydock, except a history that
-// says of nothing that it was left on the node.
+// TestAPassLooksAtNodesThatADecisionMayDependOn: these are the nodes with a key of Drydock. A
+// history counts only if it lists changes that were left on the node.
 func TestAPassLooksAtNodesThatADecisionMayDependOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		change              func(n *corev1.Node)
@@ -78,7 +79,8 @@ func TestAPassLooksAtNodesThatADecisionMayDependOn(t *testing.T) {
 	}
 }
 
-// TestWhatOccupiesTheFleetByANodeAlone: its record or, if that cannot be read, its phase.
+// TestWhatOccupiesTheFleetByANodeAlone: without a slot, the node's record counts, or its phase
+// label if the record cannot be read.
 func TestWhatOccupiesTheFleetByANodeAlone(t *testing.T) {
 	const no, yes, would = "no", "yes", "would be"
 	unreadable := func(phase Phase) func(*corev1.Node) {
@@ -128,7 +130,7 @@ func TestWhatOccupiesTheFleetByANodeAlone(t *testing.T) {
 }
 
 // TestANodeThatIsRegisteredAgainIsYoungAgain: its age counts from its new registration, even if the
-// old one would be old enough.
+// old Node was old enough.
 func TestANodeThatIsRegisteredAgainIsYoungAgain(t *testing.T) {
 	c := scene.LimitsAlone() // limits.startupGrace is 10m
 	created := func(minutes int) *corev1.Node {
@@ -163,7 +165,7 @@ func TestANodeThatIsRegisteredAgainIsYoungAgain(t *testing.T) {
 	require.Equal(t, 1, counted(0), "without a creation time it counts as old")
 }
 
-// TestALabelWithoutAValueIsPartOfTheIdentity, like most labels that name a role.
+// TestALabelWithoutAValueIsPartOfTheIdentity: most labels that name a role have no value.
 func TestALabelWithoutAValueIsPartOfTheIdentity(t *testing.T) {
 	r, n := fleet.NewRoster(scene.LimitsAlone()), scene.Bare("n1")
 	r.Change([]*corev1.Node{n}, nil)
@@ -177,7 +179,7 @@ func TestALabelWithoutAValueIsPartOfTheIdentity(t *testing.T) {
 	require.NotEqual(t, was, r.Identities())
 }
 
-// gpuNode returns a node whose label says that it has count GPUs. It offers as many.
+// gpuNode returns a node whose label has count GPUs, and which offers the same number.
 func gpuNode(name, count string) *corev1.Node {
 	n := scene.Bare(name)
 	n.Labels[signs.GPUCountLabel] = count
@@ -185,8 +187,8 @@ func gpuNode(name, count string) *corev1.Node {
 	return n
 }
 
-// TestHowManyGPUsEachNodeShouldOffer: the largest number of its label, its record and the
-// ledger. The numbers follow each of the three, and their version changes with them.
+// TestHowManyGPUsEachNodeShouldOffer: it is the largest number of its label, its record and the
+// ledger. The numbers follow each of the three, and GPUsVersion changes with them.
 func TestHowManyGPUsEachNodeShouldOffer(t *testing.T) {
 	r, l := fleet.NewRoster(scene.LimitsAlone()), &ledger.Ledger{}
 	version := -1
@@ -230,8 +232,8 @@ func TestHowManyGPUsEachNodeShouldOffer(t *testing.T) {
 	require.Empty(t, expected())
 }
 
-// TestTheLedgerRemembersTheGPUsOfWholeMachines: a number that may fall without a fault is not
-// remembered.
+// TestTheLedgerRemembersTheGPUsOfWholeMachines: it does not store a number that may fall without a
+// fault.
 func TestTheLedgerRemembersTheGPUsOfWholeMachines(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(n *corev1.Node)
@@ -262,7 +264,7 @@ func TestTheLedgerRemembersTheGPUsOfWholeMachines(t *testing.T) {
 	}
 }
 
-// TestSidecarsInFlightCountForAsLongAsTheirStepMayTake: a record that is overdue takes no place.
+// TestSidecarsInFlightCountForAsLongAsTheirStepMayTake: an overdue record does not count.
 func TestSidecarsInFlightCountForAsLongAsTheirStepMayTake(t *testing.T) {
 	n := scene.Bare("n1")
 	r := Record{
@@ -277,7 +279,8 @@ func TestSidecarsInFlightCountForAsLongAsTheirStepMayTake(t *testing.T) {
 	require.Zero(t, roster.SidecarsInFlight(over))
 }
 
-// TestAValueThatNoNodeHasIsForgotten: providers give each machine a new ID, and each boot has one.
+// TestAValueThatNoNodeHasIsForgotten: otherwise the old IDs of machines and boots would fill the
+// memory.
 func TestAValueThatNoNodeHasIsForgotten(t *testing.T) {
 	node := func(name, boot string) *corev1.Node {
 		n := scene.Bare(name)
@@ -294,8 +297,8 @@ func TestAValueThatNoNodeHasIsForgotten(t *testing.T) {
 	require.Zero(t, r.Holders())
 }
 
-// TestNodesWhoseBootIDChangedTogether share it as containers of one host do. A Node that took it
-// from another value, or from none, follows the one that had it.
+// TestNodesWhoseBootIDChangedTogether: they share the boot ID like containers of one host. A Node
+// that got the boot ID from another value, or from none, follows the Node that had it.
 func TestNodesWhoseBootIDChangedTogether(t *testing.T) {
 	type boots = []*corev1.Node
 	for name, c := range map[string]struct {
@@ -326,7 +329,7 @@ func TestNodesWhoseBootIDChangedTogether(t *testing.T) {
 	}
 }
 
-// TestANodeIsAskedAboutByItsOwnName: of three Nodes of one machine each names the first of the
+// TestANodeIsAskedAboutByItsOwnName: of three Nodes of one machine, each names the first of the
 // others.
 func TestANodeIsAskedAboutByItsOwnName(t *testing.T) {
 	var nodes []*corev1.Node

@@ -9,38 +9,38 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// counts are the numbers over all Nodes of a Roster. They are updated as members come, change and
-// go, and always equal a new count.
+// counts are the counts over all Nodes of a Roster. They are updated when a member is added,
+// changed or removed, and always equal a new count.
 type counts struct {
 	total   census
 	zones   map[string]*census
 	pools   map[string]int
 	quorums quorums
-	// gpus is how many GPUs each GPU node has by its label or its record.
+	// gpus has the number of GPUs of each GPU node, from its label or its record, by the node's name.
 	gpus map[string]int
-	// shown is how many GPUs are expected of each node, where the ledger counts, too. ledgerGPUs is
-	// the ledger's part of that. shown was handed out and is not modified; nil: something changed
-	// since.
+	// shown has the number of GPUs that each node should offer, also according to the ledger.
+	// ledgerGPUs are the ledger's numbers that shown uses. Callers have shown, so it must not be
+	// modified. It is nil if it must be computed again.
 	shown, ledgerGPUs map[string]int
 	gpusVersion       int
-	// young are the nodes that were younger than startupGrace when ages were last compared. grown
-	// is the latest creation time of the nodes that were not.
+	// young are the nodes that were younger than limits.startupGrace at the last comparison of ages.
+	// grown is the latest creation time of a node that was old enough then.
 	young youngest
 	grown time.Time
 }
 
-// census counts the nodes that are old enough to be judged and are not excluded. all counts the
-// other nodes as well.
+// census counts the nodes that are older than limits.startupGrace and not excluded. all also counts
+// the other nodes.
 type census struct{ nodes, unhealthy, all int }
 
-// quorum counts control-plane nodes. More than half of them must stay Ready.
+// quorum counts the control-plane nodes of one group. More than half of them must stay Ready.
 type quorum struct {
 	all   int
 	ready map[string]bool
 }
 
-// quorums are the quorum of control-plane nodes without the etcd role, and the quorum of nodes with
-// it. If no node has that role, the control-plane nodes are the members of etcd.
+// quorums has two groups: the control-plane nodes without the etcd role, and those with it. If no
+// node has the etcd role, the first group has the members of etcd.
 type quorums [2]quorum
 
 func (q *quorums) of(n *corev1.Node) *quorum {
@@ -50,15 +50,15 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 	return &q[0]
 }
 
-// traits are the facts about a member that the counts include.
+// traits are the facts about a member that counts includes.
 type traits struct {
 	place            place
 	ready, exhausted bool
-	// wellAgain: the member's repair is exhausted, and the node has been well since.
+	// wellAgain means that the member's repair is exhausted, and the node has been well since.
 	wellAgain bool
-	// firing: an alert of a policy is active on the node, and not silenced. grown: the node is old
-	// enough to be judged. excluded: a person excluded it from repairs, so its health says nothing
-	// about other nodes.
+	// firing means that an alert of a policy is active on the node, and not silenced. grown means that
+	// the node is older than limits.startupGrace. excluded means that a person excluded the node from
+	// repairs, so that its health does not count.
 	firing, grown, excluded bool
 	gpus                    int
 }
@@ -67,7 +67,7 @@ func newCounts() counts {
 	return counts{zones: map[string]*census{}, pools: map[string]int{}, quorums: quorums{{ready: map[string]bool{}}, {ready: map[string]bool{}}}, gpus: map[string]int{}}
 }
 
-// count adds a member to the counts, uncount removes it.
+// count adds a member to the counts, and uncount removes it.
 func (c *counts) count(m *Member) {
 	name := m.Node.Name
 	c.add(m, 1)
@@ -122,10 +122,10 @@ func (x *census) add(nodes, unhealthy, all int) {
 	x.nodes, x.unhealthy, x.all = x.nodes+nodes, x.unhealthy+unhealthy, x.all+all
 }
 
-// age counts the nodes that are old enough now. If the clock was set back, some nodes become young
-// again: the age of each one is compared again.
+// age counts the nodes that have become old enough. If the clock was set back, some nodes become
+// young again, so age compares all nodes.
 func (r *Roster) age(now time.Time) {
-	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation has no monotonic reading
+	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation time has no monotonic clock reading either
 	if grown.Before(r.grown) {
 		r.young = nil
 		for _, m := range r.members {
@@ -140,7 +140,7 @@ func (r *Roster) age(now time.Time) {
 		next, _ := heap.Pop(&r.young).(young)
 		m := next.member
 		if !m.created.Equal(next.created) || r.members[m.Node.Name] != m {
-			continue // it changed since it was added here
+			continue // the member has changed since it was added here
 		}
 		r.uncount(m)
 		m.grown = true
@@ -148,7 +148,7 @@ func (r *Roster) age(now time.Time) {
 	}
 }
 
-// young is a node that is too young to be judged.
+// young is a node that is younger than limits.startupGrace, so that its health does not count yet.
 type young struct {
 	created time.Time
 	member  *Member

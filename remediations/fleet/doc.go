@@ -1,5 +1,5 @@
-// Package fleet provides what a decision about one node must know about all others. It counts nodes
-// and unhealthy nodes, and the repairs under way by the Nodes and the ledger. It has what the
-// limits leave, and the breakers that stop repairs in a storm. It is pure, like the core: the same
-// Nodes, ledger and time give the same Fleet.
+// Package fleet provides the facts about all other nodes that a decision about one node needs. It
+// counts nodes, unhealthy nodes, and the repairs in flight according to the Nodes and the ledger.
+// It reports which limits are reached, and has the breakers that stop repairs in a storm. It is
+// pure, like the core: the same Nodes, ledger and time give the same Fleet.
 package fleet

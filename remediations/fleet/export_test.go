@@ -49,10 +49,10 @@ func NewRosterOf(c *remediations.Config, nodes []*corev1.Node) *Roster {
 	return r
 }
 
-// RememberedWindow returns until when the roster does not compute again when repairs may begin.
+// RememberedWindow returns until when the roster uses its cached result of when repairs may begin.
 func (r *Roster) RememberedWindow() time.Time { return r.window.next }
 
-// Holders returns the number of values that the roster knows of Nodes.
+// Holders returns the number of machine and boot IDs that the roster has.
 func (r *Roster) Holders() int { return len(r.machines.nodes) + len(r.boots.nodes) }
 
 // ProviderOf returns the provider of the repair that occupies the node.

@@ -10,16 +10,16 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Fleet is what a decision about one node must know about all others. Each pass builds it from the
-// Nodes and the ledger, and Occupy updates it during the pass.
+// Fleet has the facts about all nodes that a decision about one node needs. Each pass builds it
+// from the Nodes and the ledger. Occupy and similar methods update it during the pass.
 type Fleet struct {
 	nodes int
-	// occupied holds every node with a disruptive repair in Acting or Verifying, by the ledger or
-	// its own record. It also holds nodes with parked repairs and, in observe mode, nodes that
-	// would be repaired now.
+	// occupied has every node with a disruptive repair in Acting or Verifying, according to the ledger
+	// or to the node's record. It also has nodes with parked repairs and, in observe mode, nodes that
+	// would be repaired now. A parked repair is Pending while its node is drained.
 	occupied map[string]place
-	// leading holds every repair of a mesh leader that is in flight, and would-be ones. Its keys
-	// are the nodes that have the records.
+	// leading has every repair of a mesh leader that is in flight or, in observe mode, would be. Its
+	// keys are the nodes that have the records.
 	leading map[string]leading
 	zones   map[string]*census
 	pools   map[string]int
@@ -31,37 +31,37 @@ type Fleet struct {
 	quorums quorums
 	tried   map[string]tried
 
-	// ExpectedGPUs is how many GPUs each GPU node has by its label, or had before.
+	// ExpectedGPUs has the number of GPUs that each GPU node should offer, by the node's name.
 	ExpectedGPUs map[string]int
-	// trying are the nodes of the repairs that this pass began, by repair.
+	// trying has the node of each repair that this pass began, by the repair's id.
 	trying map[string]string
-	// Breakers are the breakers in force, by scope. Unjudged: they did not change, because Drydock
-	// was blind when it counted.
+	// Breakers are the breakers that are not closed, by scope. Unjudged means that they did not
+	// change, because Drydock could not observe the fleet.
 	Breakers map[string]ledger.Breaker
 	Unjudged bool
-	// windowOpen reports whether disruptive repairs may begin now, and nextWindow when they may if
-	// not.
+	// windowOpen means that disruptive repairs may begin now. If it is false, nextWindow is when they
+	// may.
 	windowOpen bool
 	nextWindow time.Time
 }
 
-// place describes an occupied node. wouldBe marks a would-be repair of observe mode. It counts
-// against other would-be repairs, never against a real one. slotZone and slotPool are the node's
-// zone and pool when its repair took its slot, or drained it: a node that was relabelled since
-// counts in both.
+// place describes a node in occupied. wouldBe marks a repair that observe mode would do: it counts
+// against other such repairs, but never against a real one. slotZone and slotPool are the node's
+// zone and pool when its repair took its slot, or drained the node. A node whose labels changed
+// since then counts in both zones and pools.
 type place struct {
 	zone, pool         string
 	slotZone, slotPool string
-	// provider carries out the repair's step or, if none has that step, the next one that one has.
+	// provider is the provider of the repair's step. If that step needs no provider, it is the
+	// provider of the next step that needs one.
 	provider              string
 	controlPlane, wouldBe bool
-	// parked: the node's repair is drained and waits. next: its repair is about to begin, and has
-	// no slot yet.
+	// parked means that the node is drained, and its repair waits for its next step. next means that
+	// the node's repair is about to begin, and has no slot yet.
 	parked, next bool
 }
 
-// begun returns the place with the node's zone, pool and role at the time when its repair drained
-// it.
+// begun returns p with the zone, pool and role that the node had when its repair drained it.
 func (p place) begun(r *remediations.Record) place {
 	if r != nil && r.Intent != nil {
 		i := r.Intent
@@ -74,7 +74,7 @@ func (p place) inZone(zone string) bool { return p.zone == zone || p.slotZone ==
 
 func (p place) inPool(pool string) bool { return p.pool == pool || p.slotPool == pool }
 
-// New counts a fleet from nothing.
+// New counts a fleet without a roster of earlier passes.
 func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	r := NewRoster(c)
 	r.Read(nodes)
@@ -88,8 +88,9 @@ func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing 
 	return r.Fleet(l, false, now)
 }
 
-// Fleet returns the fleet of the roster, valid until the roster changes. The breakers continue from
-// those in the ledger. They do not change while this replica is blind.
+// Fleet returns the fleet of the roster. It is valid until the roster changes. The breakers
+// continue from those in the ledger. They do not change while blind is true, because Drydock cannot
+// observe the fleet.
 func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
@@ -120,7 +121,7 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 				p.wouldBe = false
 			}
 		}
-		p.parked = false // by its slot it is under way
+		p.parked = false // a repair with a slot is in flight
 		p.slotZone, p.slotPool, p.controlPlane = s.Zone, s.Pool, p.controlPlane || s.ControlPlane
 		p.provider = r.providerOf(l, s, m)
 		f.occupied[s.Node] = p
@@ -130,11 +131,11 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	return f
 }
 
-// Node returns the Node with exactly that name; nil: none.
+// Node returns the Node with exactly that name, or nil.
 func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
 
-// OfMachine returns the machine's Node: one with its provider ID, or one with its Node's name and
-// no provider ID yet; nil: none.
+// OfMachine returns the machine's Node: a Node with the provider ID, or a Node with the name node
+// that has no provider ID yet. It returns nil if there is none.
 func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 	for _, m := range f.roster.members {
 		if id := m.Node.Spec.ProviderID; (id != "" && id == providerID) || (id == "" && m.Node.Name == node) {
@@ -147,10 +148,11 @@ func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 // Size returns the number of Nodes.
 func (f *Fleet) Size() int { return f.nodes }
 
-// Health returns how many of the nodes that are old enough to be judged are unhealthy.
+// Health returns how many nodes are unhealthy, and how many nodes count. Only nodes older than
+// limits.startupGrace that are not excluded count.
 func (f *Fleet) Health() (unhealthy, nodes int) { return f.total.unhealthy, f.total.nodes }
 
-// HealthIn is Health for one zone; false: the zone has no Node.
+// HealthIn is Health for one zone. ok is false if the zone has no Node.
 func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	z := f.zones[zone]
 	if z == nil {
@@ -159,23 +161,23 @@ func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	return z.unhealthy, z.nodes, true
 }
 
-// Window reports whether disruptive repairs may begin now and, if not, when they may.
+// Window reports whether disruptive repairs may begin now. If not, next is when they may.
 func (f *Fleet) Window() (open bool, next time.Time) { return f.windowOpen, f.nextWindow }
 
 // GPUsVersion changes whenever ExpectedGPUs changes.
 func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
 
-// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun. The
-// provider is that of Config.ProviderAhead.
+// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
+// provider is the result of Config.ProviderAhead.
 func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	if _, ok := f.occupied[n.Name]; ok && wouldBe {
-		return // a repair under way on record counts until its end is written
+		return // a repair in flight counts until its end is written
 	}
 	f.occupied[n.Name] = place{zone: c.Zone(n), pool: c.Pool(n), provider: provider, controlPlane: remediations.ControlPlane(n), wouldBe: wouldBe}
 }
 
-// Next counts a repair that no guard holds and that only waits for one more reading, so that a
-// younger fault does not overtake it.
+// Next counts a repair that no guard holds and that only waits for one more reading. So the repair
+// of a younger fault cannot begin before it.
 func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	was, occupied := f.occupied[n.Name]
 	f.Occupy(c, n, provider, wouldBe)
@@ -184,11 +186,11 @@ func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wo
 	f.occupied[n.Name] = p
 }
 
-// Vacate removes a repair from the count that this pass has just ended.
+// Vacate stops counting the node's repair, because this pass has ended it.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
 
-// ControlPlaneBusy returns why a control-plane node must wait: another one is under repair, or too
-// few would be left.
+// ControlPlaneBusy returns why a control-plane node must wait: another control-plane node is under
+// repair, or too few would stay Ready. It returns an empty text if the node need not wait.
 func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	if !remediations.ControlPlane(n) {
 		return ""
@@ -204,7 +206,7 @@ func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	return ""
 }
 
-// Peers names the nodes that a control-plane node forms a quorum with.
+// Peers names, for messages, the nodes that form a quorum with a control-plane node.
 func Peers(n *corev1.Node) string {
 	if remediations.Etcd(n) {
 		return "nodes of etcd"
@@ -212,9 +214,9 @@ func Peers(n *corev1.Node) string {
 	return "control-plane nodes"
 }
 
-// QuorumWithout returns how many other nodes of the quorum are Ready, how many etcd needs, and how
-// many exist. Nodes with the etcd role are counted separately: a control-plane node without a
-// member cannot replace one of them.
+// QuorumWithout returns how many other nodes of the node's quorum are Ready, how many etcd needs,
+// and how many the quorum has. Nodes with the etcd role are counted separately, because a
+// control-plane node without an etcd member cannot replace one of them.
 func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	q := f.quorums.of(n)
 	others = len(q.ready)
@@ -224,8 +226,8 @@ func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	return others, q.all/2 + 1, q.all
 }
 
-// window remembers when repairs may begin next, because computing that takes longer than all else
-// in a quiet pass.
+// window caches when repairs may begin next, because computing this takes longer than everything
+// else in a pass without changes.
 type window struct{ closed, next time.Time }
 
 func (w *window) at(c *remediations.Config, now time.Time) (open bool, next time.Time) {

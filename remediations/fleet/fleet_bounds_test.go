@@ -32,8 +32,8 @@ func TestShareOfAZoneAndOfAPool(t *testing.T) {
 	}
 }
 
-// TestRecordThatIsOverdueTakesNoPlace: without a slot in the ledger it counts for as long as its
-// step may take.
+// TestRecordThatIsOverdueTakesNoPlace: without a slot in the ledger, a record counts for as long as
+// its step may take.
 func TestRecordThatIsOverdueTakesNoPlace(t *testing.T) {
 	nodes := scene.Herd(10, 0)
 	scene.InFlight(nodes[0], "reboot")

@@ -48,8 +48,9 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestALimitNamesWhoHoldsIt in this order: a repair under way, a drained repair that waits, a
-// repair about to begin, a would-be repair. A node in another zone has no part in the zone's share.
+// TestALimitNamesWhoHoldsIt names repairs in this order: a repair in flight, a drained node's
+// repair that waits, a repair about to begin, a repair that observe mode would do. A node in
+// another zone does not count in the zone's share.
 func TestALimitNamesWhoHoldsIt(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent, conf.Limits.ConcurrentPerZone = Quantity{Value: 3}, Quantity{Value: 1}
@@ -59,7 +60,7 @@ func TestALimitNamesWhoHoldsIt(t *testing.T) {
 	require.Empty(t, f.AtLimit(conf, nodes[3], "", true), "the control")
 	f.Occupy(conf, nodes[0], "", false)
 	f.Next(conf, nodes[1], "", true)
-	require.Equal(t, "repairs under way in zone a: 1 of at most 1 (n001, which only would be repaired); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", true))
+	require.Equal(t, "repairs under way in zone a: 1 of at most 1 (n001, which observe mode would repair); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", true))
 	f.Next(conf, nodes[1], "", false)
 	require.Equal(t, "repairs under way in zone a: 1 of at most 1 (n001, whose repair is about to begin); limits.concurrentPerZone is 1", f.AtLimit(conf, nodes[3], "", false))
 	conf.Limits.Concurrent = Quantity{Value: 2}
@@ -71,7 +72,7 @@ func TestALimitNamesWhoHoldsIt(t *testing.T) {
 	require.Contains(t, f.AtLimit(conf, nodes[3], "", false), "(n002)", "a look at a repair under way takes nothing from it")
 }
 
-// TestLimitsCountTheHigherOfLedgerAndNodes is invariant 3's arithmetic.
+// TestLimitsCountTheHigherOfLedgerAndNodes checks the counts of invariant 3.
 func TestLimitsCountTheHigherOfLedgerAndNodes(t *testing.T) {
 	c := scene.LimitsAlone()
 	nodes := scene.Herd(10, 0)
@@ -192,7 +193,8 @@ func TestControlPlaneNodesAreRepairedOneAtATime(t *testing.T) {
 	require.Empty(t, f.ControlPlaneBusy(nodes[0]), "one that would be in observe mode")
 }
 
-// TestFleetNeverExceedsALimit: for any fleet, filling it until AtLimit stops keeps every limit.
+// TestFleetNeverExceedsALimit: in any fleet, repairs that begin while AtLimit allows it exceed no
+// limit.
 func TestFleetNeverExceedsALimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		q := rapid.Custom(func(t *rapid.T) Quantity {
@@ -228,8 +230,8 @@ func TestFleetNeverExceedsALimit(t *testing.T) {
 	})
 }
 
-// TestRelabelledNodeCountsWhereItsRepairBegan, and where it is now: the higher of ledger and Nodes
-// holds.
+// TestRelabelledNodeCountsWhereItsRepairBegan: it counts in that zone and pool, according to the
+// ledger, and also in its present ones.
 func TestRelabelledNodeCountsWhereItsRepairBegan(t *testing.T) {
 	one := Quantity{Value: 1}
 	for name, c := range map[string]struct {

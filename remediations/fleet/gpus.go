@@ -7,8 +7,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// expectedGPUs returns how many GPUs each GPU node must offer: the number in its label or record,
-// or the number that the ledger has recorded for its machine.
+// expectedGPUs returns the number of GPUs that each GPU node should offer, by the node's name. It
+// is the larger of the number in the node's label or record and the ledger's number for its
+// machine.
 func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	if r.shown != nil && maps.Equal(r.ledgerGPUs, l.GPUs) {
 		return r.shown
@@ -21,14 +22,14 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	return r.shown
 }
 
-// LedgerGPUs returns the ledger's numbers that the fleet was last counted with.
+// LedgerGPUs returns the ledger's numbers that expectedGPUs last used.
 func (r *Roster) LedgerGPUs() map[string]int { return r.ledgerGPUs }
 
-// SeenGPUs returns what the ledger must remember instead, because a machine has more GPUs than
-// recorded; nil: none has. While there is room, it keeps machines without a Node, because a cloud
-// may delete the Node of a machine that restarts. Otherwise it leaves them out. If two Nodes have
-// the same machine, their numbers do not count: a kubelet may have copied the other Node's
-// spec.providerID.
+// SeenGPUs returns the numbers that the ledger must store in place of its present ones, because a
+// machine has more GPUs than recorded. It returns nil if no machine has. While there is room, it
+// keeps machines without a Node, because a cloud may delete the Node of a machine that restarts. If
+// two Nodes have the same machine, their numbers do not count: a kubelet may have copied the other
+// Node's spec.providerID.
 func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {

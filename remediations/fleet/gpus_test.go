@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines: recorded machines stay while they have a
-// Node.
+// TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines: recorded machines stay for as long as
+// they have a Node.
 func TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines(t *testing.T) {
 	gpus := func(i int, count string) *corev1.Node {
 		n := scene.Bare(fmt.Sprintf("gpu%05d", i))
@@ -55,7 +55,7 @@ func TestTheLedgerRemembersTheGPUsOfABoundedNumberOfMachines(t *testing.T) {
 }
 
 // TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered: a kubelet that registers with another Node's
-// spec.providerID says nothing about that Node's machine.
+// spec.providerID shows nothing about that Node's machine.
 func TestTheGPUsOfAMachineWithTwoNodesAreNotRemembered(t *testing.T) {
 	node := func(name, count string) *corev1.Node {
 		n := scene.Bare(name)

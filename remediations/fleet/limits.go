@@ -8,13 +8,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Share is how much of one limit other repairs have taken.
+// Share is how much of one limit other repairs use.
 type Share struct {
 	taken, most int
-	// of is the scope of the limit, with its preposition. limit is its configuration key.
+	// of is the scope of the limit for messages, for example "in zone a". limit is the limit's key in
+	// the configuration.
 	of, limit string
 	size      remediations.Quantity
-	// by is the node in the share whose repair is furthest; empty: no node.
+	// by is the node with the repair that is furthest, or empty. place describes that node.
 	by    string
 	place place
 }
@@ -23,7 +24,7 @@ func (s Share) String() string {
 	return fmt.Sprintf("repairs under way %s: %d of at most %d", s.of, s.taken, s.most)
 }
 
-// take counts the node.
+// take counts the node's repair.
 func (s *Share) take(node string, p place) {
 	s.taken++
 	if s.by == "" || p.distance() < s.place.distance() || (p.distance() == s.place.distance() && node < s.by) {
@@ -31,7 +32,8 @@ func (s *Share) take(node string, p place) {
 	}
 }
 
-// distance is how far the node's repair is from being under way.
+// distance returns how far the node's repair is from being in flight. A repair in flight has
+// distance 0.
 func (p place) distance() int {
 	switch {
 	case p.wouldBe:
@@ -44,13 +46,14 @@ func (p place) distance() int {
 	return 0
 }
 
-// who names a node that counts in the share, and says why it counts if its repair is not under way.
+// who returns, for messages, the node that counts in the share. If the node's repair is not in
+// flight, it also says why it counts.
 func (s Share) who() string {
 	switch {
 	case s.by == "":
 		return ""
 	case s.place.wouldBe:
-		return fmt.Sprintf(" (%s, which only would be repaired)", s.by)
+		return fmt.Sprintf(" (%s, which observe mode would repair)", s.by)
 	case s.place.next:
 		return fmt.Sprintf(" (%s, whose repair is about to begin)", s.by)
 	case s.place.parked:
@@ -59,8 +62,9 @@ func (s Share) who() string {
 	return fmt.Sprintf(" (%s)", s.by)
 }
 
-// Shares returns the shares of the limits that apply to a disruptive repair of the node: first the
-// cluster's, then those of its zone and pool, and of the provider that Config.ProviderAhead names.
+// Shares returns the shares of the limits for a disruptive repair of the node: the limits of the
+// cluster, of the node's zone and pool, and of the provider. provider is the result of
+// Config.ProviderAhead.
 func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, observing bool) []Share {
 	zone, pool, l := c.Zone(n), c.Pool(n), c.Limits
 	inAll := Share{most: l.Concurrent.Of(f.nodes), of: "in the cluster", limit: "limits.concurrent", size: l.Concurrent}
@@ -100,7 +104,8 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, 
 	return all
 }
 
-// AtLimit returns which limit a further disruptive repair of the node would exceed; empty: none.
+// AtLimit returns the message about a limit that another disruptive repair of the node would
+// exceed, or an empty text.
 func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, provider string, observing bool) string {
 	for _, s := range f.Shares(c, n, provider, observing) {
 		if s.taken >= s.most {

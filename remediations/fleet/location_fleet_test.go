@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestFleetKnowsWhoseLeadershipMoves: from a record, a slot and the pass itself, and for would-be
-// repairs.
+// TestFleetKnowsWhoseLeadershipMoves: it does from a record, from a slot, from the pass itself, and
+// for repairs that observe mode would do.
 func TestFleetKnowsWhoseLeadershipMoves(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1}

@@ -10,10 +10,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// leading is a repair of a location's leader, for the other decisions of a pass.
+// leading is a repair of a location's leader.
 type leading struct {
 	repair, location string
-	// nodes are closed to node repairs: the old leader, and the nodes that lead or are to lead
+	// nodes must not be repaired meanwhile: the old leader, and the nodes that lead, or will lead,
 	// after it.
 	nodes   []string
 	wouldBe bool
@@ -38,29 +38,30 @@ func (f *Fleet) leadBySlot(s ledger.Slot) {
 // would have begun.
 func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool) {
 	if _, ok := f.leading[node]; ok && wouldBe {
-		return // as for nodes
+		return // a repair in flight counts until its end is written
 	}
 	l := leading{repair: r.ID, location: r.Location, nodes: []string{node}, wouldBe: wouldBe}
 	l.nodes = append(l.nodes, r.Successors()...)
 	f.leading[node] = l
 }
 
-// VacateLocation removes a repair of a location from the count that this pass has just ended.
+// VacateLocation stops counting a repair of a location, because this pass has ended it.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
-// LocationRepairOn returns the repair of a location that excludes repairs of the node; empty: none.
+// LocationRepairOn returns the message about a repair of a location that excludes repairs of the
+// node, or an empty text.
 func (f *Fleet) LocationRepairOn(node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]
 		if !l.wouldBe && slices.Contains(l.nodes, node) {
-			return fmt.Sprintf("repair %s moves the mesh leadership of location %s, with node %s in it", l.repair, l.location, node)
+			return fmt.Sprintf("repair %s moves the mesh leadership of location %s, and node %s takes part in the move", l.repair, l.location, node)
 		}
 	}
 	return ""
 }
 
-// LocationRepairIn returns the repair of the location's leader that is recorded on another node;
-// empty: none.
+// LocationRepairIn returns the message about a repair of the location's leader that is recorded on
+// another node, or an empty text.
 func (f *Fleet) LocationRepairIn(location, node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
@@ -70,14 +71,14 @@ func (f *Fleet) LocationRepairIn(location, node string) string {
 	return ""
 }
 
-// NodeRepairOn reports whether the node itself is under repair. A parked repair does not count: it
-// is Pending and excludes nothing.
+// NodeRepairOn reports whether the node itself is under repair. A parked repair does not count,
+// because it is Pending.
 func (f *Fleet) NodeRepairOn(node string) bool {
 	p, ok := f.occupied[node]
 	return ok && !p.wouldBe && !p.parked
 }
 
-// LocationsAtLimit returns why no further location may be repaired; empty: one may.
+// LocationsAtLimit returns the message that no further location may be repaired, or an empty text.
 func (f *Fleet) LocationsAtLimit(c *remediations.Config, node string, observing bool) string {
 	count, busy := 0, ""
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {

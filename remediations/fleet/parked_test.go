@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// park makes the node one that Drydock has drained, with its next step held.
+// park makes the node a parked one: Drydock has drained it, and the next step is held.
 func park(n *corev1.Node, change func(*Record)) {
 	r := Record{V: 1, ID: "r1", Policy: "p", Cause: Cause{Alert: "a"}, Phase: PhasePending, Step: StepRef{Index: 1, Name: "replace", Attempt: 1},
 		Done: Attempts{{Name: "drain", Number: 1}}, Began: scene.Noon, Since: scene.Noon, Deadline: scene.Noon.Add(PendingFor),
@@ -22,8 +22,8 @@ func park(n *corev1.Node, change func(*Record)) {
 	n.Annotations[NodeRepairKey], n.Labels[PhaseLabel] = r.Encode(), string(r.Phase)
 }
 
-// TestAParkedNodeKeepsItsShare: of the cluster, its zone, its pool and the control plane, once, and
-// by its Node alone.
+// TestAParkedNodeKeepsItsShare: it counts once for the cluster, its zone, its pool and the control
+// plane. Its Node alone shows this, without a slot.
 func TestAParkedNodeKeepsItsShare(t *testing.T) {
 	one, asIs := Quantity{Value: 1}, func(*Record) {}
 	for name, c := range map[string]struct {
@@ -83,8 +83,8 @@ func TestAParkedNodeCountsWhereItsRepairBegan(t *testing.T) {
 	}
 }
 
-// TestTwoParkedNodesDoNotWaitForEachOther: each is out of service already, and continues when
-// nothing is under way. A repair that is under way in the ledger holds both.
+// TestTwoParkedNodesDoNotWaitForEachOther: both are out of service already, and each continues when
+// no repair is in flight. A repair in flight in the ledger holds both.
 func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -109,7 +109,8 @@ func TestTwoParkedNodesDoNotWaitForEachOther(t *testing.T) {
 	require.Empty(t, f.AtLimit(conf, nodes[0], "", false))
 }
 
-// TestARepairThatParksKeepsItsShareInTheSamePass, and one that does not park gives its share back.
+// TestARepairThatParksKeepsItsShareInTheSamePass: a repair that becomes Pending without a drained
+// node stops counting.
 func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -130,7 +131,7 @@ func TestARepairThatParksKeepsItsShareInTheSamePass(t *testing.T) {
 	}
 }
 
-// TestNodesWithOneBootID: the Nodes that share a boot ID, as they come, change and go.
+// TestNodesWithOneBootID: SameBoot follows the Nodes when they are added, changed and deleted.
 func TestNodesWithOneBootID(t *testing.T) {
 	conf := scene.LimitsAlone()
 	a, b := booted("a", "x"), booted("b", "x")
@@ -176,7 +177,7 @@ func TestANodeThatTakesABootIDLaterDoesNotHoldItsHolder(t *testing.T) {
 	}
 }
 
-// TestTwins: the Nodes of one machine, as they come, change and go.
+// TestTwins: Twin follows the Nodes of one machine when they are added, changed and deleted.
 func TestTwins(t *testing.T) {
 	r := fleet.NewRoster(scene.LimitsAlone())
 	node := func(name, providerID string) *corev1.Node {
@@ -203,7 +204,7 @@ func TestTwins(t *testing.T) {
 	require.Empty(t, r.Twin(a))
 }
 
-// booted is a Node that reports the boot ID.
+// booted returns a Node that reports the boot ID.
 func booted(name, boot string) *corev1.Node {
 	n := scene.Bare(name)
 	n.Status.NodeInfo.BootID = boot

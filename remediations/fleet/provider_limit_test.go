@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// ofOneProvider is a fleet of civo with one machine of a BMC. Only one repair may use civo.
+// ofOneProvider returns a fleet of civo with one machine of a BMC. Only one repair at a time may
+// use civo.
 func ofOneProvider() (*Config, []*corev1.Node) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 9}
@@ -25,7 +26,7 @@ func ofOneProvider() (*Config, []*corev1.Node) {
 }
 
 // TestAProviderHasALimitOfItsOwn: a repair counts from the drain before the provider's step until
-// its proof, by its record, by its slot alone, and by the ledger when its Node is gone.
+// its proof. It counts by its record, by its slot alone, and by the ledger when its Node is gone.
 func TestAProviderHasALimitOfItsOwn(t *testing.T) {
 	slot := func(index string) *ledger.Ledger {
 		return &ledger.Ledger{Slots: []ledger.Slot{{Node: "n000", Policy: "another-policy", Repair: "r1", Attempt: "r1-" + index + "-1", ProviderID: "civo://n000"}}}

@@ -10,7 +10,7 @@ import (
 )
 
 // providerOf returns the provider that the slot's repair uses. m is the member with the Node's
-// name; nil: none. The Node of a replacement may be gone; then the ledger has the repair's record.
+// name, or nil. If the Node of a replacement is gone, the ledger has the repair's record.
 func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
 	if i := slices.IndexFunc(l.Orphans, func(o ledger.Orphan) bool { return o.Record.ID == s.Repair && o.Record.Intent != nil }); i >= 0 {
 		record := &l.Orphans[i].Record
@@ -27,8 +27,8 @@ func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
 	return r.config.ProviderAhead(r.config.PolicyOf(s.Policy, n), step.Index, n)
 }
 
-// providerOfRecord returns the provider that the record's repair uses. The intent names the
-// provider of a step that was issued, if there was a choice.
+// providerOfRecord returns the provider that the record's repair uses. The intent of an issued step
+// names the provider, if there was a choice.
 func (r *Roster) providerOfRecord(own *remediations.Record, n *corev1.Node) string {
 	switch {
 	case own == nil:

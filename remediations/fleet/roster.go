@@ -12,32 +12,32 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Roster keeps what a pass must know about each Node, even a healthy one, and the counts over all
-// of them. A Node object is never modified, so what was read from it stays valid. The Roster
-// receives the changes, so that a pass over thousands of healthy nodes touches none of them.
+// Roster has the facts that a pass needs about each Node, and the counts over all Nodes. It
+// receives only the changed Nodes, so a pass over thousands of healthy nodes reads none of them. A
+// Node object is never modified, so facts that were read from it stay valid.
 type Roster struct {
 	config  *remediations.Config
 	members members
-	// names are the names of all members, in no order, so that some can be drawn at random.
+	// names are the names of all members, in no order, for drawing a random sample.
 	names []string
-	// identities counts how often a Node came, went, or got other labels or another machine.
+	// identities counts how often a Node was added, removed, or got other labels or another machine.
 	identities int
-	// firing are the nodes with an active alert of a policy that is not silenced, and since when.
+	// firing has, by node, since when an alert of a policy has been active and not silenced.
 	firing map[string]time.Time
-	// alike are the faults that nodes share, by policy and node.
+	// alike are the groups of nodes that share a fault: by policy, then by node.
 	alike map[string]map[string]*alike
 	counts
-	// machines are the Nodes by spec.providerID, boots by boot ID.
+	// machines has the Nodes by spec.providerID, and boots by boot ID.
 	machines, boots shared
 
-	// The members that a pass iterates over, by what the pass needs of them.
+	// These sets have the members that a pass iterates over, each for one purpose.
 	concerned, breakGlass, hosts, occupying, leading members
 	window                                           window
 }
 
 type members map[string]*Member
 
-// keep adds the member to the set, or removes it.
+// keep adds the member to the set if in is true, and removes it otherwise.
 func (s members) keep(name string, m *Member, in bool) {
 	if in {
 		s[name] = m
@@ -49,26 +49,27 @@ func (s members) keep(name string, m *Member, in bool) {
 // Member is one Node of a Roster.
 type Member struct {
 	Node *corev1.Node
-	// Concerned: the Node has something that a decision may depend on. InFlight: its label shows a
-	// repair in flight.
+	// Concerned means that the Node has an annotation or label that a decision may depend on. InFlight
+	// means that a repair is in flight on it.
 	Concerned, InFlight bool
-	// BreakGlass: drydock.dev/break-glass is set.
+	// BreakGlass means that drydock.dev/break-glass is set.
 	BreakGlass bool
 
 	traits
-	// own is the record of the node's own repair; nil: none, or it cannot be read.
+	// own is the record of the node's own repair. It is nil if there is none, or if it cannot be read.
 	own *remediations.Record
-	// occupies: a disruptive repair is in flight by its record or, according to place, is parked or
-	// would be in flight.
+	// occupies means that the member is in Roster.occupying: it has a disruptive repair that is in
+	// flight, is parked, or would be in flight.
 	occupies bool
-	// from and until are when the Node occupies the fleet by its record alone.
+	// from and until are the times between which the Node's repair counts by its record alone, without
+	// a slot.
 	from, until time.Time
-	// leader is the repair of its location's leader that is recorded on it. sidecars are its
-	// sidecar repairs in flight.
+	// leader is the repair of a location's leader that is recorded on the Node, or nil. sidecars are
+	// the Node's sidecar repairs in flight.
 	leader   *remediations.Record
 	sidecars []*remediations.Record
 	created  time.Time
-	// index is the member's index in names.
+	// index is the position of the member's name in Roster.names.
 	index int
 }
 
@@ -80,7 +81,7 @@ func NewRoster(c *remediations.Config) *Roster {
 	}
 }
 
-// Read makes exactly these Nodes the roster's members.
+// Read makes these Nodes the roster's only members.
 func (r *Roster) Read(nodes []*corev1.Node) {
 	r.Change(nodes, nil)
 	if len(r.members) == len(nodes) {
@@ -97,7 +98,8 @@ func (r *Roster) Read(nodes []*corev1.Node) {
 	}
 }
 
-// Change takes the Nodes that were added or changed, and the names of the deleted ones.
+// Change updates the roster with the Nodes that were added or changed, and the names of the deleted
+// Nodes.
 func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	for _, n := range nodes {
 		m := r.members[n.Name]
@@ -108,7 +110,7 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 			r.identities++
 		case m.Node == n:
 			continue
-		case signs.Same(m.Node, n) && maps.Equal(m.Node.Annotations, n.Annotations): // a heartbeat: nothing is counted again
+		case signs.Same(m.Node, n) && maps.Equal(m.Node.Annotations, n.Annotations): // only a heartbeat has changed, so the counts stay
 			m.Node = n
 			continue
 		default:
@@ -126,8 +128,8 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// Fire sets the nodes with an active alert of a policy that is not silenced, and since when. The
-// caller must not modify the map afterwards.
+// Fire sets, by node, since when an alert of a policy has been active and not silenced. The caller
+// must not modify the map afterwards.
 func (r *Roster) Fire(since map[string]time.Time) {
 	was := r.firing
 	r.firing = since
@@ -170,7 +172,7 @@ func (r *Roster) remove(name string) {
 }
 
 // Concerned returns the members that a decision may depend on, and BreakGlass those with
-// break-glass set; both in the order of their names.
+// break-glass set. Both are sorted by name.
 func (r *Roster) Concerned() []*Member  { return r.concerned.sorted() }
 func (r *Roster) BreakGlass() []*Member { return r.breakGlass.sorted() }
 
@@ -178,8 +180,8 @@ func (s members) sorted() []*Member {
 	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 }
 
-// Identities changes whenever a Node came, went, or got other labels or another machine. Drydock's
-// own label does not count.
+// Identities changes whenever a Node was added, removed, or got other labels or another machine.
+// Drydock's own label does not count.
 func (r *Roster) Identities() int { return r.identities }
 
 func sameIdentity(a, b *corev1.Node) bool {
@@ -206,10 +208,10 @@ func (r *Roster) Nodes() []*corev1.Node {
 	return out
 }
 
-// Member returns the member with exactly that name; nil: none.
+// Member returns the member with exactly that name, or nil.
 func (r *Roster) Member(name string) *Member { return r.members[name] }
 
-// Node returns the Node with exactly that name; nil: none.
+// Node returns the Node with exactly that name, or nil.
 func (r *Roster) Node(name string) *corev1.Node {
 	if m := r.members[name]; m != nil {
 		return m.Node
@@ -251,11 +253,11 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	r.leading.keep(n.Name, m, m.leader != nil)
 }
 
-// readPhase reads the record of a node that has a record or a phase. Anybody may write the label,
-// so a readable record takes precedence.
+// readPhase reads the record of a node that has a record or a phase label. A readable record takes
+// precedence, because any user who may patch Nodes can write the label.
 func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	c, n := r.config, m.Node
-	// Only the record says whether the step is disruptive.
+	// The label alone does not show whether the step is disruptive.
 	j := c.Registry.ReadJournal(n)
 	switch r := j.Record; {
 	case r == nil && j.Location() != nil: // the label belongs to the leader's repair
@@ -283,13 +285,13 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
 }
 
-// held reports whether something holds the next step of the node's own repair, which must exist: a
-// person's annotation, or a guard.
+// held reports whether a person's annotation or a guard holds the next step of the node's own
+// repair. m.own must not be nil.
 func (m *Member) held() bool {
 	return m.own.Phase == remediations.PhasePending && m.own.Hold != nil
 }
 
-// SidecarsInFlight counts the sidecar repairs that count under the limit.
+// SidecarsInFlight returns the number of sidecar repairs that count against limits.sidecars.
 func (r *Roster) SidecarsInFlight(now time.Time) int {
 	busy := 0
 	for _, m := range r.hosts {

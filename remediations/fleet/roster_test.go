@@ -42,8 +42,8 @@ func drawNode(t *rapid.T, c *Config, name string, now time.Time) *corev1.Node {
 	return n
 }
 
-// TestARosterKnowsWhatACountFromNothingWouldSay: for any Nodes that come, change, go or return, for
-// any alerts and any time. The roster may receive only the changes or all Nodes.
+// TestARosterKnowsWhatACountFromNothingWouldSay: after any changes of Nodes, alerts and time, the
+// roster has the same counts as a new count. It may receive only the changes, or all Nodes.
 func TestARosterKnowsWhatACountFromNothingWouldSay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := scene.LimitsAlone()
@@ -135,8 +135,8 @@ func namesOf(all []*fleet.Member) (out []string) {
 	return out
 }
 
-// slowCount counts by iterating over all Nodes: grown and unhealthy nodes, in total and by zone,
-// and the nodes of each pool.
+// slowCount counts by iterating over all Nodes: the nodes that count and the unhealthy ones, in
+// total and by zone, and the nodes of each pool.
 func slowCount(c *Config, nodes []*corev1.Node, firing func(string) bool, now time.Time) map[string]int {
 	out := map[string]int{}
 	count := func(key string, by int) {
@@ -166,8 +166,8 @@ func slowCount(c *Config, nodes []*corev1.Node, firing func(string) bool, now ti
 	return out
 }
 
-// TestIdentitiesSayWhenAProviderMayBeAnother: when a Node comes or goes, or its labels or machine
-// change, and at no other time.
+// TestIdentitiesSayWhenAProviderMayBeAnother: the number changes only when a Node is added or
+// deleted, or when its labels or its machine change.
 func TestIdentitiesSayWhenAProviderMayBeAnother(t *testing.T) {
 	r, n := fleet.NewRoster(scene.LimitsAlone()), scene.Bare("n1")
 	n.Labels = map[string]string{"a": "1"}

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestALimitNamesTheRepairThatIsFurthest, and says of one that is not under way why it counts. Of
-// repairs that are as far it names the first by name.
+// TestALimitNamesTheRepairThatIsFurthest: if that repair is not in flight, the message also says
+// why it counts. Of equal repairs, the first by name is named.
 func TestALimitNamesTheRepairThatIsFurthest(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -24,13 +24,13 @@ func TestALimitNamesTheRepairThatIsFurthest(t *testing.T) {
 		want   string
 	}{
 		"nobody":           {nil, ""},
-		"would be":         {[]string{"would"}, "n000, which only would be repaired"},
+		"would be":         {[]string{"would"}, "n000, which observe mode would repair"},
 		"next":             {[]string{"would", "next"}, "n001, whose repair is about to begin"},
 		"parked":           {[]string{"next", "would", "parked"}, "n002, which is drained and waits for its next step"},
 		"under way":        {[]string{"parked", "next", "would", "under way"}, "n003"},
 		"two are as far":   {[]string{"would", "next", "next", "would"}, "n001, whose repair is about to begin"},
 		"two are parked":   {[]string{"parked", "parked"}, "n000, which is drained and waits for its next step"},
-		"two are would-be": {[]string{"would", "would"}, "n000, which only would be repaired"},
+		"two are would-be": {[]string{"would", "would"}, "n000, which observe mode would repair"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 10 { // in whatever order a map gives its entries
@@ -66,7 +66,7 @@ func TestALimitNamesTheRepairThatIsFurthest(t *testing.T) {
 		scene.FleetOf(conf, nodes, nil, scene.Noon).AtLimit(conf, nodes[0], "", false), "a limit of 0 is reached by no node")
 }
 
-// TestANodeHasTheSharesOfWhatItIsIn: a node without a zone or a pool has no share of one.
+// TestANodeHasTheSharesOfWhatItIsIn: a node without a zone or a pool has no share for it.
 func TestANodeHasTheSharesOfWhatItIsIn(t *testing.T) {
 	conf := scene.LimitsAlone()
 	for name, c := range map[string]struct {
@@ -90,8 +90,8 @@ func TestANodeHasTheSharesOfWhatItIsIn(t *testing.T) {
 	}
 }
 
-// TestWhatOnlyWouldBeReplacesNothingThatIs: a repair under way keeps its place in a pass, and
-// a would-be repair becomes one that is about to begin.
+// TestWhatOnlyWouldBeReplacesNothingThatIs: a repair that observe mode would do does not replace a
+// repair in flight. It can become one that is about to begin.
 func TestWhatOnlyWouldBeReplacesNothingThatIs(t *testing.T) {
 	conf, n, other := scene.LimitsAlone(), scene.Bare("n1"), scene.Bare("n2")
 	conf.Limits.Concurrent = Quantity{Value: 1}
@@ -136,7 +136,7 @@ func TestWhatOnlyWouldBeReplacesNothingThatIs(t *testing.T) {
 	}
 }
 
-// TestHealthOfAZone counts its nodes alone. A zone without a Node has none.
+// TestHealthOfAZone: only the zone's nodes count. A zone without a Node has no health.
 func TestHealthOfAZone(t *testing.T) {
 	f := scene.FleetOf(scene.LimitsAlone(), scene.Herd(6, 1, "a", "b"), nil, scene.Noon)
 	unhealthy, nodes, ok := f.HealthIn("a")
@@ -156,8 +156,8 @@ func TestTheQuorumOfANodeIsNamed(t *testing.T) {
 	require.Equal(t, "nodes of etcd", fleet.Peers(n))
 }
 
-// TestTheNextWindowIsComputedOnce while it is still ahead: the clock may go back, and a window may
-// open.
+// TestTheNextWindowIsComputedOnce: the cached time is used until the window opens, or until the
+// clock goes back.
 func TestTheNextWindowIsComputedOnce(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Windows = []Window{{From: WallTime{Hour: 14}, To: WallTime{Hour: 15}, Location: time.UTC}}
@@ -188,8 +188,8 @@ func TestTheNextWindowIsComputedOnce(t *testing.T) {
 	require.True(t, open, "without windows repairs may always begin")
 }
 
-// TestTheSlotOfALocationOccupiesNoNode: node limits do not count it. It holds the repairs of its
-// nodes, unless the record on the Node says more.
+// TestTheSlotOfALocationOccupiesNoNode: the slot does not count in the limits of nodes. It holds
+// the repairs of its two nodes, and of more nodes if the record on the Node names them.
 func TestTheSlotOfALocationOccupiesNoNode(t *testing.T) {
 	c := scene.LimitsAlone()
 	c.Limits.Locations = LocationLimits{Concurrent: 1}
@@ -243,7 +243,8 @@ func TestTheSlotOfALocationOccupiesNoNode(t *testing.T) {
 	require.Contains(t, f.LocationsAtLimit(c, "n3", false), "(location eu)", "the first by its node is named")
 }
 
-// TestParkedAsTheLifecycleAsks: a drained repair that is Pending, for as long as it may be Pending.
+// TestParkedAsTheLifecycleAsks: a repair is parked while it is Pending on a drained node, and no
+// longer than it may be Pending.
 func TestParkedAsTheLifecycleAsks(t *testing.T) {
 	n := scene.Bare("n1")
 	park(n, func(*Record) {})
@@ -259,7 +260,8 @@ func TestParkedAsTheLifecycleAsks(t *testing.T) {
 	require.False(t, fleet.Parked(n, r, scene.Noon))
 }
 
-// TestAWouldBeRepairWaitsForParkedNodes: its node is still in service.
+// TestAWouldBeRepairWaitsForParkedNodes: in observe mode the node is still in service, so its
+// repair would take one more node out of service.
 func TestAWouldBeRepairWaitsForParkedNodes(t *testing.T) {
 	conf := scene.LimitsAlone()
 	conf.Limits.Concurrent = Quantity{Value: 1}

@@ -11,18 +11,19 @@ import (
 
 func zoneScope(zone string) string { return "zone/" + zone }
 
-// seenFor is the longest time between two passes that counts as observed: a leader that was away
-// observed nothing.
+// seenFor is the longest time between two passes that counts as observed. After a longer time, no
+// leader has observed the fleet in between.
 const seenFor = 2 * time.Minute
 
-// Judge updates the breakers. The cluster's breaker counts all nodes: all repairs stop when more
+// Judge updates the breakers. The cluster's breaker counts all nodes: no repair begins when more
 // than limits.unhealthy are unhealthy. A zone's breaker counts the zone's nodes, so that it can
-// stop one zone while the cluster as a whole continues. A breaker stays after its zone's Nodes are
-// gone, until it has been calm for long enough. While Drydock is blind, no breaker changes.
+// stop one zone while the rest of the cluster continues. A breaker stays after its zone's Nodes are
+// gone, until the zone has been calm for long enough. While blind is true, no breaker changes,
+// because Drydock cannot observe the fleet.
 func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 	before := l.Status.Breakers
 	f.Unjudged, f.Breakers = blind, map[string]ledger.Breaker{}
-	if blind || f.nodes == 0 { // an empty fleet is missing data, and not a calm fleet
+	if blind || f.nodes == 0 { // a fleet without Nodes is missing data, and not calm
 		for scope, b := range before {
 			b = unseen(b, now)
 			b.Frozen = true
@@ -47,7 +48,7 @@ func (f *Fleet) Judge(l *ledger.Ledger, blind bool, now time.Time) {
 	f.move(l, ledger.ScopeCluster, f.total, now)
 }
 
-// move gives the breaker of one scope its next state.
+// move computes the next state of the breaker of one scope.
 func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	c := f.roster.config
 	b := l.Status.Breakers[scope]
@@ -68,7 +69,7 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	case b.State == ledger.BreakerHalfOpen && b.Trial != "":
 		switch f.endOf(b.Trial, l) {
 		case "":
-			if m := f.underWay(b.Trial); m != nil && m.held() { // another node may be tried meanwhile
+			if m := f.underWay(b.Trial); m != nil && m.held() { // the trial is held, so another node's repair may be the trial
 				b.Trial = ""
 			}
 			b.Quiet = remediations.Instant(now)
@@ -80,7 +81,7 @@ func (f *Fleet) move(l *ledger.Ledger, scope string, of census, now time.Time) {
 	case b.State == ledger.BreakerHalfOpen && of.unhealthy > 0:
 		b.Quiet = remediations.Instant(now)
 	case calm:
-		return // the breaker is closed, or all nodes are well again and no trial is needed
+		return // the breaker is closed, or it closes because all nodes are well and no trial is needed
 	}
 	b.Unhealthy, b.Nodes = of.unhealthy, of.nodes
 	f.Breakers[scope] = b
@@ -90,7 +91,8 @@ func opened(now time.Time) ledger.Breaker {
 	return ledger.Breaker{State: ledger.BreakerOpen, Since: remediations.Instant(now), Quiet: remediations.Instant(now), Seen: remediations.Instant(now)}
 }
 
-// unseen excludes the time since the breaker was last judged from its calm time.
+// unseen moves Quiet forward by the time since the breaker was last evaluated, so that this time
+// does not count as calm.
 func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
 	if gap := remediations.Instant(now).Sub(b.Seen); gap > 0 && !b.Seen.IsZero() {
 		b.Quiet = b.Quiet.Add(gap)
@@ -99,9 +101,9 @@ func unseen(b ledger.Breaker, now time.Time) ledger.Breaker {
 	return b
 }
 
-// endOf returns how the repair on trial ended; empty: it continues. It checks what exists: a repair
-// continues while a Node has its record, or the ledger its slot or its orphan. A repair that left
-// no trace counts as Superseded.
+// endOf returns how the trial repair ended, or an empty text if it continues. It continues while a
+// Node has its record, or the ledger its slot or its orphan. A repair without any trace counts as
+// Superseded.
 func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	for _, s := range l.Slots {
 		if s.Repair == repair {
@@ -130,8 +132,7 @@ func (f *Fleet) endOf(repair string, l *ledger.Ledger) remediations.Outcome {
 	return remediations.OutcomeSuperseded
 }
 
-// underWay returns the member with that repair of its own, unless the repair is exhausted; nil:
-// none.
+// underWay returns the member whose own repair has that id and is not exhausted, or nil.
 func (f *Fleet) underWay(repair string) *Member {
 	for _, m := range f.roster.concerned {
 		if r := m.own; r != nil && r.ID == repair && r.Phase != remediations.PhaseExhausted {
@@ -141,10 +142,10 @@ func (f *Fleet) underWay(repair string) *Member {
 	return nil
 }
 
-// NodeOf returns the node that has the repair's record; empty: no Node has it.
+// NodeOf returns the node that has the repair's record, or an empty text.
 func (f *Fleet) NodeOf(repair string) string {
 	if node := f.trying[repair]; node != "" {
-		return node // its record was written after the Nodes were read
+		return node // this pass wrote the record after the Nodes were read
 	}
 	if m := f.underWay(repair); m != nil {
 		return m.Node.Name
@@ -153,7 +154,7 @@ func (f *Fleet) NodeOf(repair string) string {
 }
 
 // BreakersFor returns the scopes of the breakers that are not closed and apply to a node of the
-// zone, the open ones first.
+// zone. The open breakers come first.
 func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	for _, state := range []ledger.BreakerState{ledger.BreakerOpen, ledger.BreakerHalfOpen} {
 		for _, scope := range []string{ledger.ScopeCluster, zoneScope(zone)} {
@@ -165,19 +166,21 @@ func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 	return scopes
 }
 
-// Stop is why an open breaker holds all disruptive repairs of its scope. Two equal Stops
+// Stop describes the open breaker that holds all disruptive repairs of its scope. Two equal Stops
 // have the same message.
 type Stop struct {
 	Scope            string
 	Unhealthy, Nodes int
-	// Calm is since when the storm has ended; zero: it has not.
+	// Calm is since when the scope has no longer had too many unhealthy nodes. It is zero while it
+	// has.
 	Calm time.Time
 }
 
-// Stopped returns the Stop for a node of the zone; false: no breaker that applies to it is open.
+// Stopped returns the Stop for a node of the zone. It returns false if no open breaker applies to
+// the node.
 func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	scopes := f.BreakersFor(zone)
-	if len(scopes) == 0 || f.Breakers[scopes[0]].State != ledger.BreakerOpen { // the open ones come first
+	if len(scopes) == 0 || f.Breakers[scopes[0]].State != ledger.BreakerOpen { // the open breakers come first
 		return Stop{}, false
 	}
 	b := f.Breakers[scopes[0]]
@@ -188,8 +191,8 @@ func (f *Fleet) Stopped(zone string, now time.Time) (Stop, bool) {
 	return s, true
 }
 
-// Busy returns another node of the scope that is under repair; empty: none. A parked node does not
-// count: the trial may be its next step.
+// Busy returns another node of the scope that is under repair, or an empty text. A parked node does
+// not count, because its next step may be the trial.
 func (f *Fleet) Busy(scope, except string) (node string) {
 	for name, p := range f.occupied {
 		if name != except && !p.wouldBe && !p.parked && (scope == ledger.ScopeCluster || p.inZone(strings.TrimPrefix(scope, zoneScope("")))) && (node == "" || name < node) {
@@ -199,7 +202,7 @@ func (f *Fleet) Busy(scope, except string) (node string) {
 	return node
 }
 
-// Try records the repair of the node as the one that half-open breakers let through.
+// Try makes the repair of the node the trial of the half-open breakers that apply to the node.
 func (f *Fleet) Try(zone, node, repair string) {
 	if f.trying == nil {
 		f.trying = map[string]string{}
@@ -213,7 +216,7 @@ func (f *Fleet) Try(zone, node, repair string) {
 	}
 }
 
-// Trials returns the scopes whose half-open breaker waits for the repair's end.
+// Trials returns the scopes whose half-open breaker waits for the end of this repair.
 func (f *Fleet) Trials(repair string) (scopes []string) {
 	for scope, b := range f.Breakers {
 		if b.State == ledger.BreakerHalfOpen && b.Trial == repair {
@@ -224,15 +227,15 @@ func (f *Fleet) Trials(repair string) (scopes []string) {
 	return scopes
 }
 
-// Cured closes the breakers that wait for the repair's end. The repair cured its machine, but no
-// Node has a record of that.
+// Cured closes the breakers that wait for the end of this repair. It is for a repair that cured its
+// machine when no Node has a record of the cure.
 func (f *Fleet) Cured(repair string) {
 	for _, scope := range f.Trials(repair) {
 		delete(f.Breakers, scope)
 	}
 }
 
-// Reopen opens the breakers that a trial had closed, because its cure did not last.
+// Reopen opens the breakers that a trial had closed, because the trial's cure did not last.
 func (f *Fleet) Reopen(scopes []string, now time.Time) {
 	for _, scope := range scopes {
 		if f.Breakers[scope].State != ledger.BreakerOpen {

@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestHowABreakerContinues from what the ledger has of it, one minute later.
+// TestHowABreakerContinues: each case starts from a breaker in the ledger, and checks the breaker
+// one minute later.
 func TestHowABreakerContinues(t *testing.T) {
 	minute := func(m int) time.Time { return scene.Noon.Add(time.Duration(m) * time.Minute) }
 	const closed = ledger.BreakerState("")
@@ -70,7 +71,7 @@ func TestHowABreakerContinues(t *testing.T) {
 	}
 }
 
-// TestTheBreakerOfTheOnlyZoneContinues: its other zones are gone since it opened.
+// TestTheBreakerOfTheOnlyZoneContinues: the other zones were deleted after the breaker had opened.
 func TestTheBreakerOfTheOnlyZoneContinues(t *testing.T) {
 	l := &ledger.Ledger{Status: ledger.Status{Breakers: map[string]ledger.Breaker{"zone/a": {State: ledger.BreakerOpen, Quiet: scene.Noon, Seen: scene.Noon}}}}
 	at := scene.Noon.Add(time.Minute)
@@ -79,7 +80,8 @@ func TestTheBreakerOfTheOnlyZoneContinues(t *testing.T) {
 	require.Equal(t, 10, f.Breakers["zone/a"].Nodes)
 }
 
-// TestWhichNodeHasTheTrial: by its record, or because this pass has begun it.
+// TestWhichNodeHasTheTrial: the node has the trial's record, or this pass has begun the trial on
+// it.
 func TestWhichNodeHasTheTrial(t *testing.T) {
 	nodes := scene.Herd(6, 0)
 	for i, id := range []string{"r1", "r2"} {
@@ -97,7 +99,7 @@ func TestWhichNodeHasTheTrial(t *testing.T) {
 	}
 }
 
-// TestOnlyAnOpenBreakerStops: a half-open one lets a trial through.
+// TestOnlyAnOpenBreakerStops: a half-open breaker allows a trial.
 func TestOnlyAnOpenBreakerStops(t *testing.T) {
 	now := scene.Noon.Add(time.Minute)
 	open := ledger.Breaker{State: ledger.BreakerOpen, Unhealthy: 3, Nodes: 10, Quiet: now}
@@ -120,7 +122,7 @@ func TestOnlyAnOpenBreakerStops(t *testing.T) {
 	}
 }
 
-// TestTheFirstOfSeveralBusyNodesIsNamed, so that a message stays the same.
+// TestTheFirstOfSeveralBusyNodesIsNamed: so the message stays the same from pass to pass.
 func TestTheFirstOfSeveralBusyNodesIsNamed(t *testing.T) {
 	nodes := scene.Herd(9, 0)
 	for _, n := range nodes[1:] {
@@ -133,7 +135,7 @@ func TestTheFirstOfSeveralBusyNodesIsNamed(t *testing.T) {
 	}
 }
 
-// TestARepairUnderWayIsTheTrialEvenIfItsRecordHasAHold: only the hold of a Pending repair holds its
+// TestARepairUnderWayIsTheTrialEvenIfItsRecordHasAHold: only the hold of a Pending repair holds the
 // next step.
 func TestARepairUnderWayIsTheTrialEvenIfItsRecordHasAHold(t *testing.T) {
 	for phase, want := range map[Phase]string{PhaseVerifying: "n001", PhasePending: ""} {
@@ -147,8 +149,9 @@ func TestARepairUnderWayIsTheTrialEvenIfItsRecordHasAHold(t *testing.T) {
 	}
 }
 
-// TestWhichProviderARepairUses: the one that the intent of a step in flight names, or that of the
-// next step that one has. For a slot alone, the step of its attempt counts.
+// TestWhichProviderARepairUses: it is the provider in the intent of a step in flight, or the
+// provider of the next step that needs one. For a slot without a record, the step of the slot's
+// attempt counts.
 func TestWhichProviderARepairUses(t *testing.T) {
 	const policy = "another-policy"
 	attempt := func(index string) ledger.Slot {
@@ -195,7 +198,7 @@ func TestWhichProviderARepairUses(t *testing.T) {
 	}
 }
 
-// parkedAs makes the record that of a drained node whose next step is held.
+// parkedAs changes the record to that of a drained node whose next step is held.
 func parkedAs(r *Record) {
 	r.Phase, r.Step, r.Done = PhasePending, StepRef{Index: 1, Name: "reboot", Attempt: 1}, Attempts{{Name: "drain", Number: 1}}
 	r.Deadline, r.Undo = scene.Noon.Add(time.Hour), []Undo{{Kind: UndoCordon, At: scene.Noon}}

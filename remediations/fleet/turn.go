@@ -11,9 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Turn is a node's place in the order of Drydock's decisions: the first node takes a slot that only
-// one can have. Nodes under repair come first, because their deadlines do not wait. Then comes the
-// node with the oldest fault, and then the others by name.
+// Turn is a node's position in the order of Drydock's decisions. If only one slot is free, the
+// first node takes it. Nodes under repair come first, because their deadlines do not wait. Then
+// come the nodes with a firing alert, the oldest fault first, and then all other nodes by name.
 type Turn struct {
 	node  *corev1.Node
 	rank  int
@@ -21,7 +21,7 @@ type Turn struct {
 }
 
 // TurnOf returns the node's turn. firing is since when an alert about the node has been firing.
-// fires is false without such an alert.
+// fires is false if there is no such alert.
 func TurnOf(n *corev1.Node, firing time.Time, fires bool) Turn {
 	switch {
 	case remediations.Phase(n.Labels[remediations.PhaseLabel]).InFlight():

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// TestTheOldestFaultGoesFirst among nodes that wait, behind nodes under repair. The name decides
-// between equals.
+// TestTheOldestFaultGoesFirst: this is the order of nodes that wait, after the nodes under repair.
+// Of equal nodes, the first by name comes first.
 func TestTheOldestFaultGoesFirst(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)

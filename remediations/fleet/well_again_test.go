@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAnExhaustedNodeCountsAsUnhealthyUntilItIsWell: the record says that it is well. A node that
-// is not Ready still counts, and so does one with fewer GPUs than before its fault.
+// TestAnExhaustedNodeCountsAsUnhealthyUntilItIsWell: the record has the time since when it is well.
+// A node that is not Ready, or has fewer GPUs than before its fault, still counts.
 func TestAnExhaustedNodeCountsAsUnhealthyUntilItIsWell(t *testing.T) {
 	for name, c := range map[string]struct {
 		well      time.Time

@@ -5,24 +5,27 @@ import (
 	"time"
 )
 
-// Lease is a node's heartbeat.
+// Lease is what was read of a node's Lease object. The kubelet renews the Lease to show that the
+// node is alive.
 type Lease struct {
 	// ReadAt is when the lease was read. RenewedAt is when the kubelet last renewed it.
 	ReadAt, RenewedAt time.Time
 	// Duration is how long a renewal is valid.
 	Duration time.Duration
-	// StoodFrom is when this process first read the current renewal time. MovedFrom is when it last
-	// read the one before it, so the kubelet renewed the lease after MovedFrom. Both are times of
-	// this process's clock. MovedFrom is zero if this process has never seen the renewal time
-	// change.
+	// StoodFrom is when this process first read the current renewal time. MovedFrom is when this
+	// process last read the renewal time before it, so the kubelet renewed the lease after MovedFrom.
+	// Both are times of this process's clock. MovedFrom is zero if this process has never seen the
+	// renewal time change.
 	StoodFrom, MovedFrom time.Time
-	// Unread is why the lease could not be read; empty: it was read, or the node has none.
+	// Unread is why the lease could not be read. It is empty if the lease was read, or if the node has
+	// no lease.
 	Unread string
 }
 
-// After adds what an earlier reading of the same lease shows. The kubelet stamps its lease with the
-// node's own clock, which may be wrong. Whether the lease moves does not depend on that clock. Both
-// readings must come from the API server's store, not from a cache.
+// After returns the lease with StoodFrom and MovedFrom, according to an earlier reading of the same
+// lease. The kubelet writes the renewal time with the node's own clock, which may be wrong, but
+// that clock does not matter for whether the renewal time changes. Both readings must come from the
+// API server's store, not from a cache.
 func (l Lease) After(was Lease) Lease {
 	switch {
 	case was.ReadAt.IsZero():
@@ -35,23 +38,25 @@ func (l Lease) After(was Lease) Lease {
 	return l
 }
 
-// Heartbeats is a count of the nodes' leases: all of them, or a random sample with hardly a stale
-// lease. It distinguishes a broken control path from broken nodes, and a wrong clock here from
-// silent kubelets there.
+// Heartbeats is a count of the nodes' leases: of all leases, or of a random sample with hardly any
+// stale lease. It distinguishes a broken connection to all nodes from broken nodes, and a wrong
+// clock of Drydock from silent kubelets.
 type Heartbeats struct {
 	ReadAt       time.Time
 	Nodes, Stale int
-	// Fleet is the number of all nodes if only a sample was counted; zero: all leases were counted.
+	// Fleet is the number of all nodes if only a sample was counted. It is zero if all leases were
+	// counted.
 	Fleet int
 }
 
-// With at least so many stale leases, the control path is at fault and not the nodes. The limits
-// are those of gardener's dependency-watchdog.
+// With at least staleNodes stale leases that are at least StalePercent of all leases, the
+// connection to the nodes is at fault and not the nodes. These limits are those of gardener's
+// dependency-watchdog.
 const (
 	staleNodes   = 3
 	StalePercent = 60
-	// leaseAhead is how far a kubelet's clock may be ahead of this one before its lease proves
-	// nothing.
+	// leaseAhead is how far a kubelet's clock may be ahead of Drydock's clock. Beyond that, the
+	// renewal time proves nothing.
 	leaseAhead = time.Minute
 )
 
@@ -63,24 +68,25 @@ func (h *Heartbeats) Count(l Lease) {
 	}
 }
 
-// Blind returns why the leases make Drydock distrust its view of the nodes; empty: they do not.
+// Blind returns why the leases show that Drydock cannot trust its view of the nodes, or an empty
+// text.
 func (h *Heartbeats) Blind() string {
 	if h == nil || h.Stale < staleNodes || h.Stale*100 < h.Nodes*StalePercent {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d node leases are stale, so the way to the nodes, or this clock, is at fault and not the nodes", h.Stale, h.Nodes)
+	return fmt.Sprintf("%d of %d node leases are stale, so the connection to the nodes or Drydock's clock is at fault, and not the nodes", h.Stale, h.Nodes)
 }
 
-// Fresh reports whether the kubelet's last renewal was valid when the lease was read: by this
-// clock, or because the lease moved within its duration. A renewal from far in the future shows
-// that one of the two clocks is wrong, and proves nothing by itself.
+// Fresh reports whether the kubelet's last renewal was valid when the lease was read. It is valid
+// by Drydock's clock, or because the renewal time changed within the lease's duration. A renewal
+// time far in the future shows that one of the two clocks is wrong, and proves nothing by itself.
 func (l *Lease) Fresh() bool {
 	age := l.ReadAt.Sub(l.RenewedAt)
 	return (age <= l.Duration && age >= -leaseAhead) || l.ReadAt.Sub(l.MovedFrom) <= l.Duration
 }
 
-// Stands reports whether the lease is not fresh, and the same renewal was read for longer than its
-// duration.
+// Stands reports whether the kubelet has stopped renewing: the lease is not fresh, and Drydock has
+// read the same renewal time for longer than the lease's duration.
 func (l *Lease) Stands() bool {
 	return !l.Fresh() && !l.StoodFrom.IsZero() && l.ReadAt.Sub(l.StoodFrom) > l.Duration
 }

@@ -16,8 +16,8 @@ func disk(staleAfter time.Duration) signs.Sign {
 	return signs.Sign{Kind: signs.Condition, Name: "DiskPressure", Status: "True", StaleAfter: staleAfter}
 }
 
-// withCondition returns a node whose condition changed and was confirmed that long before noon; a
-// negative time: the Node does not say when.
+// withCondition returns a node whose condition changed, and was confirmed, that long before noon. A
+// negative duration means that the Node does not have that time.
 func withCondition(kind string, status corev1.ConditionStatus, changed, confirmed time.Duration) *corev1.Node {
 	n := bare("n1")
 	c := corev1.NodeCondition{Type: corev1.NodeConditionType(kind), Status: status}
@@ -31,8 +31,8 @@ func withCondition(kind string, status corev1.ConditionStatus, changed, confirme
 	return n
 }
 
-// TestWhenTheFirstConditionBecomesTooOld: of those that still count. A condition whose age does not
-// count, or that the Node does not have, becomes never too old.
+// TestWhenTheFirstConditionBecomesTooOld: only conditions that are still valid count. A condition
+// that the Node does not have, or whose age does not count, never becomes too old.
 func TestWhenTheFirstConditionBecomesTooOld(t *testing.T) {
 	const never = time.Duration(-1)
 	n := withCondition("DiskPressure", corev1.ConditionTrue, 0, time.Minute)
@@ -65,7 +65,8 @@ func TestWhenTheFirstConditionBecomesTooOld(t *testing.T) {
 	require.Zero(t, signs.StaleFrom([]signs.Sign{disk(time.Hour)}, old, time.Time{}), "a Node that does not say when, at no known time")
 }
 
-// TestWhichSignHasBeenIllSince: a condition that has not changed since the moment, Ready included.
+// TestWhichSignHasBeenIllSince: it is a condition that has not changed since then. Ready counts,
+// too.
 func TestWhichSignHasBeenIllSince(t *testing.T) {
 	notReady := bare("n1")
 	notReady.Status.Conditions[0] = corev1.NodeCondition{Type: corev1.NodeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon)}
@@ -101,15 +102,15 @@ func TestWhichSignHasBeenIllSince(t *testing.T) {
 	require.Empty(t, signs.IllSince([]signs.Sign{missing}, gpus, noon), "no condition says since when GPUs are missing")
 }
 
-// TestACureNeedsReady, even if the witness does not ask for it, and asks for it once.
+// TestACureNeedsReady: Whole adds NotReady to a witness without it, and does not add it twice.
 func TestACureNeedsReady(t *testing.T) {
 	ready := signs.Sign{Kind: signs.NotReady}
 	require.Equal(t, []signs.Sign{disk(0), {Kind: signs.NotReady, Network: "kube-system/cni"}}, (&signs.Witness{Signs: []signs.Sign{disk(0)}, Network: "kube-system/cni"}).Whole())
 	require.Equal(t, []signs.Sign{ready, disk(0)}, (&signs.Witness{Signs: []signs.Sign{ready, disk(0)}}).Whole())
 }
 
-// TestWhatALeaseSaysOfItsClock: the node's clock is wrong if the lease moves in time and its time
-// says otherwise. One that never moved says which clock may be wrong.
+// TestWhatALeaseSaysOfItsClock: if the lease is renewed in time and its renewal time does not show
+// this, the node's clock is wrong. For a lease that never changed, either clock may be wrong.
 func TestWhatALeaseSaysOfItsClock(t *testing.T) {
 	const duration, wrong, future = 40 * time.Second, "by the node's clock, which is wrong", "in the future"
 	for name, c := range map[string]struct {
@@ -145,7 +146,8 @@ func TestWhatALeaseSaysOfItsClock(t *testing.T) {
 	}
 }
 
-// TestALeaseStandsWhenItsRenewalWasReadForLongerThanItLasts, and it did not move meanwhile.
+// TestALeaseStandsWhenItsRenewalWasReadForLongerThanItLasts: the renewal time must not change in
+// between.
 func TestALeaseStandsWhenItsRenewalWasReadForLongerThanItLasts(t *testing.T) {
 	old := signs.Lease{ReadAt: noon, RenewedAt: noon.Add(-time.Hour), Duration: 40 * time.Second}
 	stood := func(d time.Duration, change func(l *signs.Lease)) bool {
@@ -165,7 +167,8 @@ func TestALeaseStandsWhenItsRenewalWasReadForLongerThanItLasts(t *testing.T) {
 	require.Zero(t, first.MovedFrom)
 }
 
-// TestTheOldestReadingIsOfTheOldest of those that count. A reading without a time is none.
+// TestTheOldestReadingIsOfTheOldest: only readings that count are compared. A reading without a
+// time counts as unread.
 func TestTheOldestReadingIsOfTheOldest(t *testing.T) {
 	lease, provider := signs.Sign{Kind: signs.StaleLease}, signs.Sign{Kind: signs.NotRunning}
 	early, late := noon.Add(-time.Minute), noon
@@ -180,7 +183,8 @@ func TestTheOldestReadingIsOfTheOldest(t *testing.T) {
 	require.False(t, w.Well)
 }
 
-// TestAPodWithoutADaemonSetHasNothingToRead: the answer says which key of the configuration lacks.
+// TestAPodWithoutADaemonSetHasNothingToRead: the answer names the key of the configuration that is
+// missing.
 func TestAPodWithoutADaemonSetHasNothingToRead(t *testing.T) {
 	w := signs.Weigh([]signs.Sign{{Kind: signs.DaemonSetPod, From: "network.daemonSet"}}, bare("n1"), nil, noon, noon)
 	require.False(t, w.Unread)

@@ -12,20 +12,20 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// GPUCountLabel is the label with the current number of the machine's GPUs. The node may offer
-// fewer. If the machine itself lost a GPU, the label has the lower number, too, so a repair
-// remembers the earlier number.
+// GPUCountLabel is the label with the present number of the machine's GPUs. The node may offer
+// fewer. If the machine itself lost a GPU, the label has the lower number, too, so the record of a
+// repair keeps the earlier number.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
-// maxGPUs is more than any machine has. A label with a larger number is ignored.
+// maxGPUs is more GPUs than any machine has. A label with a larger number is ignored.
 const maxGPUs = 1024
 
-// ExpectedGPUs returns the number in the label; false: there is no label, it has no number above
-// zero, or it cannot be read. That is missing data, and not a fault.
+// ExpectedGPUs returns the number in the label. ok is false if there is no label, or if its value
+// is not a number from 1 to maxGPUs. That is missing data, and not a fault.
 func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	label, ok := n.Labels[GPUCountLabel]
 	if !ok {
-		return 0, false // like most nodes; building the error for each of them in every pass would cost time
+		return 0, false // most nodes have no label; building an error for each of them in every pass would cost time
 	}
 	count, err := strconv.Atoi(label)
 	if err != nil || count <= 0 || count > maxGPUs {
@@ -34,9 +34,9 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// GPUMark returns what shows that the node has GPUs, or had them; empty: nothing. A node that lost
-// its label GPUCountLabel still has other labels of the GPU operator, or offers a resource of that
-// vendor, possibly with the number 0.
+// GPUMark returns a phrase for messages that says what shows that the node has GPUs, or had them.
+// It is empty if nothing shows this. A node that lost its label GPUCountLabel still has other
+// labels of the GPU operator, or offers a resource of that vendor, possibly with the number 0.
 func GPUMark(n *corev1.Node) string {
 	for name := range n.Labels {
 		if GPUResource(name) {
@@ -51,9 +51,9 @@ func GPUMark(n *corev1.Node) string {
 	return ""
 }
 
-// LabelsOf returns the labels of a node for a selector. GPUCountLabel exists on every GPU node,
-// without a value if the node lost it. Otherwise a GPU node that lost one label would get the
-// shorter waits of other nodes.
+// LabelsOf returns the labels of a node for a selector. Every GPU node has GPUCountLabel, without a
+// value if the node lost the label. Otherwise a GPU node that lost one label would get the shorter
+// waits of other nodes.
 func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
 
 type gpuLabels struct {
@@ -87,16 +87,16 @@ const (
 	migState       = "nvidia.com/mig.config.state"
 )
 
-// gpusSay compares what the node offers with what its label promises. Partitioned or shared GPUs
-// are offered under other names, or more often than they exist, so their number says nothing about
-// the machine.
+// gpusSay compares the GPUs that the node offers with the number in its label. If GPUs are
+// partitioned or shared, the node offers them under other names, or more often than they exist, so
+// their number shows nothing about the machine.
 func gpusSay(n *corev1.Node) Testimony {
 	expected, ok := ExpectedGPUs(n)
 	if !ok {
 		return Testimony{Answer: Unknown, Reason: NonGPUNode, Saw: "the label " + GPUCountLabel + " does not say how many GPUs the node has"}
 	}
 	if len(n.Status.Allocatable) == 0 {
-		return Testimony{Answer: Unknown, Reason: GPUCountUnknown, Saw: "the Node does not say what it offers"}
+		return Testimony{Answer: Unknown, Reason: GPUCountUnknown, Saw: "the Node reports no allocatable resources"}
 	}
 	if why := cmp.Or(elsewhere(n), sharedGPUs(n)); why != "" {
 		return Testimony{Answer: Unknown, Reason: GPUCountUnknown, Saw: "the GPUs of the node cannot be counted: " + why}
@@ -113,18 +113,18 @@ func gpusSay(n *corev1.Node) Testimony {
 	return t
 }
 
-// PromisedGPUs returns how many GPUs the node should offer under the names that the alert counts;
-// false: unknown.
+// PromisedGPUs returns how many GPUs the node should offer under the resource names that the alert
+// counts. ok is false if the number is unknown.
 func PromisedGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && (len(n.Status.Allocatable) == 0 || elsewhere(n) == "")
 }
 
-// WholeGPUs returns how many GPUs the machine has according to the label. False: unknown, or the
-// number may fall without a fault, because the GPUs are partitioned, shared or offered under other
-// names. With MIG's strategy "single" the label counts partitions. The number that the node offers
-// is not used: with time slices it is higher than the machine's, and the label about this comes
-// later.
+// WholeGPUs returns how many GPUs the machine has according to the label. ok is false if the number
+// is unknown. It is also false if the number may fall without a fault, because the GPUs are
+// partitioned, shared or offered under other names. With MIG's strategy "single" the label counts
+// partitions. The number that the node offers is not used: with time slices it is higher than the
+// machine's number, and the label about time slices comes later.
 func WholeGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	if !ok || strings.Contains(n.Labels[gpuProduct], migProduct) || sharedGPUs(n) != "" || elsewhere(n) != "" {
@@ -133,16 +133,16 @@ func WholeGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// LostGPUs compares the label's current number with how many GPUs the machine had before its fault.
-// The label of a machine that no longer finds a GPU has the lower number, too. lost is false if the
-// two cannot be compared.
+// LostGPUs compares the label's present number with the number of GPUs that the machine had before
+// its fault. A machine that no longer finds a GPU has the lower number in its label, too. lost is
+// false if the two numbers cannot be compared.
 func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
 }
 
-// elsewhere returns why it is correct that the node offers no nvidia.com/gpu; empty: no reason is
-// known. A kubelet keeps a resource that it once offered, with the number 0. So a node without the
+// elsewhere returns why it is correct that the node does not offer nvidia.com/gpu, or an empty
+// text. A kubelet keeps a resource that it once offered, with the number 0. So a node without the
 // resource has never offered it.
 func elsewhere(n *corev1.Node) string {
 	switch v := n.Labels[workloadConfig]; v {
@@ -165,7 +165,8 @@ func elsewhere(n *corev1.Node) string {
 	return "the node has never offered " + string(gpuResource) + "; DRA or a device plugin for virtual machines may offer them under other names"
 }
 
-// sharedGPUs returns how the node's GPUs are partitioned or shared; empty: they are not.
+// sharedGPUs returns how the node's GPUs are partitioned or shared, or an empty text if they are
+// not.
 func sharedGPUs(n *corev1.Node) string {
 	if n.Labels[migStrategy] == "mixed" {
 		return "the label " + migStrategy + " is mixed"
@@ -187,5 +188,5 @@ func sharedGPUs(n *corev1.Node) string {
 	return ""
 }
 
-// GPUResource reports whether the resource is about GPUs.
+// GPUResource reports whether the name of a resource or a label belongs to NVIDIA's GPUs.
 func GPUResource(name string) bool { return strings.HasPrefix(name, gpuPrefix) }

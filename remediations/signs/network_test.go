@@ -17,9 +17,9 @@ const (
 	twoFaults = "[" + noNetwork + ", PLEG is not healthy: pleg was last seen active 4m ago]"
 )
 
-// TestAMissingNetworkDoesNotBlameANodeWithoutTheDaemonSetsPod: no repair of a node creates a pod
-// that no DaemonSet schedules there. A node that has the pod, or another fault as well, is ill as
-// before.
+// TestAMissingNetworkDoesNotBlameANodeWithoutTheDaemonSetsPod: if no DaemonSet schedules a network
+// pod there, no repair of the node creates the pod. A node with the pod, or with another fault, is
+// ill.
 func TestAMissingNetworkDoesNotBlameANodeWithoutTheDaemonSetsPod(t *testing.T) {
 	const cni = "kube-system/calico-node"
 	ready := signs.Sign{Kind: signs.NotReady, Network: cni}
@@ -64,7 +64,7 @@ func TestAMissingNetworkDoesNotBlameANodeWithoutTheDaemonSetsPod(t *testing.T) {
 			require.Equal(t, []bool{c.ill, c.unread}, []bool{w.Ill, w.Unread})
 			require.False(t, w.Well, "a node without its network is not well")
 			if c.because != "" {
-				require.Contains(t, w.Saw[0], "all that the node lacks is its network")
+				require.Contains(t, w.Saw[0], "only the network is missing")
 				require.Contains(t, w.Saw[0], c.because)
 				require.Equal(t, noon, w.Oldest, "so it is looked at again")
 			}

@@ -2,7 +2,7 @@ package signs
 
 import corev1 "k8s.io/api/core/v1"
 
-// The reasons that distinguish the answers of one kind of sign, for metrics.
+// These reasons distinguish the answers of one kind of sign, for metrics.
 const (
 	NodeReady       = "NodeReady"
 	NodeNotReady    = "NodeNotReady"
@@ -10,7 +10,8 @@ const (
 	NetworkMissing  = "NetworkMissing"
 	GPUCountMatch   = "GPUCountMatch"
 	GPUCountUnknown = "GPUCountUnknown"
-	// GPUCountMismatch: the node offers some of its GPUs. NoAllocatableGPU: it offers none.
+	// GPUCountMismatch means that the node offers only some of its GPUs. NoAllocatableGPU means that
+	// it offers none.
 	GPUCountMismatch = "GPUCountMismatch"
 	NoAllocatableGPU = "NoAllocatableGPU"
 	NonGPUNode       = "NonGPUNode"
@@ -18,8 +19,8 @@ const (
 	DaemonSetMissing = "DaemonSetMissing"
 )
 
-// Reasons is the closed list, for the documentation. If a sign's answer needs no reason, the answer
-// itself is the reason.
+// Reasons are all reasons, for the documentation. If a sign's answer needs no reason of its own,
+// the answer is the reason.
 var Reasons = []string{
 	string(Ill), string(Well), string(Unknown), NodeReady, NodeNotReady, NodeUnknown, NetworkMissing, GPUCountMatch, GPUCountMismatch, NoAllocatableGPU, NonGPUNode,
 	GPUCountUnknown, PodMissing, DaemonSetMissing,
@@ -31,7 +32,7 @@ type Said struct {
 	Testimony
 }
 
-// Label names the sign in metrics: by its kind, or for a condition by its type.
+// Label returns the sign's name in metrics: its kind, or the type of its condition.
 func (s Sign) Label() string {
 	if s.Kind == Condition {
 		return s.Name

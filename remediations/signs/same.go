@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Same reports whether two readings of a Node are the same for every decision, except for their
-// annotations. The heartbeats of its kubelet are not a difference. It compares everything that the
-// cache keeps of a Node.
+// Same reports whether two versions of a Node are equal for every decision, apart from their
+// annotations. The kubelet's heartbeats do not count as a difference. Same compares everything else
+// that the cache keeps of a Node.
 func Same(a, b *corev1.Node) bool {
 	return a.UID == b.UID && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Labels, b.Labels) &&
@@ -21,8 +21,8 @@ func Same(a, b *corev1.Node) bool {
 }
 
 // NotBefore reports whether each condition of the Node was confirmed at the same time as in the
-// earlier reading, or later. If the API server's store goes back, a condition gets older, and may
-// be too old to count.
+// earlier version, or later. After a restore of the API server's store, a condition's time goes
+// back, and the condition may be too old to count.
 func NotBefore(n, earlier *corev1.Node) bool {
 	for i, c := range n.Status.Conditions {
 		if i < len(earlier.Status.Conditions) && c.LastHeartbeatTime.Before(&earlier.Status.Conditions[i].LastHeartbeatTime) {
@@ -42,8 +42,8 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-// Offered returns what a GPU node offers of its GPUs, and its processors, which show that the node
-// reports what it offers. Nil: it has no GPUs.
+// Offered returns the GPU resources that a GPU node offers, and its CPUs, which show that the node
+// reports its resources at all. It returns nil if the node has no GPUs.
 func Offered(n *corev1.Node) corev1.ResourceList {
 	_, gpus := n.Labels[GPUCountLabel]
 	var out corev1.ResourceList

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestWhatADecisionCouldSeeIsADifference: the caller compares annotations, because it knows which
-// of them are heartbeats.
+// TestWhatADecisionCouldSeeIsADifference: every field that a decision may read counts. The caller
+// compares annotations, because it knows which of them are heartbeats.
 func TestWhatADecisionCouldSeeIsADifference(t *testing.T) {
 	base := func() *corev1.Node {
 		return &corev1.Node{
@@ -54,8 +54,8 @@ func TestWhatADecisionCouldSeeIsADifference(t *testing.T) {
 	require.True(t, signs.Same(base(), beat), "a heartbeat")
 }
 
-// TestAReadingFromBeforeARestoreIsNotLater: after a restore of the API server's store, a condition
-// was confirmed longer ago than in the reading before.
+// TestAReadingFromBeforeARestoreIsNotLater: after a restore of the API server's store, the time at
+// which a condition was confirmed is earlier than in the last reading.
 func TestAReadingFromBeforeARestoreIsNotLater(t *testing.T) {
 	at := func(second int64) *corev1.Node {
 		return &corev1.Node{Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: "Broken", LastHeartbeatTime: metav1.Unix(second, 0)}}}}

@@ -1,27 +1,29 @@
 package signs
 
-// Sampling configures the random sample of a fleet's leases. From is the smallest fleet that uses
-// it. Size is the size of the sample. Stale is how many stale leases still prove that the fleet is
-// not blind.
+// Sampling configures the random sample of a fleet's leases. From is the smallest number of nodes
+// that is sampled. Size is the size of the sample. A sample with at most Stale stale leases proves
+// that Drydock can trust its view of the nodes.
 type Sampling struct{ From, Size, Stale int }
 
-// LeaseSampling makes the first decision after a quiet time cost the same for every size of fleet.
-// A sample only ever proves that few leases are stale. If at least half of all leases are stale,
-// the sample wrongly proves this with a probability below 2 in ten million (at 60%, below 3 in ten
-// billion). TestASampleHardlyEverMissesStaleLeases computes both exactly. In every other case all
+// LeaseSampling is the sampling in use. It makes the first decision after a quiet time cost the
+// same for every size of fleet. A sample can only prove that few leases are stale. If at least half
+// of all leases are stale, a sample wrongly proves the opposite with a probability below 2 in ten
+// million. If 60% are stale, the probability is below 3 in ten billion.
+// TestASampleHardlyEverMissesStaleLeases computes both exactly. If a sample proves nothing, all
 // leases are listed, and the list decides.
 //
 // Below 1,000 nodes a list of all leases costs the API server no more than the sample does.
 var LeaseSampling = Sampling{From: 1000, Size: 32, Stale: 2}
 
-// Sample picks distinct numbers below n, each set with the same probability. below returns a random
-// number below its argument. The result is nil if a fleet of n nodes is not sampled.
+// Sample returns Size distinct random numbers below n. Each set of numbers has the same
+// probability. below returns a random number below its argument. The result is nil if a fleet of n
+// nodes is not sampled.
 func (s Sampling) Sample(n int, below func(n int) int) []int {
 	if n < s.From || n <= s.Size || below == nil {
 		return nil
 	}
-	// Floyd's algorithm: each round adds the drawn number, or the largest possible number if the
-	// drawn one was already taken.
+	// This is Floyd's algorithm: each round adds the drawn number, or the largest possible number if
+	// the drawn number was already taken.
 	taken, out := make(map[int]bool, s.Size), make([]int, 0, s.Size)
 	for last := n - s.Size; last < n; last++ {
 		i := below(last + 1)
@@ -34,9 +36,9 @@ func (s Sampling) Sample(n int, below func(n int) int) []int {
 	return out
 }
 
-// Count counts the leases of the sampled nodes. A node without a lease counts as stale, so that
-// doubt never makes the fleet look better. It returns nil if the sample proves nothing, because too
-// many of its leases are stale: all leases must be listed then.
+// Count counts the leases of the sampled nodes. A node without a lease counts as stale, because
+// missing data must not make the fleet look better. Count returns nil if the sample proves nothing,
+// because too many of its leases are stale. All leases must be listed then.
 func (s Sampling) Count(nodes []string, leases map[string]Lease, fleet int) *Heartbeats {
 	h := &Heartbeats{Fleet: fleet}
 	for _, n := range nodes {

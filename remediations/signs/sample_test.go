@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// missed returns the exact probability that a sample shows no more stale leases than it may, for a
-// fleet with that many stale leases. This is the hypergeometric distribution, because no node is
+// missed returns the exact probability that a sample wrongly proves that few leases are stale, in a
+// fleet with that many stale leases. It is the hypergeometric distribution, because no node is
 // drawn twice.
 func missed(s signs.Sampling, fleet, stale int) *big.Rat {
 	ways, binomial := new(big.Int), func(n, k int) *big.Int { return new(big.Int).Binomial(int64(n), int64(k)) }
@@ -30,7 +30,8 @@ var (
 	missedMost = big.NewRat(3, 10_000_000_000) // 60% or more: Blind
 )
 
-// TestASampleHardlyEverMissesStaleLeases: the error that LeaseSampling promises, in exact numbers.
+// TestASampleHardlyEverMissesStaleLeases computes the probabilities in the comment of
+// LeaseSampling.
 func TestASampleHardlyEverMissesStaleLeases(t *testing.T) {
 	for _, fleet := range []int{signs.LeaseSampling.From, 1001, 1999, 5000, 15_000, 100_000, 1_000_000} {
 		t.Run(fmt.Sprint(fleet), func(t *testing.T) {
@@ -106,8 +107,8 @@ func TestASampleOnlySaysThatFewLeasesAreStale(t *testing.T) {
 	require.Nil(t, s.Count(nil, leases, 900))
 }
 
-// TestWhatASampleMayShowIsGoodForEveryVerdict: guards that read the count must decide the same for
-// every count that a sample may give, because they do not check whether it is a sample.
+// TestWhatASampleMayShowIsGoodForEveryVerdict: guards do not check whether the count is a sample,
+// so they must decide the same for every count that a sample may give.
 func TestWhatASampleMayShowIsGoodForEveryVerdict(t *testing.T) {
 	for stale := range signs.LeaseSampling.Stale + 1 {
 		h := &signs.Heartbeats{ReadAt: noon, Nodes: signs.LeaseSampling.Size, Stale: stale, Fleet: 5000}

@@ -9,13 +9,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Texts select a condition by its reason and its message. nil selects every condition. A condition
-// that is not selected is missing data: it shows neither a fault nor a cure.
+// Texts select a condition by its reason and its message. A nil Texts selects every condition. A
+// condition that is not selected is missing data: it shows neither a fault nor a cure.
 type Texts struct {
 	Reason, ReasonNot, Message, MessageNot *regexp.Regexp
 }
 
-// against returns why the condition is not selected; empty: it is.
+// against returns why the condition is not selected, or an empty text.
 func (t *Texts) against(c corev1.NodeCondition) string {
 	if t == nil {
 		return ""
@@ -29,7 +29,7 @@ func (t *Texts) against(c corev1.NodeCondition) string {
 		{"message", c.Message, true, t.Message}, {"messageNot", c.Message, false, t.MessageNot},
 	} {
 		if one.expr != nil && one.expr.MatchString(one.value) != one.wanted {
-			return fmt.Sprintf("the policy's %s leaves it out: %q", one.key, text.Line(one.value, 200))
+			return fmt.Sprintf("the policy's %s does not select this condition: %q", one.key, text.Line(one.value, 200))
 		}
 	}
 	return ""

@@ -10,19 +10,19 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Witness is what must be true of a node itself before an alert may disrupt it. An alert alone can
-// be forged, stale, or computed from forged metrics.
+// Witness is what a node itself must show before Drydock may disrupt it for an alert. An alert
+// alone can be forged, stale, or computed from forged metrics.
 type Witness struct {
-	// None: the policy acts on the alert alone.
+	// None means that the policy acts on the alert alone.
 	None bool
-	// Signs are the signs of the witness. One that is Ill is enough for a step, and all must be
-	// Well for a cure.
+	// Signs are the entries of the witness. A step needs one sign that is Ill, and a cure needs that
+	// all are Well.
 	Signs []Sign
-	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: not configured.
+	// Network is the DaemonSet of the cluster's network, as namespace/name. It may be empty.
 	Network string
 }
 
-// Kind is the source that an entry of a witness reads.
+// Kind is what an entry of a witness reads.
 type Kind string
 
 const (
@@ -40,15 +40,15 @@ type Sign struct {
 	// Name is the type of the condition, or the DaemonSet as namespace/name. Status is the status
 	// of the condition.
 	Name, Status string
-	// From is the key of the configuration that names the DaemonSet, if the policy leaves this to
-	// the configuration.
+	// From is the key of the configuration that names the DaemonSet. It is set if the policy does not
+	// name the DaemonSet itself.
 	From string
-	// Network is the DaemonSet of the cluster's network, as namespace/name. Empty: not configured.
+	// Network is the DaemonSet of the cluster's network, as namespace/name. It may be empty.
 	Network string
-	// StaleAfter is the age of a condition that counts as missing data, counted from its last
-	// heartbeat. Zero: a condition counts at any age.
+	// StaleAfter is how old a condition may be, counted from its last heartbeat. An older condition
+	// counts as missing data. If StaleAfter is zero, a condition counts at any age.
 	StaleAfter time.Duration
-	// Texts select the condition by its reason and message; nil: every condition counts.
+	// Texts select the condition by its reason and message. If Texts is nil, every condition counts.
 	Texts *Texts
 }
 
@@ -58,24 +58,26 @@ type Answer string
 const (
 	Ill  Answer = "ill"
 	Well Answer = "well"
-	// Unknown: there is no data, or it cannot be compared. That is neither a fault nor a cure.
+	// Unknown means that there is no data, or that it cannot be compared. It is neither a fault nor a
+	// cure.
 	Unknown Answer = "unknown"
 )
 
 // Testimony is the answer of one sign, with details.
 type Testimony struct {
 	Answer Answer
-	// Saw is the observation, as a part of a sentence: "Ready is True since 2026-03-04T12:00:00Z".
+	// Saw is what was observed, as a part of a sentence, for example "Ready is True since
+	// 2026-03-04T12:00:00Z".
 	Saw string
-	// Reason distinguishes answers of one kind of sign, for metrics: one of Reasons. Empty: the
-	// answer needs no reason.
+	// Reason distinguishes answers of one kind of sign, for metrics: one of Reasons. It is empty if
+	// the answer needs no reason.
 	Reason string
-	// At is when the sign was read, if the watched Node does not show it.
+	// At is when the sign was read. It is zero if the watched Node shows the sign.
 	At time.Time
 }
 
-// Whole returns the signs of the witness and NotReady: a node that is not Ready after a step is ill
-// for every policy.
+// Whole returns the signs of the witness and NotReady, because a node that is not Ready after a
+// step is ill for every policy.
 func (w *Witness) Whole() []Sign {
 	if slices.ContainsFunc(w.Signs, func(s Sign) bool { return s.Kind == NotReady }) {
 		return w.Signs
@@ -90,7 +92,7 @@ func (s Sign) onNode() bool {
 		return true
 	case StaleLease, DaemonSetPod, NotRunning:
 	}
-	return s.Kind == DaemonSetPod && s.Name == "" // without a name there is nothing to read
+	return s.Kind == DaemonSetPod && s.Name == "" // without the name of a DaemonSet there is nothing to read
 }
 
 // ask returns the Node's answer for the sign. If now is zero, the age of conditions does not count.
@@ -108,7 +110,7 @@ func (s Sign) ask(n *corev1.Node, now time.Time) Testimony {
 	case MissingGPUs:
 		return gpusSay(n)
 	case DaemonSetPod:
-		return Testimony{Answer: Unknown, Saw: s.From + " is not configured, so Drydock does not know which pod to look at"}
+		return Testimony{Answer: Unknown, Saw: s.From + " is not configured, so Drydock does not know which pod to check"}
 	case StaleLease, NotRunning:
 	}
 	return Testimony{Answer: Unknown, Saw: fmt.Sprintf("%s was not read", s)}
@@ -137,8 +139,8 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 	return t
 }
 
-// StaleFrom returns when the first of the Node's valid conditions becomes too old to count; zero:
-// none does.
+// StaleFrom returns when the first of the Node's valid conditions becomes too old to count. It
+// returns zero if no condition does.
 func StaleFrom(asked []Sign, n *corev1.Node, now time.Time) (first time.Time) {
 	for _, s := range asked {
 		if s.Kind != Condition || s.StaleAfter == 0 {
@@ -183,8 +185,9 @@ func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(cor
 	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
 }
 
-// LeaseSays returns the answer of a lease that was just read. A lease that is fresh by this clock
-// is well at once. For any other lease it counts whether it moves between two readings.
+// LeaseSays returns the answer of a lease that was just read. A lease that is fresh is Well at
+// once. A lease is Ill only if its renewal time did not change between two readings that are far
+// enough apart.
 func LeaseSays(l Lease) Testimony {
 	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
 	switch {
@@ -209,18 +212,19 @@ func LeaseSays(l Lease) Testimony {
 
 // weighed is the combined answer of all signs of a witness.
 type weighed struct {
-	// Ill: at least one sign is Ill. Well: every sign is Well. Unread: a sign must be read first.
+	// Ill means that at least one sign is Ill. Well means that every sign is Well. Unread means that a
+	// sign must be read first.
 	Ill, Well, Unread bool
 	Saw               []string
 	// Said are the answers of the signs that were read.
 	Said []Said
-	// Oldest is the time of the oldest reading; zero: the Node shows all signs.
+	// Oldest is the time of the oldest reading. It is zero if the Node shows all signs.
 	Oldest time.Time
 }
 
-// counted leaves out the conditions that the Node does not have, if it has another condition of the
-// list. An agent may set only some of the conditions that a policy names, and those that it never
-// sets are missing data.
+// counted returns the signs without the conditions that the Node does not have, if the Node has
+// another condition of the list. An agent may set only some of the conditions that a policy names,
+// and those that it never sets are missing data.
 func counted(signs []Sign, n *corev1.Node) []Sign {
 	absent := func(s Sign) bool {
 		return s.Kind == Condition && conditionOf(n, corev1.NodeConditionType(s.Name)) == nil
@@ -232,8 +236,9 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
-// IllSince returns what the first sign saw that has been Ill without a change at least since the
-// moment, by the Node's conditions. Empty: no sign has, or the Node does not show since when.
+// IllSince returns what the first sign saw that has been Ill without a change since before at,
+// according to the Node's conditions. It returns an empty text if no sign has, or if the Node does
+// not show since when.
 func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	for _, s := range asked {
 		kind := corev1.NodeConditionType(s.Name)
@@ -253,7 +258,7 @@ func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	return ""
 }
 
-// conditionOf returns the node's condition of that type; nil: it has none.
+// conditionOf returns the node's condition of that type, or nil.
 func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCondition {
 	for i := range n.Status.Conditions {
 		if n.Status.Conditions[i].Type == kind {
@@ -263,8 +268,8 @@ func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 	return nil
 }
 
-// Weigh combines the signs. Readings before since count as not read. If now is zero, the age of the
-// Node's conditions does not count.
+// Weigh combines the answers of the signs. Readings before since count as not read. If now is zero,
+// the age of the Node's conditions does not count.
 func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestLeaseAsAWitness: a lease gives no answer if it was never renewed, or by a wrong clock.
+// TestLeaseAsAWitness: a lease gives no answer if it was never renewed, or if a clock is wrong.
 func TestLeaseAsAWitness(t *testing.T) {
 	const duration = 40 * time.Second
 	for name, c := range map[string]struct {
@@ -63,7 +63,8 @@ func TestConditionAsAWitness(t *testing.T) {
 	require.Equal(t, signs.Ill, unknown.Ask(n).Answer, "a policy may ask for Unknown")
 }
 
-// TestSignsAreWeighedTogether: one sign that is ill is enough, and all must be well.
+// TestSignsAreWeighedTogether: one sign that is Ill is enough for a step, and all must be Well for
+// a cure.
 func TestSignsAreWeighedTogether(t *testing.T) {
 	ready, lease, provider := signs.Sign{Kind: signs.NotReady}, signs.Sign{Kind: signs.StaleLease}, signs.Sign{Kind: signs.NotRunning}
 	said := func(lease, provider signs.Answer) map[signs.Sign]signs.Testimony {
@@ -97,8 +98,8 @@ func TestSignsAreWeighedTogether(t *testing.T) {
 	require.Zero(t, signs.Weigh([]signs.Sign{ready}, bare("n1"), nil, noon, noon).Oldest, "the Node shows it")
 }
 
-// TestAMissingConditionGivesNoData: it does not count beside another condition of the
-// list, and alone it proves nothing.
+// TestAMissingConditionGivesNoData: a missing condition does not count if the node has another
+// condition of the list. If it has none of them, the answer is Unknown.
 func TestAMissingConditionGivesNoData(t *testing.T) {
 	a, b := signs.Sign{Kind: signs.Condition, Name: "KernelReady", Status: "False"}, signs.Sign{Kind: signs.Condition, Name: "XfsShutdown", Status: "True"}
 	ready := signs.Sign{Kind: signs.NotReady}
@@ -127,7 +128,7 @@ func TestAMissingConditionGivesNoData(t *testing.T) {
 	}
 }
 
-// TestGPUsAsAWitness: GPUs count only if each is offered once, as a whole.
+// TestGPUsAsAWitness: the GPUs count only if the node offers each of them once and as a whole.
 func TestGPUsAsAWitness(t *testing.T) {
 	for name, c := range map[string]struct {
 		labels  map[string]string
@@ -172,8 +173,8 @@ func TestGPUsAsAWitness(t *testing.T) {
 	}
 }
 
-// TestAnUnconfirmedConditionGivesNoData: its author may have been gone for weeks, so the
-// condition shows neither a fault nor a cure.
+// TestAnUnconfirmedConditionGivesNoData: the program that sets it may have stopped weeks ago, so
+// the condition shows neither a fault nor a cure.
 func TestAnUnconfirmedConditionGivesNoData(t *testing.T) {
 	sign := signs.Sign{Kind: signs.Condition, Name: "KernelDeadlock", Status: "True", StaleAfter: time.Hour}
 	for name, c := range map[string]struct {
@@ -226,7 +227,7 @@ func TestConditionIsSelectedByReasonAndMessage(t *testing.T) {
 }
 
 // TestAConditionWhoseReasonAlternatesIsOneFault: an agent that alternates between two reasons sets
-// lastTransitionTime each time, although the status stays. The status counts.
+// lastTransitionTime each time, although the status stays. Only a change of the status counts.
 func TestAConditionWhoseReasonAlternatesIsOneFault(t *testing.T) {
 	sign := signs.Sign{Kind: signs.Condition, Name: "AcceleratedHardwareReady", Status: "False"}
 	n := bare("n1")
