@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// First gives the rescue the alerts about the API servers, which it can accept without any API
-// server. All other alerts go to next.
+// First returns a recorder that passes alerts about the API servers to the rescue, which needs no
+// API server to accept them. All other alerts go to next.
 func (r *Rescue) First(next intake.Recorder) intake.Recorder { return rescueFirst{r, next} }
 
 type rescueFirst struct {
@@ -20,8 +20,8 @@ type rescueFirst struct {
 	next   intake.Recorder
 }
 
-// Record implements intake.Recorder. The rescue polls Alertmanager itself about each alert, so no
-// alert is lost with the rescue.
+// Record implements intake.Recorder. If the process stops, no alert is lost: the rescue polls
+// Alertmanager itself.
 func (f rescueFirst) Record(ctx context.Context, labels map[string]string, status string, startsAt time.Time) (intake.Result, error) {
 	r := f.rescue
 	noNode := func(string) *corev1.Node { return nil }

@@ -20,8 +20,8 @@ func (w *written) Record(_ context.Context, labels map[string]string, _ string, 
 	return intake.Unchanged, nil
 }
 
-// TestTheRescueTakesItsAlertsFirst: an alert about the API servers goes to the rescue alone,
-// whether or not an API server answers. All others go to the next recorder.
+// TestTheRescueTakesItsAlertsFirst: an alert about the API servers goes only to the rescue, whether
+// or not an API server answers. All other alerts go to the next recorder.
 func TestTheRescueTakesItsAlertsFirst(t *testing.T) {
 	c := rescueConfig()
 	r := &Rescue{Options: Options{Config: c, Clock: clock.RealClock{}}, posted: map[string]remediations.Alert{}, notice: make(chan struct{}, 1)}

@@ -16,15 +16,15 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// rescueKnockOut is one clause of what must always hold of a rescue, and how to disable it. With
-// the clause nothing forbidden happens in the scenario; without it the plane's check must fail.
+// rescueKnockOut is one clause of a rescue's invariants, and how to disable it. With the clause
+// nothing forbidden happens in the scenario. Without the clause the check of plane must fail.
 type rescueKnockOut struct {
 	take     func(p *plane)
 	scenario func(p *plane)
 	speaks   string
 }
 
-// sees gives apiserver.Decide another state than the real one.
+// sees makes apiserver.Decide see another state than the real one.
 func sees(change func(*apiserver.State, time.Time)) func(*plane) {
 	return func(p *plane) {
 		p.core.decide = func(s *apiserver.State, now time.Time) apiserver.Decision {
@@ -40,7 +40,7 @@ func sees(change func(*apiserver.State, time.Time)) func(*plane) {
 	}
 }
 
-// seesHosts shows hosts in that state as failing.
+// seesHosts makes hosts in that state look like failing hosts.
 func seesHosts(state apiserver.HostState) func(*plane) {
 	return sees(func(s *apiserver.State, _ time.Time) {
 		sights := map[string]apiserver.HostSight{}
@@ -54,7 +54,7 @@ func seesHosts(state apiserver.HostState) func(*plane) {
 	})
 }
 
-// said is the scenario of an alert that changes after the first host has not helped.
+// said is a scenario: the alert changes after the first restart has not helped.
 func said(then func(p *plane)) func(*plane) {
 	return func(p *plane) {
 		p.down()
@@ -66,7 +66,7 @@ func said(then func(p *plane)) func(*plane) {
 	}
 }
 
-// believes keeps the alert as it was at the last confirmation.
+// believes makes Decide see the alert as it was at the last confirmation.
 func believes() func(*plane) {
 	var good *alerts.Snapshot
 	return sees(func(s *apiserver.State, now time.Time) {

@@ -28,8 +28,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// plane is a control plane whose API servers may all fail, the Alertmanager that reports it, and
-// the Drydocks that watch over it. It checks at every restart what must always hold.
+// plane is a control plane whose API servers may all fail, with the Alertmanager that reports this
+// and the Drydock replicas that watch it. At every restart it checks the invariants.
 type plane struct {
 	mu     sync.Mutex
 	core   core
@@ -38,7 +38,7 @@ type plane struct {
 	hosts  map[string]*planeHost
 
 	firing, silenced, inhibited, deaf bool
-	// hangs: a query of the hosts gets no answer, and does not return.
+	// hangs means that a query of the hosts never returns.
 	hangs bool
 
 	guards    []*guard
@@ -48,18 +48,20 @@ type plane struct {
 	apiBack   bool
 	ids       int
 	bad       string
-	// dieAt is after how many steps the first Drydock dies; negative: it does not die.
+	// dieAt is how many steps the first Drydock does before it dies. If it is negative, Drydock does
+	// not die.
 	dieAt, steps int
 }
 
-// planeHost is one host. A restart of its kubelet brings its API server back if cures is set.
+// planeHost is one host. If cures is set, a restart of its kubelet makes its API server work again.
 type planeHost struct {
 	up, cures, unknown bool
-	// dead: SSH does not connect. lies: the host reports a restart, and did not restart. cut: it
-	// restarts, and its answer is lost. stuck: it neither restarts nor answers.
+	// dead means that SSH does not connect. lies means that the host reports a restart that it did not
+	// do. cut means that the host restarts the kubelet and its answer is lost. stuck means that the
+	// host neither restarts the kubelet nor answers.
 	dead, lies, cut, stuck bool
 	busyUntil              time.Time
-	// far is how long a call to it takes.
+	// far is how long a call to the host takes.
 	far time.Duration
 	log []string
 }
@@ -70,7 +72,7 @@ type restarted struct {
 	by            *guard
 }
 
-// guard is one Drydock with a state directory of its own.
+// guard is one Drydock replica, with a state directory of its own.
 type guard struct {
 	p      *plane
 	rescue *Rescue
@@ -80,8 +82,8 @@ type guard struct {
 	done   chan struct{}
 	dead   bool
 	mortal bool
-	// looked is when it last polled Alertmanager and received that the alert is active and nothing
-	// covers it; saw is the last state of the hosts that it received.
+	// looked is when the replica last polled Alertmanager and learned that the alert is active and not
+	// muted. saw is the last state of the hosts that it received.
 	looked time.Time
 	saw    map[string]apiserver.HostState
 }
@@ -133,7 +135,7 @@ func (p *plane) down() {
 	})
 }
 
-// start begins a Drydock with the state directory of that name.
+// start starts a Drydock replica with the state directory of that name.
 func (p *plane) start(name string, config *remediations.Config) *guard {
 	g := &guard{p: p, dir: filepath.Join(p.dir, name), done: make(chan struct{}), saw: map[string]apiserver.HostState{}}
 	file, err := statefile.Open(g.dir, clock.RealClock{})
@@ -157,7 +159,7 @@ func (p *plane) start(name string, config *remediations.Config) *guard {
 	return g
 }
 
-// kill ends it like a power cut: nothing of it acts any more, and its lock is free.
+// kill ends a replica like a power cut: it does nothing more, and its lock is free.
 func (g *guard) kill() {
 	g.p.do(func() { g.dead = true })
 	g.cancel()
@@ -176,7 +178,7 @@ func (p *plane) close() {
 
 func (p *plane) pass(d time.Duration) { time.Sleep(d); synctest.Wait() }
 
-// step is a moment at which the process may die. Then step does not return.
+// step marks a moment at which the process may die. If it dies, step does not return.
 func (g *guard) step() {
 	g.p.mu.Lock()
 	if g.mortal && !g.dead && g.p.dieAt >= 0 {
@@ -289,7 +291,7 @@ func (h hostsOf) Restart(ctx context.Context, host, attempt string, mayStill fun
 	return remediations.CallAccepted, "kubelet: bye", nil
 }
 
-// check asserts what must hold when a restart leaves.
+// check asserts the invariants at the moment when a restart is sent.
 func (p *plane) check(g *guard, host, attempt string) {
 	now := time.Now()
 	for _, r := range p.restarted {
@@ -386,7 +388,7 @@ func (e eventsOf) Event(_ string, ev engine.Event) {
 	e.p.do(func() { e.p.events = append(e.p.events, ev) })
 }
 
-// journal returns the content of the state directory when its Drydock is gone.
+// journal returns the content of the state directory after its Drydock has ended.
 func (p *plane) journal(t require.TestingT, name string) apiserver.RescueJournal {
 	f, err := statefile.Open(filepath.Join(p.dir, name), clock.RealClock{})
 	require.NoError(t, err)
@@ -416,8 +418,8 @@ func (p *plane) logs() (out []string) {
 	return out
 }
 
-// requireClaims: the hosts' logs show exactly the restarts that the records claim. A restart with
-// an unknown outcome may be there or not.
+// requireClaims requires that the hosts' logs have exactly the restarts that the records claim. A
+// restart with an unknown outcome may be missing.
 func (p *plane) requireClaims(t require.TestingT, names ...string) {
 	sure, perhaps := map[string]bool{}, map[string]bool{}
 	claim := func(tries []apiserver.HostTry) {

@@ -18,27 +18,28 @@ import (
 const rescueStep = "restart-kubelet"
 
 const (
-	// atOnce bounds the decisions of one pass: an end may be followed by a beginning, and that by
-	// an intent. soon is the wait before further decisions.
+	// atOnce bounds the decisions of one pass. Several may follow each other at once: one rescue ends,
+	// the next one begins, and its intent is written. soon is the wait before the next pass if there
+	// were so many.
 	atOnce, soon = 8, 50 * time.Millisecond
-	// idle is the longest time between two passes, and later the wait after the state directory
-	// failed.
+	// idle is the longest time between two passes. later is the wait after the state directory could
+	// not be read or written.
 	idle, later = time.Minute, 2 * time.Second
 )
 
-// pass decides, and returns the time until the next pass.
+// pass decides and carries out the decision. It returns the time until the next pass.
 func (r *Rescue) pass(ctx context.Context) time.Duration {
 	for range atOnce {
 		s, err := r.gather()
 		if err != nil {
-			r.Log.Error(err, "the state directory cannot be read; no API server is restarted")
+			r.Log.Error(err, "the state directory cannot be read, so Drydock restarts no API server")
 			return later
 		}
 		now := r.Clock.Now()
 		d := r.core.decide(s, now)
 		again, err := r.apply(ctx, s, d, now)
 		if err != nil {
-			r.Log.Error(err, "the state directory cannot be written; no API server is restarted")
+			r.Log.Error(err, "the state directory cannot be written, so Drydock restarts no API server")
 			return later
 		}
 		if again && ctx.Err() == nil {
@@ -55,7 +56,8 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 	return soon
 }
 
-// gather returns the input of apiserver.Decide, and notes changes that people made since.
+// gather returns the input of apiserver.Decide. It also notices when people have changed their
+// files since the last pass.
 func (r *Rescue) gather() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
 	if err != nil {
@@ -67,7 +69,8 @@ func (r *Rescue) gather() (*apiserver.State, error) {
 		said.paused = *j.Paused
 	}
 	if said != r.said {
-		// A person who removes a pause may have made a silence a moment ago.
+		// A person who removes a pause may have made a silence a moment ago, so Alertmanager must be
+		// polled again.
 		r.said, r.lookSince = said, r.Clock.Now()
 	}
 	if r.newID == "" || knows(j, r.newID) {
@@ -79,12 +82,13 @@ func (r *Rescue) gather() (*apiserver.State, error) {
 	}, nil
 }
 
+// knows reports whether the journal has a rescue with that id.
 func knows(j apiserver.RescueJournal, id string) bool {
 	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
 }
 
-// noteAlerts returns the alerts about the API servers, and notes since when this process has seen
-// each.
+// noteAlerts returns the alerts about the API servers, and records when this process first and last
+// received each.
 func (r *Rescue) noteAlerts() []remediations.Alert {
 	now, first := r.Clock.Now(), map[string]time.Time{}
 	for fingerprint, h := range r.received {
@@ -92,7 +96,7 @@ func (r *Rescue) noteAlerts() []remediations.Alert {
 			delete(r.received, fingerprint)
 			continue
 		}
-		h.first = remediations.Earlier(h.first, now) // after the clock was set back, the alert must not be held for as long
+		h.first = remediations.Earlier(h.first, now) // if the clock was set back, first must not stay in the future
 		r.received[fingerprint], first[fingerprint] = h, h.first
 	}
 	out := apiserver.Alerts(r.Config, r.word, r.takePosts(), first)
@@ -107,7 +111,7 @@ func (r *Rescue) noteAlerts() []remediations.Alert {
 	return out
 }
 
-// takePosts returns the alerts of recent posts, and forgets the older ones.
+// takePosts returns the alerts of recent posts, and removes the older ones.
 func (r *Rescue) takePosts() (out []remediations.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -121,7 +125,8 @@ func (r *Rescue) takePosts() (out []remediations.Alert) {
 	return out
 }
 
-// apply carries out the decision. again: after the write, more may be decided at once.
+// apply carries out the decision. again means that another decision may follow at once after the
+// write.
 func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
 	switch {
 	case !d.Well:
@@ -155,16 +160,16 @@ func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return d.Verb == lifecycle.VerbVerify || d.Verb == lifecycle.VerbEnd, nil
 }
 
-// append writes entries that do not come from a decision; if that fails, they are written at the
-// next occasion.
+// append writes entries that do not come from a decision. A failure is only logged: the caller
+// writes such an entry again on the next occasion.
 func (r *Rescue) append(entries ...apiserver.RescueEntry) {
 	if err := r.Journal.Append(entries...); err != nil {
 		r.Log.Error(err, "the state directory cannot be written")
 	}
 }
 
-// forgetTorn drops observations from before the machine slept or its clock was set, so that nothing
-// is decided by them.
+// forgetTorn removes observations from before the machine slept or its clock was set, because no
+// decision may depend on them.
 func (r *Rescue) forgetTorn(now time.Time) {
 	if r.word != nil && engine.Torn(r.word.AskedAt, now) {
 		r.word = nil
@@ -180,8 +185,8 @@ func (r *Rescue) forgetTorn(now time.Time) {
 	}
 }
 
-// reset does what a person requested. The file is removed first: a reset that stayed would allow
-// unlimited restarts of a host.
+// reset carries out a person's reset. It removes the person's file first, because a file that
+// stayed would allow unlimited restarts of a host.
 func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if s.Journal.Malformed != nil {
 		if err := r.Journal.Renew(); err != nil {
@@ -191,14 +196,14 @@ func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if err := r.Journal.Answered(); err != nil {
 		return err
 	}
-	r.Log.Info("a person reset the rescue", "why", d.Message)
+	r.Log.Info("a person has reset the rescue of the API servers", "why", d.Message)
 	return r.Journal.Append(d.Write...)
 }
 
-// issue makes the intent durable, and starts the call beside the loop.
+// issue writes the intent to the journal, and then makes the call in another goroutine.
 func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) error {
 	if err := r.Journal.Append(d.Write...); err != nil {
-		return err // it may be durable all the same, and then counts as issued once it is read again
+		return err // the intent may be durable nevertheless; when the journal is read again, it counts as issued
 	}
 	try := *d.Try
 	r.call, r.wellSince = &apiserver.RescueCall{Attempt: try.Attempt}, time.Time{}
@@ -212,7 +217,7 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 		withheld := false
 		outcome, evidence, err := r.Hosts.Restart(ctx, try.Host, try.Attempt, func() error {
 			late, err := mayStill()
-			withheld = err != nil && !late // a host that was not reached in time must not keep the others waiting
+			withheld = err != nil && !late // if only the intent's age forbids the call, the host loses its turn, so that others need not wait
 			return err
 		})
 		c.Outcome, c.Evidence = outcome, evidence
@@ -233,25 +238,26 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return nil
 }
 
-// mayStill is called right before a restart leaves. late: only the age of the intent forbids it.
+// mayStill returns a function that checks right before a restart is sent whether it is still
+// allowed. late means that only the age of the intent forbids it.
 func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() (late bool, err error) {
 	return func() (bool, error) {
 		if ctx.Err() != nil {
-			return false, errors.New("this Drydock is stopping")
+			return false, errors.New("this Drydock replica is stopping")
 		}
 		j, err := r.Journal.Load()
 		if err != nil {
-			return false, fmt.Errorf("looking at the state directory once more: %w", err)
+			return false, fmt.Errorf("reading the state directory before the restart: %w", err)
 		}
 		if err := r.core.mayStill(j, attempt, r.Clock.Now()); err != nil {
 			return false, err
 		}
-		return true, engine.Young(since, r.Clock.Now(), r.core.intentGood) // checked last: a person's pause comes before the age
+		return true, engine.Young(since, r.Clock.Now(), r.core.intentGood) // checked last, so that a person's pause counts before the age
 	}
 }
 
-// remind writes ended rescues into the histories of the Nodes, one at a time, as soon as an API
-// server accepts them.
+// remind writes ended rescues into the histories of the hosts' Nodes, one at a time, as soon as an
+// API server accepts the write.
 func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 	now := r.Clock.Now()
 	if r.History == nil || r.writing || j.Malformed != nil || now.Sub(r.wroteAt) < historyEvery {
@@ -271,13 +277,13 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	defer cancel()
 	done := apiserver.RescueInHistory{ID: e.ID, Node: node}
 	if err := r.History.Write(ctx, node, e); err != nil && !errors.Is(err, engine.ErrNotFound) {
-		r.Log.V(1).Info("a Node's history cannot be written yet", "node", node, "repair", e.ID, "why", err.Error())
+		r.Log.V(1).Info("the history of a Node cannot be written yet; Drydock tries again", "node", node, "repair", e.ID, "why", err.Error())
 		done = apiserver.RescueInHistory{}
 	}
 	r.written <- done
 }
 
-// emit sends the Events and logs of a decision, each once.
+// emit sends the Event of a decision, which also logs it. Each Event is sent once.
 func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	if len(d.Write) > 0 && d.Write[0].Rescue != nil {
@@ -295,7 +301,7 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 			last := t[len(t)-1]
 			r.emitOnce(last.Host, last.Attempt, engine.Event{Reason: "RepairVerifying", Action: last.Attempt, Note: d.Message, Of: trailOfRescue(rescue)})
 			if last.Evidence != "" {
-				r.emitOnce(last.Host, last.Attempt, engine.Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart its kubelet said: " + last.Evidence, Of: trailOfRescue(rescue)})
+				r.emitOnce(last.Host, last.Attempt, engine.Event{Reason: "RepairEvidence", Action: last.Attempt, Note: "before the restart the host's kubelet reported: " + last.Evidence, Of: trailOfRescue(rescue)})
 			}
 		}
 	case lifecycle.VerbEnd:
@@ -316,7 +322,7 @@ func (r *Rescue) emitOnce(node, key string, e engine.Event) {
 	}
 }
 
-// publish sets the gauges of the policies about API servers.
+// publish sets the gauges of the policies for API servers.
 func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	for _, w := range d.Write {

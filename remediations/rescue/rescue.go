@@ -1,6 +1,6 @@
-// Package rescue repairs the API servers themselves. It needs no API server. Its record is a
-// journal on disk (package statefile), and it decides by that journal, by Alertmanager, and by the
-// state of the hosts (package apiserver).
+// Package rescue repairs the API servers themselves, and needs no API server for it. Its record is
+// a journal on disk (package statefile). It decides by that journal, by Alertmanager, and by
+// observations of the control plane's hosts (package apiserver).
 package rescue
 
 import (
@@ -20,48 +20,49 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// ErrBusy: another restart of the unit already runs on the host, from this or another process.
-var ErrBusy = errors.New("a restart of the unit runs on the host already")
+// ErrBusy means that a restart of the unit already runs on the host, started by this or another
+// process.
+var ErrBusy = errors.New("a restart of the unit already runs on the host")
 
 // Hosts observes the control plane's hosts and restarts their kubelets.
 type Hosts interface {
-	// Sights queries every host's own /readyz at once, within 5 s. It does not fail: a host whose
-	// state it cannot find out is Unknown.
+	// Sights queries the /readyz of every host at the same time, within 5 s. It has no error: a host
+	// whose state it cannot find out is HostUnknown.
 	Sights(ctx context.Context) map[string]apiserver.HostSight
-	// Restart restarts the kubelet of the host under the attempt's name. It calls mayStill right
-	// before the command that changes something, and does not send the command if mayStill returns
-	// an error. The outcome is never empty; the error says why it is not accepted, and is ErrBusy
-	// if a restart already runs there. evidence is what the host reported about the unit before the
+	// Restart restarts the host's kubelet. attempt is part of the name of the command on the host.
+	// Restart calls mayStill right before it sends the command, and sends no command if mayStill
+	// returns an error. outcome is never empty. If it is not accepted, err says why; ErrBusy means
+	// that a restart already runs there. evidence is what the host reported about the unit before the
 	// restart.
 	Restart(ctx context.Context, host, attempt string, mayStill func() error) (outcome remediations.CallOutcome, evidence string, err error)
 }
 
-// Journal keeps the rescue's record on a disk, where no API server is needed.
+// Journal stores the rescue's record on a disk, so that no API server is needed.
 type Journal interface {
-	// Load returns the journal, and the present content of people's files.
+	// Load returns the journal, and the present content of the files that people write.
 	Load() (apiserver.RescueJournal, error)
 	// Append makes the entries durable, all or none. After an error they may or may not be durable.
 	Append(entries ...apiserver.RescueEntry) error
-	// Renew sets an unreadable journal aside. Answered removes a person's reset file.
+	// Renew renames an unreadable journal and starts a new one. Answered removes the file reset, which
+	// a person creates to request a reset.
 	Renew() error
 	Answered() error
 }
 
-// HistoryWriter writes what was done without an API server into the histories of Nodes, once an API
-// server answers again.
+// HistoryWriter writes ended rescues into the histories of Nodes, once an API server answers again.
 type HistoryWriter interface {
-	// Write may be repeated: an entry that is already in the history is not an error. ErrNotFound:
-	// there is no such Node.
+	// Write may be repeated: an entry that is already in the history is not an error. ErrNotFound
+	// means that there is no such Node.
 	Write(ctx context.Context, node string, e remediations.Entry) error
 }
 
-// Options are all that the rescue needs; only History may be nil.
+// Options has everything that the rescue needs. Only History may be nil.
 type Options struct {
 	Config  *remediations.Config
 	Hosts   Hosts
 	Journal Journal
 	Alerts  engine.AlertSource
-	// History may be nil: then no history is written.
+	// History writes ended rescues into the histories of Nodes. If it is nil, no history is written.
 	History HistoryWriter
 	Events  engine.Recorder
 	Metrics prometheus.Registerer
@@ -69,16 +70,16 @@ type Options struct {
 	Log     logr.Logger
 	// PollInterval is the time between two regular polls of Alertmanager.
 	PollInterval time.Duration
-	// CallTimeout bounds one call to a host. A call that takes longer than a minute counts as
-	// perhaps done.
+	// CallTimeout bounds one call to a host. If a call takes longer than a minute, its outcome counts
+	// as unknown.
 	CallTimeout time.Duration
-	// NewID returns a fresh id.
+	// NewID returns a new id.
 	NewID func() string
 }
 
-// core holds the functions that a rescue decides by. Each rescue has its own core, so that a test
-// can disable one clause of an invariant and check that the invariant's check fails:
-// knockout_test.go.
+// core has the functions that decide for a rescue. Each rescue has its own core, so that
+// knockout_test.go can disable one clause of an invariant and require that the invariant's check
+// fails.
 type core struct {
 	intentGood, lookLongest time.Duration
 	decide                  func(*apiserver.State, time.Time) apiserver.Decision
@@ -89,9 +90,9 @@ func wholeCore() core {
 	return core{intentGood: engine.IntentGood, lookLongest: engine.LookLongest, decide: apiserver.Decide, mayStill: apiserver.MayStillRescue}
 }
 
-// Rescue repairs the API servers themselves. It needs no API server: it runs in every replica, not
-// only in the leader, and replicas exclude each other by the commands that run on the hosts. Like
-// Engine it is one goroutine that owns all of its state.
+// Rescue repairs the API servers themselves, and needs no API server for it. So it runs in every
+// replica, not only in the leader. The commands that run on the hosts prevent that two replicas
+// restart the same kubelet. Like Engine, Rescue is one goroutine that owns all of its state.
 type Rescue struct {
 	Options
 	core    core
@@ -104,25 +105,25 @@ type Rescue struct {
 
 	looking, lookAgain bool
 	seeing             bool
-	// hung is held while a look at the hosts runs, even after its context has ended.
+	// hung is locked while a query of the hosts runs, even after its context has ended.
 	hung sync.Mutex
 
 	word   *alerts.Snapshot
 	sights map[string]apiserver.HostSight
 	call   *apiserver.RescueCall
-	// trail is the call's trail.
+	// trail has the fields of the call for its log lines and Events.
 	trail     engine.Trail
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
-	// said is the content of people's files when they were last read.
+	// said is the content of people's files at the last read.
 	said    people
 	emitted engine.Emitted
-	// writing: a history is being written. wroteAt is when the last write began.
+	// writing means that a history is being written. wroteAt is when the last write began.
 	writing bool
 	wroteAt time.Time
 
-	// received is when each alert was first and last received.
+	// received has, by the alert's fingerprint, when the alert was first and last received.
 	received map[string]alertTimes
 
 	mu     sync.Mutex
@@ -141,14 +142,14 @@ type people struct {
 }
 
 const (
-	// sightsFor bounds one look at the hosts.
+	// sightsFor bounds one query of the hosts.
 	sightsFor = 8 * time.Second
-	// historyFor bounds one write of a history, and historyEvery is how often one is tried.
+	// historyFor bounds one write of a history. historyEvery is the time between two such writes.
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
-	// graceful is how long a stopping rescue waits for the call under way.
+	// graceful is how long a rescue that stops waits for the call in progress.
 	graceful = 5 * time.Second
-	// postedFor is how long an alert is kept after its last post or poll, and postedMost how many
-	// alerts are kept that only a post has brought.
+	// postedFor is how long an alert is kept after its last post or poll. postedMost bounds the alerts
+	// that only a post has brought.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 
@@ -162,11 +163,11 @@ func New(o Options) *Rescue {
 	}
 }
 
-// NeedLeaderElection returns false, so the manager starts the rescue in every replica: leadership
-// depends on an API server.
+// NeedLeaderElection returns false, so the manager starts the rescue in every replica. Leader
+// election depends on an API server.
 func (r *Rescue) NeedLeaderElection() bool { return false }
 
-// Notice reports that something may have changed. It never blocks.
+// Notice makes the rescue poll Alertmanager soon. It never blocks.
 func (r *Rescue) Notice() {
 	select {
 	case r.notice <- struct{}{}:
@@ -174,8 +175,8 @@ func (r *Rescue) Notice() {
 	}
 }
 
-// Receive accepts a posted alert about the API servers. It never blocks, and no action follows from
-// a post alone.
+// Receive stores a posted alert about the API servers. It never blocks. A post alone starts no
+// restart.
 func (r *Rescue) Receive(a remediations.Alert) {
 	r.mu.Lock()
 	if _, known := r.posted[a.Fingerprint]; known || len(r.posted) < postedMost {
@@ -187,7 +188,7 @@ func (r *Rescue) Receive(a remediations.Alert) {
 
 // Start runs until ctx ends.
 func (r *Rescue) Start(ctx context.Context) error {
-	r.Log.Info("watching over the API servers", "hosts", r.Config.ControlPlaneHosts)
+	r.Log.Info("the rescue of the API servers watches their hosts", "hosts", r.Config.ControlPlaneHosts)
 	poll := r.Clock.NewTicker(r.PollInterval)
 	defer poll.Stop()
 	r.look(ctx)
@@ -222,7 +223,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 	}
 }
 
-// look polls Alertmanager without waiting for the answer, as Engine does.
+// look polls Alertmanager without waiting for the answer, like Engine.
 func (r *Rescue) look(ctx context.Context) {
 	if r.looking {
 		r.lookAgain = true
@@ -235,8 +236,8 @@ func (r *Rescue) look(ctx context.Context) {
 	}()
 }
 
-// see observes the hosts without waiting for the answer. A host that does not answer in time is
-// Unknown.
+// see queries the hosts without waiting for the answer. A host that does not answer in time is
+// HostUnknown.
 func (r *Rescue) see(ctx context.Context) {
 	if r.seeing {
 		return
@@ -247,7 +248,7 @@ func (r *Rescue) see(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, sightsFor)
 		defer cancel()
 		answer := make(chan map[string]apiserver.HostSight, 1)
-		if r.hung.TryLock() { // a look that hangs must not be joined by others
+		if r.hung.TryLock() { // while one query hangs, no other query may start
 			go func() {
 				defer r.hung.Unlock()
 				answer <- r.Hosts.Sights(ctx)
@@ -262,7 +263,7 @@ func (r *Rescue) see(ctx context.Context) {
 	}()
 }
 
-// sightsOf keeps only the answers of the configured hosts.
+// sightsOf returns the observation of each configured host, and drops other hosts.
 func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time) map[string]apiserver.HostSight {
 	out := make(map[string]apiserver.HostSight, len(r.Config.ControlPlaneHosts))
 	for _, host := range r.Config.ControlPlaneHosts {
@@ -271,7 +272,7 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 			s.State = apiserver.HostUnknown
 		}
 		if s.Why == "" {
-			s.Why = "it did not answer"
+			s.Why = "the host did not answer"
 		}
 		s.Host, s.At = host, askedAt
 		out[host] = s
@@ -279,16 +280,17 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 	return out
 }
 
-// answered keeps the result of a call until the journal has it.
+// answered stores the result of a call until the journal has it.
 func (r *Rescue) answered(c apiserver.RescueCall) {
 	r.metrics.Called(rescueStep, c.Outcome)
 	r.trail.Log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
 	if r.call != nil && r.call.Attempt == c.Attempt {
-		r.call = &c // a late answer to an earlier attempt does not concern the present one
+		r.call = &c // a late answer to an earlier attempt does not count
 	}
 }
 
-// finish waits briefly for the running call, so that its outcome is known after a restart.
+// finish waits for a short time for the call in progress, so that its outcome is known after a
+// restart of Drydock.
 func (r *Rescue) finish() {
 	if r.call == nil || r.call.Outcome != "" {
 		return

@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// TestFirstHostThatFailsIsRestarted: one restart brings an API server back, it stays up, and the
-// other hosts are left alone.
+// TestFirstHostThatFailsIsRestarted: one restart makes an API server work again, and the rescue
+// does not touch the other hosts.
 func TestFirstHostThatFailsIsRestarted(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		g := p.start("a", p.config)
@@ -42,7 +42,8 @@ func TestFirstHostThatFailsIsRestarted(t *testing.T) {
 	require.Equal(t, []string{"RepairStarted", "RepairStepIssued", "RepairVerifying", "RepairEvidence", "RepairRecovered"}, reasons)
 }
 
-// TestOneThatWorksEndsIt: with one API server up, the rescue does not restart the other two.
+// TestOneThatWorksEndsIt: when one API server works, the rescue does not restart the other two
+// hosts.
 func TestOneThatWorksEndsIt(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -54,8 +55,8 @@ func TestOneThatWorksEndsIt(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestEachHostInItsTurn: hosts that do not help, cannot be reached, or lie, are passed over, each
-// once; then a person must check them.
+// TestEachHostInItsTurn: the rescue tries each host once. After hosts that do not help, cannot be
+// reached or lie, it tries the next one. In the end a person must check the hosts.
 func TestEachHostInItsTurn(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -79,8 +80,8 @@ func TestEachHostInItsTurn(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestTenMinutesAreAllItHas: hosts that neither answer nor refuse use up the rescue's time, and no
-// more than that.
+// TestTenMinutesAreAllItHas: the rescue ends after ten minutes, even if hosts neither answer nor
+// refuse.
 func TestTenMinutesAreAllItHas(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		c := *p.config
@@ -103,8 +104,9 @@ func TestTenMinutesAreAllItHas(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestPeopleBetweenTwoHosts: a pause, a silence, an inhibition, an end of the alert and a deaf
-// Alertmanager each hold the second host. Without them the rescue continues.
+// TestPeopleBetweenTwoHosts: each of these holds the restart of the second host: a pause, a
+// silence, an inhibition, the end of the alert, and an Alertmanager that does not answer. The
+// control continues without them.
 func TestPeopleBetweenTwoHosts(t *testing.T) {
 	for name, of := range map[string]struct{ on, off func(p *plane) }{
 		"paused": {
@@ -141,8 +143,8 @@ func TestPeopleBetweenTwoHosts(t *testing.T) {
 	}
 }
 
-// TestPauseInTheLastMoment: a command on its way to the host is withdrawn, and the host keeps its
-// turn.
+// TestPauseInTheLastMoment: a pause stops a command that is already on its way to the host. The
+// host's attempt does not count.
 func TestPauseInTheLastMoment(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -166,8 +168,8 @@ func TestPauseInTheLastMoment(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAHostThatIsReachedTooLateLosesItsTurn: the call of cp-1 grew too old on its way, so the next
-// host is restarted.
+// TestAHostThatIsReachedTooLateLosesItsTurn: the intent for cp-1 is too old when cp-1 is reached,
+// so the rescue restarts the next host.
 func TestAHostThatIsReachedTooLateLosesItsTurn(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -184,8 +186,8 @@ func TestAHostThatIsReachedTooLateLosesItsTurn(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAPauseOnTheWayToASlowHost: the pause counts, so the host keeps its turn though it was reached
-// too late.
+// TestAPauseOnTheWayToASlowHost: the host is reached too late, but a pause counts first, so the
+// host does not lose its turn.
 func TestAPauseOnTheWayToASlowHost(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -204,7 +206,7 @@ func TestAPauseOnTheWayToASlowHost(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestRescueInObserveModeRestartsNothing: it reports what it would do.
+// TestRescueInObserveModeRestartsNothing: it reports the restart that it would do.
 func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].Mode = remediations.ModeObserve
@@ -217,15 +219,16 @@ func TestRescueInObserveModeRestartsNothing(t *testing.T) {
 	require.Contains(t, p.events[len(p.events)-1].Note, "would restart the kubelet of cp-1")
 }
 
-// TestAnObservedRescueIsInTheHistory of the Node whose kubelet would have been restarted, once for
-// all replicas. It does not replace a later rescue that restarts something.
+// TestAnObservedRescueIsInTheHistory: the Node whose kubelet would have been restarted has the
+// rescue in its history, once for all replicas. It does not replace a later rescue that restarts
+// something.
 func TestAnObservedRescueIsInTheHistory(t *testing.T) {
 	for name, test := range map[string]struct {
 		wellAfter   time.Duration
 		unnecessary bool
 		said        string
 	}{
-		"ready before the step's wait was over": {30 * time.Second, true, "it would have been unnecessary"},
+		"ready before the step's wait was over": {30 * time.Second, true, "the restart would have been unnecessary"},
 		"ready long after":                      {20 * time.Minute, false, "when the step's wait had ended"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +261,7 @@ func TestAnObservedRescueIsInTheHistory(t *testing.T) {
 	}
 }
 
-// TestWhatWasObservedHoldsNoRescue: neither a cooldown nor a limit counts an observed rescue.
+// TestWhatWasObservedHoldsNoRescue: an observed rescue counts for no cooldown and for no limit.
 func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].Mode, p.config.Limits.RepairsPerNode = remediations.ModeObserve, 1
@@ -279,8 +282,8 @@ func TestWhatWasObservedHoldsNoRescue(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAPostAloneStartsNoRescue: a forged post only starts a look, and an alert that Alertmanager
-// does not confirm holds.
+// TestAPostAloneStartsNoRescue: a forged post only makes the rescue poll Alertmanager. An alert
+// that Alertmanager does not confirm holds the restart.
 func TestAPostAloneStartsNoRescue(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -301,8 +304,8 @@ func TestAPostAloneStartsNoRescue(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAnAlertsAgeBeginsWhenDrydockLearnsOfIt: the lab's alert always claims that it began a minute
-// ago. A restart of Drydock in between does not start the wait again.
+// TestAnAlertsAgeBeginsWhenDrydockLearnsOfIt: the alert always claims that it began a minute ago. A
+// restart of Drydock does not start the wait again.
 func TestAnAlertsAgeBeginsWhenDrydockLearnsOfIt(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.config.Policies[0].For = time.Minute
@@ -318,8 +321,8 @@ func TestAnAlertsAgeBeginsWhenDrydockLearnsOfIt(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestAnswersAreRemembered while the alert repeats, even if the record is about another alert,
-// but not for ever.
+// TestAnswersAreRemembered: the times of an alert are kept while the alert repeats, even if the
+// record is about another alert, but not for ever.
 func TestAnswersAreRemembered(t *testing.T) {
 	onPlane(t, func(p *plane) {
 		p.down()
@@ -350,8 +353,8 @@ func TestAnswersAreRemembered(t *testing.T) {
 	})
 }
 
-// TestTwoReplicasExcludeEachOther by the commands that run on the hosts: each kubelet is restarted
-// once, by either replica.
+// TestTwoReplicasExcludeEachOther: the commands on the hosts prevent that two replicas restart the
+// same kubelet. Each kubelet is restarted once, by either replica.
 func TestTwoReplicasExcludeEachOther(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -366,8 +369,8 @@ func TestTwoReplicasExcludeEachOther(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestRescueThatDiesAtEveryStep: after a kill at any of its steps, the rescue continues where it
-// was. No attempt is issued twice, nothing stays locked, and the control plane comes back.
+// TestRescueThatDiesAtEveryStep: after a kill at any step, the rescue continues from its journal.
+// No attempt is issued twice, nothing stays locked, and the control plane works again.
 func TestRescueThatDiesAtEveryStep(t *testing.T) {
 	t.Parallel()
 	for at := 0; ; at += soak.Every() {
@@ -402,7 +405,8 @@ func TestRescueThatDiesAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestHistoriesAreWrittenWhenTheAPIIsBack: on the Node of each host, if it exists, once.
+// TestHistoriesAreWrittenWhenTheAPIIsBack: the history is written once on the Node of each host, if
+// the Node exists.
 func TestHistoriesAreWrittenWhenTheAPIIsBack(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		p.down()
@@ -426,7 +430,7 @@ func TestHistoriesAreWrittenWhenTheAPIIsBack(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestJournalThatCannotBeReadHolds until a person sets it aside.
+// TestJournalThatCannotBeReadHolds: it holds all restarts until a person requests a reset.
 func TestJournalThatCannotBeReadHolds(t *testing.T) {
 	p := onPlane(t, func(p *plane) {
 		require.NoError(t, os.MkdirAll(filepath.Join(p.dir, "a"), 0o700))
@@ -443,8 +447,8 @@ func TestJournalThatCannotBeReadHolds(t *testing.T) {
 	require.Empty(t, p.bad)
 }
 
-// TestWhateverHappensToTheControlPlane drives the plane through random histories; it checks itself
-// at each restart.
+// TestWhateverHappensToTheControlPlane runs plane through random histories. plane checks the
+// invariants at each restart.
 func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	t.Parallel()
 	calls, ends := 0, map[remediations.Outcome]int{}
@@ -532,8 +536,8 @@ func TestWhateverHappensToTheControlPlane(t *testing.T) {
 	require.True(t, calls > 0 || testing.Short())
 }
 
-// TestObservationsBeforeASleepAreForgotten, all of it, and no observation from while the machine
-// was awake.
+// TestObservationsBeforeASleepAreForgotten: all of them are, and no observation from while the
+// machine was awake.
 func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 	t.Parallel()
 	then := time.Now()

@@ -1,6 +1,5 @@
-// Package apiserver has what is special about the API servers as a target of repairs. Their repair
-// is decided without them, from a journal on disk and from observations of their hosts. It is pure,
-// like the core.
+// Package apiserver decides about the API servers as a target of repairs. It decides without any
+// API server, from a journal on disk and from observations of the hosts. It is pure, like the core.
 package apiserver
 
 import (
@@ -15,7 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind is the API servers, all of them together: no label names one.
+// Kind is the target kind of the API servers. All of them together are one target, so no label
+// names it.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindAPIServer, Unknown: remediations.MisrouteUnknownNode,
 	Name:     func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
@@ -25,23 +25,24 @@ var Kind = remediations.TargetKind{
 	Served:   func(c *remediations.Config) bool { return len(c.ControlPlaneHosts) > 0 },
 }
 
-// RescueFor is how long a rescue of the API servers may take, from its first restart on, if the
-// policy sets no time.
+// RescueFor is how long a rescue of the API servers may take from its first restart on, if the
+// policy does not set a timeout.
 const RescueFor = 10 * time.Minute
 
-// HostState is what a control-plane host's own API server reports of itself.
+// HostState is the state of the API server on a control-plane host, according to its own /readyz.
 type HostState string
 
 const (
-	// HostReady: it answers that it is ready.
+	// HostReady means that the API server answers that it is ready.
 	HostReady HostState = "Ready"
-	// HostFailing: it answers that it is not ready, or certainly no API server answers.
+	// HostFailing means that the API server answers that it is not ready, or that certainly no API
+	// server answers.
 	HostFailing HostState = "Failing"
-	// HostUnknown: the state is unknown, which is never a fault.
+	// HostUnknown means that the state is unknown. This never counts as a fault.
 	HostUnknown HostState = "Unknown"
 )
 
-// HostStates is the closed list.
+// HostStates are all states.
 var HostStates = []HostState{HostReady, HostFailing, HostUnknown}
 
 // HostSight is the observation of one control-plane host.
@@ -53,7 +54,8 @@ type HostSight struct {
 	At time.Time
 }
 
-// SightOf interprets an answer of a host's /readyz: the status, or why there was none.
+// SightOf returns the observation for an answer of a host's /readyz. status is the HTTP status. err
+// is why there was no answer, or nil.
 func SightOf(host string, status int, err error, at time.Time) HostSight {
 	s := HostSight{Host: host, At: at, State: HostUnknown}
 	switch {
@@ -63,17 +65,17 @@ func SightOf(host string, status int, err error, at time.Time) HostSight {
 			s.State = HostFailing
 		}
 	case status == 200:
-		s.State, s.Why = HostReady, "it answers ready"
+		s.State, s.Why = HostReady, "the API server answers ready"
 	case status >= 500 && status <= 599:
 		s.State, s.Why = HostFailing, fmt.Sprintf("/readyz answers %d", status)
-	default: // something answers, but does not report its state: a proxy, or an API server that refuses the request
+	default: // a proxy answers, or an API server that refuses the request, so the state is unknown
 		s.Why = fmt.Sprintf("/readyz answers %d", status)
 	}
 	return s
 }
 
-// unanswered reports that certainly no API server answers. Any other failure of a request does not
-// show the API server's state: a certificate that does not verify, or no route from here.
+// unanswered reports whether certainly no API server answers. Other failures of a request do not
+// show the API server's state, for example a certificate that cannot be verified.
 func unanswered(err error) bool {
 	var slow interface{ Timeout() bool }
 	if errors.As(err, &slow) && slow.Timeout() {
@@ -87,7 +89,7 @@ func unanswered(err error) bool {
 	return false
 }
 
-// ready returns the first host whose API server answers ready; empty: there is none.
+// ready returns the first host whose API server answers ready, or an empty text.
 func (s *State) ready() string {
 	for _, h := range s.Config.ControlPlaneHosts {
 		if s.Sights[h].State == HostReady {
@@ -97,7 +99,8 @@ func (s *State) ready() string {
 	return ""
 }
 
-// unseen reports that some host was not observed lately, or not since the last restart was issued.
+// unseen reports whether some host must be observed again: it was not observed lately, or not since
+// the last restart was issued.
 func (s *State) unseen(now time.Time) bool {
 	oldest := s.oldest()
 	if r := s.Journal.Rescue; r != nil && r.last() != nil && oldest.Before(r.since()) {
@@ -106,8 +109,8 @@ func (s *State) unseen(now time.Time) bool {
 	return s.outdated(oldest, now)
 }
 
-// since returns the earliest time at which an observation shows the effect of the last restart.
-// Recorded times lack their fraction of a second.
+// since returns the earliest time at which an observation can show the effect of the last restart.
+// It adds a second, because recorded times have no fractions of a second.
 func (r *Rescue) since() time.Time {
 	if r.Phase == remediations.PhaseVerifying {
 		return r.Since.Add(time.Second)
@@ -115,7 +118,8 @@ func (r *Rescue) since() time.Time {
 	return r.last().At.Add(time.Second)
 }
 
-// oldest returns the time of the oldest observation of a host; zero: one host was not observed.
+// oldest returns the time of the oldest observation of a host. It returns zero if a host was not
+// observed.
 func (s *State) oldest() (oldest time.Time) {
 	for i, h := range s.Config.ControlPlaneHosts {
 		if seen := s.Sights[h].At; i == 0 || seen.Before(oldest) {
@@ -125,7 +129,8 @@ func (s *State) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// again has the hosts observed repeatedly while the rescue waits.
+// again adds to the decision that the hosts are observed again every rescueAgain while the rescue
+// waits.
 func (s *State) again(d Decision, now time.Time) Decision {
 	next := s.oldest().Add(rescueAgain)
 	if !next.After(now) {
@@ -136,13 +141,13 @@ func (s *State) again(d Decision, now time.Time) Decision {
 	return d
 }
 
-// stale reports that the Alertmanagers' answer is too old to act upon.
+// stale reports whether the Alertmanagers' answer is too old to decide by.
 func (s *State) stale(now time.Time) bool {
 	return s.Snapshot == nil || s.outdated(s.Snapshot.AskedAt, now)
 }
 
-// outdated reports that an observation does not count: a person changed something in the state
-// directory after it, it is too old, or the clock was set back since.
+// outdated reports whether an observation does not count: it is too old, a person has changed a
+// file in the state directory since then, or the clock was set back since then.
 func (s *State) outdated(seen, now time.Time) bool {
 	age := now.Sub(seen)
 	return seen.Before(s.LookSince) || age > remediations.LookFor || age < 0

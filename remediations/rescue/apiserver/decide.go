@@ -21,48 +21,50 @@ const (
 	// rescueAgain is how soon the hosts are observed again while a rescue waits for the effect of
 	// its restart.
 	rescueAgain = 5 * time.Second
-	// rescueIdle is how soon they are observed again while the alert fires and there is nothing to
-	// do.
+	// rescueIdle is how soon the hosts are observed again while the alert fires and Drydock has
+	// nothing to do.
 	rescueIdle = 15 * time.Second
-	// rescueBlind is how long after its end a rescue still waits for a look at the hosts: it may
-	// have succeeded.
+	// rescueBlind is how long after its time has ended a rescue still waits for an observation of the
+	// hosts, because it may have succeeded.
 	rescueBlind = 30 * time.Second
 )
 
-// State is all input of Decide. It contains no Node: perhaps no API server can show one.
+// State is the input of Decide. It has no Node, because no API server may be able to show one.
 type State struct {
 	Config  *remediations.Config
 	Journal RescueJournal
-	// Snapshot is the Alertmanagers' merged answer; nil: they were not polled.
+	// Snapshot is the Alertmanagers' answers. It is nil if they were not polled yet.
 	Snapshot *alerts.Snapshot
-	// Alerts are those about the API servers, the oldest first: Alerts.
+	// Alerts are the alerts about the API servers, the oldest first, as the function Alerts returns
+	// them.
 	Alerts []remediations.Alert
 	// Sights are the last observations of the control-plane hosts, by name.
 	Sights map[string]HostSight
-	// Call is what this process knows of the call for the attempt on record; nil: it did not make it.
+	// Call is the call for the attempt on record, if this process made it, or nil.
 	Call *RescueCall
-	// LookSince is when a person last changed something in the state directory: older observations
-	// do not count.
+	// LookSince is when a person last changed a file in the state directory. Older observations do not
+	// count.
 	LookSince time.Time
-	// WellSince is since when an API server has been ready without a break; zero: no API server is
-	// ready.
+	// WellSince is since when an API server has been ready without interruption. It is zero while no
+	// API server is ready.
 	WellSince time.Time
-	// NewID is a fresh identifier for a rescue that this decision may begin.
+	// NewID is a new id for a rescue that this decision may begin.
 	NewID string
-	// Guards are checked before each restart; nil: all of them. Only a test uses fewer.
+	// Guards are checked before each restart. If Guards is nil, all guards are checked. Only tests set
+	// it.
 	Guards []lifecycle.Guard
 }
 
 // RescueCall is one call to a host.
 type RescueCall struct {
 	Attempt string
-	// Outcome is empty while the call is under way.
+	// Outcome is empty while the call is in progress.
 	Outcome remediations.CallOutcome
 	Why     string
 	// Evidence is what the host last reported about the unit before the restart.
 	Evidence string
-	// Busy: refused, because a restart of the unit already runs on the host. Withheld: the call was
-	// not made at all.
+	// Busy means that the call was refused because a restart of the unit already runs on the host.
+	// Withheld means that the call was not made at all.
 	Busy, Withheld bool
 }
 
@@ -71,27 +73,28 @@ type Decision struct {
 	Verb    lifecycle.Verb
 	Reason  remediations.Reason
 	Message string
-	// Recheck is when to decide again though nothing changed; zero: only on a change.
+	// Recheck is when to decide again even if nothing has changed. If it is zero, only a change leads
+	// to the next decision.
 	Recheck time.Time
-	// AskAlerts and AskSights say what to query again. With Look, nothing is decided before the
-	// answer.
+	// AskAlerts and AskSights say whether to query Alertmanager and the hosts again. With VerbLook,
+	// nothing is decided before the answers.
 	AskAlerts, AskSights bool
 
 	Policy *remediations.Policy
-	// Write are the journal's next entries, durable before anything else is done.
+	// Write are the next entries of the journal. They must be durable before Drydock does anything
+	// else.
 	Write []RescueEntry
 	// Try is the attempt to issue.
 	Try *HostTry
-	// Ended is how the rescue ended, with End.
+	// Ended is how the rescue ended, if Verb is VerbEnd.
 	Ended *EndedRescue
-	// Well reports that an API server is ready, before the required time is considered: see
-	// State.WellSince.
+	// Well means that an API server is ready now, for however short a time: see State.WellSince.
 	Well bool
 }
 
-// Alerts returns the alerts about the API servers: those of the Alertmanagers, and the posted ones
-// that the Alertmanagers do not have. received is when each was first received, by its fingerprint:
-// no Node remembers it.
+// Alerts returns the alerts about the API servers: those of the Alertmanagers, and those in posted
+// that the Alertmanagers do not have. received has, by fingerprint, when each alert was first
+// received, because no Node can have that time.
 func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, received map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
@@ -124,22 +127,22 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 	return out
 }
 
-// Decide returns what to do about the API servers, perhaps while no API server can be reached. It
-// is pure, like the decisions in package lifecycle. It has few guards: the others concern Nodes,
+// Decide returns what to do about the API servers, perhaps while no API server answers. It is pure,
+// like the decisions in package lifecycle. It checks only a few guards: the others need Nodes,
 // which cannot be read.
 func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
 	case s.Journal.Reset && (s.Journal.Malformed != nil || r == nil || r.Phase == remediations.PhaseExhausted):
-		d := Decision{Verb: lifecycle.VerbReset, Message: "what was counted against the control plane's hosts is forgotten"}
+		d := Decision{Verb: lifecycle.VerbReset, Message: "Drydock has reset the number of restarts of each control-plane host"}
 		if s.Journal.Malformed != nil {
-			d.Message = "the journal that could not be read was set aside, and another begun"
+			d.Message = "Drydock has renamed the unreadable journal and started a new one"
 		} else {
 			d.Write = []RescueEntry{{Reset: true}}
 		}
 		return d
 	case s.Journal.Malformed != nil:
-		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; no API server is restarted until a person makes a file named reset in the state directory, which sets the journal aside", s.Journal.Malformed)}
+		return Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; Drydock restarts no API server until a person creates a file named reset in the state directory; Drydock then renames this journal and starts a new one", s.Journal.Malformed)}
 	case r == nil || (r.Phase == remediations.PhasePending && len(r.Hosts) == 0):
 		return s.start(now)
 	case r.Phase == remediations.PhaseActing:
@@ -150,17 +153,17 @@ func Decide(s *State, now time.Time) Decision {
 	return s.goOn(now)
 }
 
-// serves reports that the policy repairs API servers and is on.
+// serves reports whether the policy repairs API servers and is not off.
 func (s *State) serves(p *remediations.Policy) bool {
 	return p != nil && p.Mode != remediations.ModeOff && p.Kind == remediations.KindAPIServer && s.Config.Serves(p)
 }
 
-// alert is the rescue's own copy of its alert, because the Alertmanagers may not answer.
+// alert returns the rescue's alert from the journal, because the Alertmanagers may not answer.
 func (r *Rescue) alert() remediations.Alert {
 	return remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 }
 
-// start looks for an alert that no guard holds.
+// start looks for an alert whose restart no guard holds.
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if r.observing() {
@@ -172,7 +175,7 @@ func (s *State) start(now time.Time) Decision {
 		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	}
 	alerts := slices.Clone(s.Alerts)
-	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // the Alertmanagers that would know it may not answer
+	if r != nil && remediations.AlertOf(s.Alerts, r.Cause) == nil { // the Alertmanagers that have the alert may not answer
 		alerts = append(alerts, r.alert())
 	}
 	var held *Decision
@@ -183,7 +186,7 @@ func (s *State) start(now time.Time) Decision {
 			continue
 		}
 		if s.stale(now) {
-			return s.look(p, "asking Alertmanager about "+cmp.Or(a.Name, "alert "+a.Fingerprint))
+			return s.look(p, "querying Alertmanager about "+cmp.Or(a.Name, "alert "+a.Fingerprint))
 		}
 		c := s.candidate(p, a, false, now)
 		if c.over(a) {
@@ -211,8 +214,8 @@ func (s *State) start(now time.Time) Decision {
 	return Decision{Verb: lifecycle.VerbRest}
 }
 
-// goOn waits for the effect of the last restart, and then takes the next host: one API server that
-// works ends the rescue.
+// goOn waits for the effect of the last restart, and then restarts the next host's kubelet. One API
+// server that works ends the rescue.
 func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -221,24 +224,24 @@ func (s *State) goOn(now time.Time) Decision {
 	}
 	seen := !s.unseen(now)
 	if !seen && now.Before(r.Over.Add(rescueBlind)) {
-		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "observing the control plane's hosts"}
 	}
 	if host := s.ready(); seen && host != "" {
 		return s.well(p, host, now)
 	}
 	switch {
 	case !now.Before(r.Over) && r.heldBack():
-		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("its time, until %s, ended while it was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
+		return s.end(remediations.OutcomeCancelled, fmt.Sprintf("the rescue's time ended at %s while the rescue was held: %s", r.Over.Format(time.RFC3339), r.Hold.Words()), now)
 	case !now.Before(r.Over):
-		why := fmt.Sprintf("its time ended at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
+		why := fmt.Sprintf("the rescue's time ended at %s, and no API server answers ready", r.Over.Format(time.RFC3339))
 		if !seen {
-			why += ", as far as anybody could look"
+			why += ", but Drydock could not observe all hosts"
 		}
 		return s.exhaust(p, why, now)
 	case r.Phase == remediations.PhaseVerifying && now.Before(r.Deadline):
 		return s.again(Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: r.Deadline, Message: "no API server answers ready yet"}, now)
 	case s.stale(now):
-		return s.look(p, "asking Alertmanager before the next host")
+		return s.look(p, "querying Alertmanager before the next host")
 	}
 	pending := r.clone()
 	if r.Phase != remediations.PhasePending {
@@ -252,18 +255,18 @@ func (s *State) goOn(now time.Time) Decision {
 	return s.act(s.candidate(p, a, true, now), pending)
 }
 
-// heldBack reports that the rescue is held by something other than the state of the hosts.
+// heldBack reports whether the rescue is held by something other than the state of the hosts.
 func (r *Rescue) heldBack() bool {
 	return r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason != remediations.ReasonAPIServerUnknown && r.Hold.Reason != remediations.ReasonRepairsSpent
 }
 
-// act issues a restart, or holds it. pending is the rescue as it would be while held.
+// act issues a restart, or holds it. pending is the rescue's record while it is held.
 func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	c.Own = pending.ID
 	if s.unseen(c.Now) {
-		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: c.Policy, Message: "looking at the control plane's hosts"}
+		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: c.Policy, Message: "observing the control plane's hosts"}
 	}
-	if host := s.ready(); host != "" { // only before anything was done: goOn checks this first
+	if host := s.ready(); host != "" { // only before the first restart: goOn has checked this already
 		return s.needless(c.Policy, host, c.Now)
 	}
 	reason, f := c.held()
@@ -297,9 +300,9 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	return d
 }
 
-// next returns the first untried host, in the configuration's order, that certainly fails. Hosts
-// below limits.repairsPerNode come first. unknown names the untried hosts that are not known to
-// fail; left reports whether there are any.
+// next returns the first untried host, in the configuration's order, that is HostFailing. Hosts
+// below limits.repairsPerNode come first. unknown names the untried hosts that are not HostFailing,
+// with the reasons. left reports whether there are any.
 func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 	var passed []string
 	for _, h := range s.Config.ControlPlaneHosts {
@@ -331,7 +334,7 @@ func (s *State) issue(c *rescuer, pending *Rescue) Decision {
 	d := Decision{Verb: lifecycle.VerbIssue, Policy: c.Policy, Try: &try, Write: []RescueEntry{{Rescue: r}}}
 	d.Message = fmt.Sprintf("%s %s, whose API server fails (%s), by policy %s", restartKubelet.Verb, c.host, s.Sights[c.host].Why, c.Policy.Name)
 	if c.unknown != "" {
-		d.Message += "; nothing is known of " + c.unknown
+		d.Message += "; the state of other hosts is unknown: " + c.unknown
 	}
 	return d
 }

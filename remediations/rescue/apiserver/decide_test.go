@@ -28,8 +28,8 @@ func rescueOf(g scene.Golden, t testing.TB) *State {
 	return readRescue(t, text).state(t)
 }
 
-// TestDecideAPIServerGoldens pins every decision about the API servers. The written values can be
-// read again.
+// TestDecideAPIServerGoldens compares every kind of decision about the API servers with its golden
+// file. It also decodes the entries that a decision writes.
 func TestDecideAPIServerGoldens(t *testing.T) {
 	scene.Pin(t, "decide", rescueOf, Decide, renderRescue, func(t *testing.T, _ *State, d Decision) {
 		for _, e := range d.Write {
@@ -40,14 +40,14 @@ func TestDecideAPIServerGoldens(t *testing.T) {
 	})
 }
 
-// TestEveryOutputHasAnInput: an output whose input was renamed pins nothing.
+// TestEveryOutputHasAnInput: an output whose input was renamed tests nothing.
 func TestEveryOutputHasAnInput(t *testing.T) {
 	outputs, err := filepath.Glob("testdata/decide/*.output.yaml")
 	require.NoError(t, err)
 	require.Len(t, outputs, len(scene.Goldens(t)))
 }
 
-// rescueOrder is the order in the issue.
+// rescueOrder is the order of a rescue's guards.
 var rescueOrder = []remediations.Reason{
 	remediations.ReasonPaused, remediations.ReasonAlertUnconfirmed, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonTooYoung, remediations.ReasonOutsideWindow, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonObserving,
 }
@@ -75,7 +75,7 @@ word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"
 		remediations.ReasonRepairsSpent:     func() { sc.Limits.RepairsPerNode = 2 },
 		remediations.ReasonObserving:        func() { sc.Policy.Mode = remediations.ModeEnforce },
 	}
-	// With all Alertmanagers dead only a post shows the alert.
+	// If no Alertmanager answers, only a post shows the alert.
 	sc.Posted = []scene.Alert{{}}
 	for _, want := range rescueOrder {
 		if want == remediations.ReasonAlertResolved {
@@ -89,8 +89,8 @@ word: {replicas: [{alert: silenced, err: "down"}, {alert: inhibited, err: "down"
 	require.Equal(t, lifecycle.VerbIssue, Decide(sc.state(t), scene.Noon).Verb, "with every cause gone it is done")
 }
 
-// TestNoGuardOfARescueIsIdle removes each guard in turn: its golden must change, and no golden may
-// change if the guard does not bind a rescue.
+// TestNoGuardOfARescueIsIdle removes each guard in turn. Without a guard that binds a rescue, its
+// golden must change. Without any other guard, no golden may change.
 func TestNoGuardOfARescueIsIdle(t *testing.T) {
 	t.Parallel()
 	bind := map[remediations.Reason]bool{}
@@ -121,7 +121,8 @@ func TestNoGuardOfARescueIsIdle(t *testing.T) {
 	}
 }
 
-// TestLastLookBeforeTheRestart: a change by people or in the journal at the last moment wins.
+// TestLastLookBeforeTheRestart: a change by people or in the journal just before the restart
+// prevents the restart.
 func TestLastLookBeforeTheRestart(t *testing.T) {
 	r := &Rescue{ID: "r1", Phase: remediations.PhaseActing, Hosts: []HostTry{{Host: "cp-1", Attempt: "r1-1"}}}
 	said := func(text string) *string { return &text }
@@ -145,8 +146,8 @@ type slow struct{}
 func (slow) Error() string { return "slow" }
 func (slow) Timeout() bool { return true }
 
-// TestUnknownIsNeverFailing: an answer that does not certainly show a failed API server shows
-// nothing.
+// TestUnknownIsNeverFailing: an answer that does not certainly show a failed API server gives
+// HostUnknown.
 func TestUnknownIsNeverFailing(t *testing.T) {
 	for status, want := range map[int]HostState{
 		200: HostReady, 500: HostFailing, 503: HostFailing, 401: HostUnknown, 403: HostUnknown, 404: HostUnknown, 429: HostUnknown, 302: HostUnknown, 201: HostUnknown, 600: HostUnknown, 0: HostUnknown,
@@ -161,8 +162,8 @@ func TestUnknownIsNeverFailing(t *testing.T) {
 	}
 }
 
-// TestRealAnswersOfAHost queries real listeners: a certificate that does not verify shows nothing,
-// a closed port does.
+// TestRealAnswersOfAHost queries real listeners. A certificate that cannot be verified gives
+// HostUnknown, and a closed port gives HostFailing.
 func TestRealAnswersOfAHost(t *testing.T) {
 	patience := 10 * time.Second
 	ask := func(url string) HostSight {
@@ -193,7 +194,8 @@ func TestRealAnswersOfAHost(t *testing.T) {
 	require.Contains(t, sight.Why, "certificate")
 }
 
-// TestRescueHasTenMinutesWhereNoPlanSays otherwise.
+// TestRescueHasTenMinutesWhereNoPlanSays: the timeout of the policy's plan replaces the ten
+// minutes.
 func TestRescueHasTenMinutesWhereNoPlanSays(t *testing.T) {
 	require.Equal(t, RescueFor, rescueFor(&remediations.Policy{Plan: []remediations.Step{{Name: "restart-kubelet"}}}))
 	require.Equal(t, time.Minute, rescueFor(&remediations.Policy{Plan: []remediations.Step{{Name: "restart-kubelet", Timeout: time.Minute}}}))

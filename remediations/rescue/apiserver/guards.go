@@ -13,29 +13,30 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// rescuer is one restart of an API server that might be issued now. The core's guards treat it like
-// any candidate, but guards that depend on Nodes or on the ledger do not apply.
+// rescuer is a restart of an API server's kubelet that might be issued now. The core's guards check
+// it like any candidate, except guards that need Nodes or the ledger.
 type rescuer struct {
 	*lifecycle.Candidate
 	state *State
-	// host is the next host to restart; empty before the first look. unknown names hosts whose
+	// host is the next host to restart. It is empty until choose sets it. unknown names hosts whose
 	// state is unknown.
 	host, unknown string
 }
 
-// own are the guards that use the journal and the state directory instead.
+// own are the guards that read the journal and the state directory in place of Nodes and the
+// ledger.
 var own = []remediations.Reason{remediations.ReasonPaused, remediations.ReasonCooldown, remediations.ReasonRepairsSpent}
 
-// untilChosen are the guards that concern the host, so they are checked only after a host was
+// untilChosen are the guards that depend on the host, so they are not checked before a host is
 // chosen.
 var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remediations.ReasonObserving}
 
-// candidate is the restart by the policy for the alert. acted: the rescue on record has restarted
-// something already.
+// candidate returns the candidate for a restart by the policy for the alert. acted means that the
+// rescue on record has restarted a kubelet already.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
 	c, alert, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
 	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(alert.ReceivedAt) {
-		alert.ReceivedAt = r.Began // the journal remembers the time across a restart
+		alert.ReceivedAt = r.Began // the journal has the time from before Drydock's restart
 	}
 	t := &target{of: c}
 	t.State = &lifecycle.State{Config: s.Config, Snapshot: s.Snapshot, Guards: s.Guards}
@@ -47,25 +48,25 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 		c.Repair = s.Journal.Rescue.ID
 	}
 	if c.Verdict.Reason == remediations.ReasonBlind {
-		// An outage of the API servers may itself be what blinds Drydock to nodes. Here the alert
-		// then counts as unconfirmed.
+		// An outage of the API servers may itself be the reason why alerts about nodes cannot be trusted.
+		// For a rescue the alert then counts as unconfirmed.
 		c.Verdict.Reason = remediations.ReasonAlertUnconfirmed
 	}
 	return c
 }
 
-// over reports that the candidate's alert has ended.
+// over reports whether the candidate's alert has ended.
 func (c *rescuer) over(a *remediations.Alert) bool {
 	return c.Verdict.Gone && (a.Status == remediations.StatusResolved || c.Now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor)
 }
 
-// choose sets the host that would be restarted.
+// choose sets the host to restart.
 func (c *rescuer) choose(host, unknown string) {
 	c.host, c.unknown, c.Subject = host, unknown, host
 }
 
-// held checks the guards: all of them once a host is chosen, and before that those that do not
-// concern the host.
+// held returns the guard that holds the restart, if any. It checks all guards if a host is chosen,
+// and otherwise only the guards that do not depend on the host.
 func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	if c.host != "" {
 		return c.HeldBy(nil)
@@ -73,7 +74,8 @@ func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	return c.HeldBy(slices.DeleteFunc(slices.Clone(remediations.Reasons), func(r remediations.Reason) bool { return slices.Contains(untilChosen, r) }))
 }
 
-// target is the API servers as the guards need them: the journal has a lifecycle of its own.
+// target is the API servers as a target of package lifecycle, for the guards only. The rescue has a
+// lifecycle of its own, in the journal.
 type target struct {
 	lifecycle.Base
 	of *rescuer
@@ -88,7 +90,7 @@ func (t *target) Guard(reason remediations.Reason, _ *lifecycle.Candidate) *life
 }
 
 func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
-	switch reason { //nolint:exhaustive // of the others the guard itself speaks
+	switch reason { //nolint:exhaustive // the general guards answer for all other reasons
 	case remediations.ReasonPaused:
 		return c.state.Journal.pausedBy(c.Now)
 	case remediations.ReasonCooldown:
@@ -99,8 +101,8 @@ func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
 	return nil
 }
 
-// pausedBy reads the file named paused: in the form of drydock.dev/pause, or else its text is the
-// reason. nil: no pause, or it has ended.
+// pausedBy returns the hold of the file named paused, or nil if there is no such file or its pause
+// has ended. The file has the form of drydock.dev/pause, or its text is the reason.
 func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	if j.Paused == nil {
 		return nil
@@ -112,7 +114,7 @@ func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	case !p.Until.IsZero() && !now.Before(p.Until):
 		return nil
 	}
-	return &lifecycle.Finding{Message: fmt.Sprintf("paused by the file named paused in the state directory%s; remove it to continue", lifecycle.Aside(p.Why)), Until: p.Until}
+	return &lifecycle.Finding{Message: fmt.Sprintf("paused by the file named paused in the state directory%s; remove the file to continue", lifecycle.Aside(p.Why)), Until: p.Until}
 }
 
 func (c *rescuer) cooldown() *lifecycle.Finding {
@@ -135,13 +137,13 @@ func (c *rescuer) cooldown() *lifecycle.Finding {
 	return nil
 }
 
-// begun counts the other rescues that restarted the host's kubelet, and returns when the oldest
-// did.
+// begun returns how many other rescues have restarted the host's kubelet within
+// limits.repairsWindow, and when the oldest of these restarts was.
 func (c *rescuer) begun(host string) (int, time.Time) {
 	return c.state.Journal.begun(host, c.Own, c.Now, c.Config.Limits.RepairsWindow)
 }
 
-// spent reports that the host was restarted as often as limits.repairsPerNode allows.
+// spent reports whether the host was restarted as often as limits.repairsPerNode allows.
 func (c *rescuer) spent(host string) bool {
 	count, _ := c.begun(host)
 	return count >= c.Config.Limits.RepairsPerNode
@@ -154,12 +156,12 @@ func (c *rescuer) repairsSpent() *lifecycle.Finding {
 	l := c.Config.Limits
 	count, oldest := c.begun(c.host)
 	return &lifecycle.Finding{
-		Message: fmt.Sprintf("%s restarted the kubelet of %s within %s, and of each other host whose API server fails, limits.repairsPerNode is %d; a person must look", text.Count(count, "rescue"), c.host, text.Duration(l.RepairsWindow), l.RepairsPerNode),
+		Message: fmt.Sprintf("%s restarted the kubelet of %s within %s, and the same holds for each other host whose API server fails; limits.repairsPerNode is %d; a person must check the hosts", text.Count(count, "rescue"), c.host, text.Duration(l.RepairsWindow), l.RepairsPerNode),
 		Until:   oldest.Add(l.RepairsWindow),
 	}
 }
 
-// MayStillRescue is called right before a call leaves. It returns an error if a person or the
+// MayStillRescue is called right before a call is made. It returns an error if a person or the
 // journal no longer allows the call.
 func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	r := j.Rescue
@@ -170,10 +172,10 @@ func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 		return fmt.Errorf("the intent %s is no longer on record", attempt)
 	}
 	if f := j.pausedBy(now); f != nil {
-		return fmt.Errorf("it was stopped in the meantime: %s", f.Message)
+		return fmt.Errorf("the rescue was paused in the meantime: %s", f.Message)
 	}
 	return nil
 }
 
-// noNode stands in for a look-up of Nodes while none can be read.
+// noNode is a look-up of Nodes that finds none, because no Node can be read.
 func noNode(string) *corev1.Node { return nil }

@@ -10,45 +10,50 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Limits of the journal of rescues.
+// These limits bound the journal.
 const (
-	// maxEnded is how many ended rescues the journal keeps: many more than limits.repairsPerNode
+	// maxEnded bounds the ended rescues in the journal. It is much more than limits.repairsPerNode
 	// allows within its window.
 	maxEnded = 100
-	// MaxControlPlaneHosts is how many hosts a configuration may name, and one rescue may restart.
+	// MaxControlPlaneHosts bounds the hosts in a configuration, and the hosts that one rescue
+	// restarts.
 	MaxControlPlaneHosts = 64
-	// maxEntryBytes bounds one line; a longer one was not written by Drydock.
+	// maxEntryBytes bounds one line. Drydock does not write a longer one.
 	maxEntryBytes = 256 << 10
 )
 
-// Rescue is the repair of the API servers, as recorded in the journal in the state directory. There
-// is one at a time.
+// Rescue is the repair of the API servers, as recorded in the journal. There is at most one at a
+// time.
 type Rescue struct {
 	V      int                `json:"v"`
 	ID     string             `json:"id"`
 	Policy string             `json:"policy"`
 	Cause  remediations.Cause `json:"cause"`
 	Phase  remediations.Phase `json:"phase"`
-	// Began is when the rescue was first recorded, and Since when its phase began. Deadline is when
-	// the phase must end. Over is when the whole rescue must end; zero before the first attempt.
+	// Began is when the rescue was first recorded. Since is when its phase began, and Deadline when
+	// the phase must end. Over is when the whole rescue must end. Over is zero before the first
+	// attempt.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
 	Over     time.Time `json:"over,omitzero"`
-	// Hosts are the attempts that were issued, oldest first. The last one is the intent, while Acting.
+	// Hosts are the issued attempts, the oldest first. While the phase is Acting, the last one is the
+	// intent.
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// Issued counts all intents, so that each has a different name: a withheld intent leaves no
-	// attempt behind.
+	// Issued counts all intents, so that each has a different id. It is more than the number of Hosts
+	// if intents were withheld.
 	Issued int                `json:"issued,omitempty"`
 	Hold   *remediations.Hold `json:"hold,omitempty"`
-	// Observed is the restart that would have been issued in mode enforce. Absent: there was none.
+	// Observed is the restart that enforce mode would have issued, or nil.
 	Observed *HostTry `json:"observed,omitempty"`
 }
 
-// HostTry is one attempt to restart a host's kubelet. Without an outcome it counts as issued.
+// HostTry is one attempt to restart a host's kubelet. An attempt without an outcome counts as
+// issued.
 type HostTry struct {
 	Host string `json:"host"`
-	// Attempt is the intent's id. It is part of the name of the unit that runs on the host.
+	// Attempt is the intent's id. It is part of the name of the systemd unit that does the restart on
+	// the host.
 	Attempt string                   `json:"attempt"`
 	At      time.Time                `json:"at"`
 	Outcome remediations.CallOutcome `json:"outcome,omitempty"`
@@ -61,50 +66,52 @@ type HostTry struct {
 type EndedRescue struct {
 	remediations.Entry
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// ObservedOn is the host whose kubelet would have been restarted in mode enforce.
+	// ObservedOn is the host whose kubelet enforce mode would have restarted.
 	ObservedOn string `json:"observedOn,omitempty"`
 }
 
-// RescueEntry is one line of the journal. It has exactly one of its parts.
+// RescueEntry is one line of the journal. Exactly one of its fields is set.
 type RescueEntry struct {
-	// Rescue is the rescue's state from here on, Dropped the one that ended without a trace.
+	// Rescue is the new state of the rescue. Dropped is the id of a rescue that ended before it
+	// restarted anything, and leaves no other record.
 	Rescue  *Rescue `json:"rescue,omitempty"`
 	Dropped string  `json:"dropped,omitempty"`
-	// Ended is how the rescue ended. A rescue that ran out of hosts also stays on record.
+	// Ended is how the rescue ended. A rescue that ran out of hosts also stays as the current rescue.
 	Ended *EndedRescue `json:"ended,omitempty"`
-	// InHistory is an ended rescue that a Node's history contains now.
+	// InHistory says that a Node's history now has an ended rescue.
 	InHistory *RescueInHistory `json:"told,omitempty"`
-	// Reset is a person's request: the rescue that ran out of hosts is forgotten, and the counts
-	// with it.
+	// Reset is a person's request to forget the rescue that ran out of hosts, and the numbers of
+	// restarts.
 	Reset bool `json:"reset,omitempty"`
 }
 
-// RescueInHistory records that the Node's history has the rescue, or that there is no such Node.
+// RescueInHistory says that the Node's history has the rescue, or that there is no such Node.
 type RescueInHistory struct {
 	ID   string `json:"id"`
 	Node string `json:"node"`
 }
 
-// RescueJournal is all that the state directory holds, decoded.
+// RescueJournal is the decoded content of the state directory.
 type RescueJournal struct {
 	Rescue *Rescue
-	// Malformed is why the journal cannot be read; then the other fields mean nothing.
+	// Malformed is why the journal cannot be read, or nil. If it is set, the other fields mean
+	// nothing.
 	Malformed error
 	// Ended are the rescues that have ended, newest first.
 	Ended []EndedRescue
-	// InHistory are the nodes whose histories have the ended rescues, by the rescue's id.
+	// InHistory are the nodes whose histories have an ended rescue, by the rescue's id.
 	InHistory map[string][]string
-	// Forgotten is the newest rescue that a person's reset covers: this one and all before it no
-	// longer count. Empty: all count.
+	// Forgotten is the id of the newest rescue that a person's reset covers. This rescue and all
+	// earlier ones no longer count. If it is empty, all rescues count.
 	Forgotten string
-	// Paused is the content of the file of that name; nil: there is no such file. Reset: a person
-	// asks to forget the rescue that ran out of hosts.
+	// Paused is the content of the file named paused, or nil if there is no such file. Reset means
+	// that there is a file named reset, which a person creates to request a reset.
 	Paused *string
 	Reset  bool
 }
 
-// DecodeRescueEntry reads one line of the journal. Anything that this version would not itself have
-// written is an error.
+// DecodeRescueEntry decodes one line of the journal. It returns an error for any line that this
+// version of Drydock would not write.
 func DecodeRescueEntry(text string) (RescueEntry, error) {
 	var e RescueEntry
 	if len(text) > maxEntryBytes {
@@ -116,7 +123,7 @@ func DecodeRescueEntry(text string) (RescueEntry, error) {
 	return e, e.validate()
 }
 
-// Encode returns the line.
+// Encode returns the entry as a line of the journal.
 func (e RescueEntry) Encode() string { return remediations.EncodeJSON(e) }
 
 func (e RescueEntry) validate() error {
@@ -128,19 +135,19 @@ func (e RescueEntry) validate() error {
 	}
 	switch {
 	case parts != 1:
-		return fmt.Errorf("the entry has %d parts, and every one has exactly one", parts)
+		return fmt.Errorf("the entry has %d parts, and Drydock writes exactly one", parts)
 	case e.Rescue != nil:
 		return e.Rescue.validate()
 	case e.Ended != nil && (e.Ended.ID == "" || e.Ended.Policy == "" || !slices.Contains(remediations.Outcomes, e.Ended.Outcome) || e.Ended.Ended.IsZero()):
 		return fmt.Errorf("the ended rescue lacks its id, its policy, its outcome or its end")
 	case e.Ended != nil && (e.Ended.Outcome == remediations.OutcomeObserved) != (e.Ended.ObservedOn != "" && e.Ended.Would != nil):
-		return fmt.Errorf("the ended rescue was observed and does not say what, or the reverse")
+		return fmt.Errorf("the ended rescue's outcome and its observed restart do not match")
 	case e.Ended != nil && e.Ended.ObservedOn != "" && remediations.ValidNodeName(e.Ended.ObservedOn) != nil:
 		return fmt.Errorf("the ended rescue was observed on a host without a name")
 	case e.Ended != nil:
 		return validateTries(e.Ended.Hosts)
 	case e.InHistory != nil && (e.InHistory.ID == "" || remediations.ValidNodeName(e.InHistory.Node) != nil):
-		return fmt.Errorf("the entry names no rescue or no node")
+		return fmt.Errorf("the entry lacks the name of a rescue or of a node")
 	}
 	return nil
 }
@@ -182,13 +189,13 @@ func validateTries(tries []HostTry) error {
 		case remediations.ValidNodeName(t.Host) != nil || t.Attempt == "" || t.At.IsZero():
 			return fmt.Errorf("an attempt on host %q has no name or no time", text.Line(t.Host, 80))
 		case t.Outcome != "" && t.Outcome != remediations.CallAccepted && t.Outcome != remediations.CallRefused && t.Outcome != remediations.CallUnknown:
-			return fmt.Errorf("the attempt %s has the outcome %q, which is none", text.Line(t.Attempt, 80), text.Line(string(t.Outcome), 40))
+			return fmt.Errorf("the attempt %s has the unknown outcome %q", text.Line(t.Attempt, 80), text.Line(string(t.Outcome), 40))
 		}
 	}
 	return nil
 }
 
-// last returns the attempt that was issued last; nil: there is no attempt.
+// last returns the last issued attempt, or nil.
 func (r *Rescue) last() *HostTry {
 	if len(r.Hosts) == 0 {
 		return nil
@@ -214,7 +221,7 @@ func (r *Rescue) clone() *Rescue {
 	return &c
 }
 
-// With returns the journal with one more entry. The receiver stays unchanged.
+// With returns the journal with one more entry. It does not change j.
 func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	switch {
 	case e.Rescue != nil:
@@ -244,7 +251,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	return j
 }
 
-// Entries returns the fewest entries that give the same journal.
+// Entries returns the shortest list of entries that gives the same journal.
 func (j RescueJournal) Entries() []RescueEntry {
 	var out []RescueEntry
 	for _, e := range slices.Backward(j.Ended) {
@@ -262,8 +269,8 @@ func (j RescueJournal) Entries() []RescueEntry {
 	return out
 }
 
-// begun counts the rescues that restarted something on the host in the window, without the named
-// one. An attempt that was certainly refused restarted nothing.
+// begun counts the rescues that restarted the host's kubelet within the window, except the rescue
+// except. An attempt that was certainly refused does not count.
 func (j RescueJournal) begun(host, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
 	for _, e := range j.Ended {
 		if e.ID == j.Forgotten {
@@ -282,8 +289,8 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 	return count, oldest
 }
 
-// MissingInHistory returns the hosts of the ended rescue whose Nodes do not have it in their
-// histories yet.
+// MissingInHistory returns the hosts of the ended rescue whose Nodes do not have the rescue in
+// their histories yet.
 func (j RescueJournal) MissingInHistory(e EndedRescue) []string {
 	var out []string
 	if on := e.ObservedOn; on != "" && !slices.Contains(j.InHistory[e.ID], on) {
@@ -297,7 +304,7 @@ func (j RescueJournal) MissingInHistory(e EndedRescue) []string {
 	return out
 }
 
-// Of returns the ended rescue as an entry in the history of one of its hosts' Nodes.
+// Of returns the ended rescue as an entry in the history of one host's Node.
 func (e EndedRescue) Of(host string) remediations.Entry {
 	out := e.Entry
 	out.Target, out.Evidence = string(remediations.KindAPIServer), ""
@@ -310,7 +317,7 @@ func (e EndedRescue) Of(host string) remediations.Entry {
 	return out
 }
 
-// outcomeOf describes the result of an attempt for people.
+// outcomeOf describes the result of an attempt for messages.
 func outcomeOf(t HostTry) string {
 	if t.Why == "" {
 		return string(t.Outcome)

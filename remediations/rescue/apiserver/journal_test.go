@@ -189,10 +189,10 @@ func TestWhatARescueMayDo(t *testing.T) {
 	}
 }
 
-// intentGood is invariant 4's: a call older than that no longer leaves.
+// intentGood is the time of invariant 4: a call with an older intent must not be made.
 const intentGood = 10 * time.Second
 
-// TestJournalInItsShortestForm gives the same journal again.
+// TestJournalInItsShortestForm: Entries gives the same journal again.
 func TestJournalInItsShortestForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		j := drawJournal(t)
@@ -208,7 +208,7 @@ func TestJournalInItsShortestForm(t *testing.T) {
 	})
 }
 
-// TestJournalIsBounded: a hundred ended rescues are enough for every count.
+// TestJournalIsBounded: the journal keeps a hundred ended rescues, which is enough for every limit.
 func TestJournalIsBounded(t *testing.T) {
 	var j RescueJournal
 	for i := range 2 * maxEnded {
@@ -227,7 +227,7 @@ func TestJournalIsBounded(t *testing.T) {
 	require.NoError(t, err, "%d bytes", len(longest.Encode()))
 }
 
-// TestRescueWithAsManyHostsAsThereMayBe accepts no further host.
+// TestRescueWithAsManyHostsAsThereMayBe: a further host is refused.
 func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
 	sc := readRescue(t, []byte(`{}`))
 	s := sc.state(t)
@@ -239,7 +239,7 @@ func TestRescueWithAsManyHostsAsThereMayBe(t *testing.T) {
 	require.Equal(t, remediations.OutcomeExhausted, Decide(s, scene.Noon).Ended.Outcome)
 }
 
-// TestEntriesThatDrydockDidNotWrite are refused, each for its own fault.
+// TestEntriesThatDrydockDidNotWrite: each entry is refused for its own fault.
 func TestEntriesThatDrydockDidNotWrite(t *testing.T) {
 	const good = `{"rescue":{"v":1,"id":"r1","policy":"p","cause":{"alert":"aa"},"phase":"Verifying","began":"2026-03-04T12:00:00Z","since":"2026-03-04T12:00:00Z","deadline":"2026-03-04T12:00:00Z","over":"2026-03-04T12:00:00Z","hosts":[{"host":"cp-1","attempt":"r1-1","at":"2026-03-04T12:00:00Z","outcome":"accepted"}],"issued":1}}`
 	_, err := DecodeRescueEntry(good)
@@ -260,7 +260,7 @@ func TestEntriesThatDrydockDidNotWrite(t *testing.T) {
 	}
 }
 
-// TestHistoryOfAHost: the entry of each host says what was done there.
+// TestHistoryOfAHost: the entry in each host's history has the attempt on that host.
 func TestHistoryOfAHost(t *testing.T) {
 	e := EndedRescue{
 		Entry: remediations.Entry{ID: "r1", Policy: "p", Outcome: remediations.OutcomeRecovered, Why: "cured"},
@@ -275,8 +275,8 @@ func TestHistoryOfAHost(t *testing.T) {
 	require.Equal(t, string(remediations.KindAPIServer), e.Of("cp-2").Target)
 }
 
-// TestAlertsAboutTheAPIServers: those of the Alertmanagers and of posts, and no others; the oldest
-// first.
+// TestAlertsAboutTheAPIServers: they come from the Alertmanagers and from posts, the oldest first.
+// Alerts about other targets are left out.
 func TestAlertsAboutTheAPIServers(t *testing.T) {
 	c := readRescue(t, []byte(`{}`)).config(t)
 	w := &alerts.Snapshot{AskedAt: scene.Noon, Replicas: []alerts.Replica{{Alerts: map[string]alerts.Alert{
@@ -297,8 +297,8 @@ func TestAlertsAboutTheAPIServers(t *testing.T) {
 	require.False(t, c.Wants(map[string]string{"remediation": "apiserver-down"}))
 }
 
-// FuzzRescueEntry: any line is either refused or understood, and a decision about an understood
-// line does no harm.
+// FuzzRescueEntry: any line is refused or decoded, and a decision about a decoded line breaks no
+// invariant.
 func FuzzRescueEntry(f *testing.F) {
 	f.Add(`{"rescue":{"v":1,"id":"r1","policy":"apiserver-down","cause":{"alert":"8b2d1f0c3a4e5d67"},"phase":"Verifying","began":"2026-03-04T12:00:00Z","since":"2026-03-04T11:00:00Z","deadline":"2026-03-04T11:30:00Z","over":"2026-03-04T12:10:00Z","hosts":[{"host":"cp-1","attempt":"r1-1","at":"2026-03-04T11:00:00Z","outcome":"accepted"}],"issued":1}}`)
 	f.Add(`{"rescue":{"v":1,"id":"r1","policy":"apiserver-down","cause":{"alert":"8b2d1f0c3a4e5d67"},"phase":"Pending","began":"2026-03-04T12:00:00Z","since":"2026-03-04T11:00:00Z","deadline":"2026-03-05T11:30:00Z"}}`)

@@ -9,20 +9,19 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// observing reports that only the mode held back a restart of this rescue, and that the rescue
-// restarted nothing.
+// observing reports whether the rescue restarted nothing because only the mode held a restart.
 func (r *Rescue) observing() bool { return r != nil && r.Observed != nil && len(r.Hosts) == 0 }
 
-// observe records the restart that only the mode holds back. The first one stays on record: what
-// would have followed is unknown.
+// observe records the restart that only the mode holds. The first such restart stays on record,
+// because it is unknown what would have followed it.
 func (r *Rescue) observe(host string, now time.Time) {
 	if r.Observed == nil && len(r.Hosts) == 0 {
 		r.Observed = &HostTry{Host: host, Attempt: fmt.Sprintf("%s-%d", r.ID, r.Issued+1), At: remediations.Instant(now)}
 	}
 }
 
-// observedOver ends a rescue that was only observed if its cause has ended: its policy is off, its
-// alert has ended, or its time is up.
+// observedOver ends a rescue that was only observed, if its policy is off, its alert has ended, or
+// its time has ended.
 func (s *State) observedOver(now time.Time) (Decision, bool) {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -30,9 +29,9 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	case !s.serves(p):
 		return s.observed(fmt.Sprintf("policy %s is no longer configured, or off", r.Policy), now), true
 	case !now.Before(r.Deadline):
-		return s.observed(fmt.Sprintf("the alert has fired for %s since", text.Duration(remediations.PendingFor)), now), true
+		return s.observed(fmt.Sprintf("the alert has been firing for %s since then", text.Duration(remediations.PendingFor)), now), true
 	case s.stale(now):
-		return Decision{}, false // Alertmanager is polled first
+		return Decision{}, false // Alertmanager must be polled first
 	}
 	a := remediations.AlertOf(s.Alerts, r.Cause)
 	if a == nil {
@@ -42,34 +41,34 @@ func (s *State) observedOver(now time.Time) (Decision, bool) {
 	switch c := s.candidate(p, a, false, now); {
 	case !c.over(a):
 		return Decision{}, false
-	case s.unseen(now): // the report includes whether an API server is ready again
-		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "looking at the control plane's hosts"}, true
+	case s.unseen(now): // the report says whether an API server is ready again
+		return Decision{Verb: lifecycle.VerbLook, AskSights: true, Policy: p, Message: "observing the control plane's hosts"}, true
 	}
 	return s.observed("the alert has ended", now), true
 }
 
-// givesWay ends a rescue that was only observed if the decision begins another one: there is one at
-// a time.
+// givesWay ends a rescue that was only observed if the decision begins another rescue, because
+// there is at most one at a time.
 func (s *State) givesWay(d Decision, now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !r.observing() || len(d.Write) == 0 || d.Write[0].Rescue == nil || d.Write[0].Rescue.ID == r.ID {
 		return d
 	}
-	return s.observed("it gave way to a rescue by policy "+d.Policy.Name, now)
+	return s.observed("a rescue by policy "+d.Policy.Name+" begins instead", now)
 }
 
-// observedWell ends a rescue that was only observed once the API server of the host has been ready
-// for as long as the policy requires.
+// observedWell ends a rescue that was only observed when the host's API server has been ready for
+// the policy's proofFor.
 func (s *State) observedWell(p *remediations.Policy, host string, now time.Time) Decision {
 	if !s.matured(p, host) {
-		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, text.Duration(p.ProofFor))}
+		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; the rescue ends when this has been so for %s", host, text.Duration(p.ProofFor))}
 		return s.again(d, now)
 	}
 	return s.observed("", now)
 }
 
-// observed ends a rescue that restarted nothing. why is the cause of its end, other than an API
-// server that is ready.
+// observed ends a rescue that restarted nothing. why is the cause of its end; it is empty if an API
+// server is ready.
 func (s *State) observed(why string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -85,9 +84,9 @@ func (s *State) observed(why string, now time.Time) Decision {
 	said := fmt.Sprintf("%s of %s would have been issued at %s, for alert %s", restartKubelet.Name, r.Observed.Host, at.Format(time.RFC3339), name)
 	switch ill := remediations.Instant(now).Sub(w.IllSince); {
 	case w.Unnecessary():
-		said += fmt.Sprintf("; the API server of %s was ready after %s without it, before the step's wait had ended: it would have been unnecessary", ready, text.Duration(ill))
+		said += fmt.Sprintf("; the API server of %s was ready after %s without the restart, before the step's wait had ended: the restart would have been unnecessary", ready, text.Duration(ill))
 	case !w.WellAt.IsZero():
-		said += fmt.Sprintf("; the API server of %s was ready after %s without it, when the step's wait had ended", ready, text.Duration(ill))
+		said += fmt.Sprintf("; the API server of %s was ready after %s without the restart, when the step's wait had ended", ready, text.Duration(ill))
 	default:
 		said += fmt.Sprintf("; after %s no API server was seen ready", text.Duration(ill))
 	}

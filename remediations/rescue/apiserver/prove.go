@@ -11,16 +11,16 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settle moves the rescue on after the end of its call. If this process does not know the call, a
-// former process may have made it: it counts as issued.
+// settle decides what follows the end of the call. If this process did not make the call, an
+// earlier process may have made it, so it counts as issued.
 func (s *State) settle(now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	t := r.last()
 	p := s.Config.Policy(r.Policy)
-	known := RescueCall{Outcome: remediations.CallUnknown, Why: "the call's answer is unknown, since Drydock was restarted"}
+	known := RescueCall{Outcome: remediations.CallUnknown, Why: "the call's answer is unknown, because Drydock was restarted"}
 	if c := s.Call; c != nil && c.Attempt == t.Attempt {
 		if c.Outcome == "" && now.Before(r.Deadline) {
-			return Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: p, Message: "the call is under way"}
+			return Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: p, Message: "the call is in progress"}
 		}
 		known = *c
 		if c.Outcome == "" {
@@ -45,13 +45,14 @@ func (s *State) settle(now time.Time) Decision {
 		if r.Over.Before(r.Deadline) {
 			r.Deadline = r.Over
 		}
-		d.Message += "; the hosts are watched until " + r.Deadline.Format(time.RFC3339)
+		d.Message += "; Drydock watches the hosts until " + r.Deadline.Format(time.RFC3339)
 	}
 	d.Write = []RescueEntry{{Rescue: r}}
 	return d
 }
 
-// waitFor is how long the rescue waits for a host before it takes the next one.
+// waitFor returns how long the rescue waits for the effect of a restart before it restarts the next
+// host.
 func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	if p != nil && len(p.Plan) > 0 && p.Plan[0].Wait > 0 {
 		return p.Plan[0].Wait
@@ -59,15 +60,15 @@ func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	return time.Minute
 }
 
-// well ends the rescue once an API server has been ready for as long as the policy requires.
+// well ends the rescue when an API server has been ready for the policy's proofFor.
 func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	matured := s.matured(p, host)
 	if !matured && now.Before(r.Over) {
-		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; it counts once that has held for %s", host, text.Duration(p.ProofFor))}
+		d := Decision{Verb: lifecycle.VerbWait, Policy: p, Well: true, Message: fmt.Sprintf("the API server of %s answers ready; the rescue ends when this has been so for %s", host, text.Duration(p.ProofFor))}
 		return s.again(d, now)
 	}
-	var cured []string // which of these restarts helped is unknown
+	var cured []string // it is unknown which of these restarts helped
 	for _, t := range r.Hosts {
 		if matured && t.Outcome == remediations.CallAccepted && s.Sights[t.Host].State == HostReady {
 			cured = append(cured, t.Host)
@@ -76,22 +77,22 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	if len(cured) > 0 {
 		return s.end(remediations.OutcomeRecovered, fmt.Sprintf("an API server has answered ready for %s; ready since their kubelet was restarted: %s", text.Duration(p.ProofFor), strings.Join(cured, ", ")), now)
 	}
-	why := "that is not the work of this rescue: it restarted nothing there, or whether it did is unknown"
+	why := "this rescue did not cause that: it did not restart this host, or the outcome of the restart is unknown"
 	if !matured {
-		why = fmt.Sprintf("its time has ended, and that has not held for %s yet", text.Duration(p.ProofFor))
+		why = fmt.Sprintf("the rescue's time has ended before this was so for %s", text.Duration(p.ProofFor))
 	}
 	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
 
-// matured reports that an API server has been ready for as long as the policy requires: that of the
-// host, according to the observations.
+// matured reports whether the host's API server has been ready for the policy's proofFor, according
+// to the observations.
 func (s *State) matured(p *remediations.Policy, host string) bool {
 	return !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
 }
 
-// needless: an API server works, so nothing is restarted.
+// needless decides to restart nothing, because an API server works.
 func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
-	why := fmt.Sprintf("the API server of %s answers ready, so Drydock restarts none", host)
+	why := fmt.Sprintf("the API server of %s answers ready, so Drydock restarts no host", host)
 	d := Decision{Verb: lifecycle.VerbRest, Policy: p, Message: why}
 	if r := s.Journal.Rescue; r.observing() {
 		return s.observedWell(p, host, now)
@@ -102,7 +103,7 @@ func (s *State) needless(p *remediations.Policy, host string, now time.Time) Dec
 	return d
 }
 
-// drop forgets a rescue that never restarted anything.
+// drop removes a rescue that has restarted nothing.
 func (s *State) drop(why string) Decision {
 	r := s.Journal.Rescue
 	return Decision{Verb: lifecycle.VerbDrop, Policy: s.Config.Policy(r.Policy), Message: why, Write: []RescueEntry{{Dropped: r.ID}}}
@@ -126,19 +127,19 @@ func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decis
 	for _, t := range r.Hosts {
 		tried = append(tried, fmt.Sprintf("%s (%s)", t.Host, outcomeOf(t)))
 	}
-	d := s.end(remediations.OutcomeExhausted, fmt.Sprintf("%s; tried were %s", why, text.Line(strings.Join(tried, ", "), 200)), now)
+	d := s.end(remediations.OutcomeExhausted, fmt.Sprintf("%s; Drydock tried %s", why, text.Line(strings.Join(tried, ", "), 200)), now)
 	d.Policy = p
 	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseExhausted, remediations.Instant(now), time.Time{}, nil
 	d.Write = append([]RescueEntry{{Rescue: r}}, d.Write...)
 	return d
 }
 
-// rest leaves a rescue that ran out of hosts to a person. If Drydock was killed before it recorded
-// the end, rest records it.
+// rest keeps a rescue that ran out of hosts until a person resets it. If Drydock stopped before it
+// recorded the end, rest records it.
 func (s *State) rest(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !slices.ContainsFunc(s.Journal.Ended, func(e EndedRescue) bool { return e.ID == r.ID }) {
-		return s.end(remediations.OutcomeExhausted, "all hosts were tried and no API server answers", now)
+		return s.end(remediations.OutcomeExhausted, "Drydock tried all hosts, and no API server answers", now)
 	}
-	return Decision{Verb: lifecycle.VerbRest, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("rescue %s has run out of hosts; make a file named reset in the state directory when the control plane works again", r.ID)}
+	return Decision{Verb: lifecycle.VerbRest, Policy: s.Config.Policy(r.Policy), Message: fmt.Sprintf("rescue %s has run out of hosts; create a file named reset in the state directory when the control plane works again", r.ID)}
 }

@@ -16,21 +16,21 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// rescueScene is a State in a form that a person can read. Its defaults are the worst of days: all
-// three API servers fail, their alert has been firing for ten minutes, and both Alertmanagers
-// report it. Nothing forbids a restart.
+// rescueScene is a State in a form that a person can read. By default all three API servers fail,
+// their alert has been firing for ten minutes, both Alertmanagers report the alert, and nothing
+// forbids a restart.
 type rescueScene struct {
 	Policy  rescuePolicy `json:"policy"`
 	Limits  scene.Limits `json:"limits"`
 	Windows []string     `json:"windows"`
-	// Hosts are the control plane's hosts; absent: cp-1, cp-2 and cp-3.
+	// Hosts are the control plane's hosts. The default is cp-1, cp-2 and cp-3.
 	Hosts []string `json:"hosts"`
 
 	Word scene.Word `json:"word"`
 	// Posted are alerts that only a post has brought.
 	Posted []scene.Alert `json:"posted"`
-	// Sights are the observations, as "Ready", "Failing why", "Unknown why", or "never"; absent:
-	// each host fails.
+	// Sights are the observations, by host: "Ready", "Failing why", "Unknown why", or "never". By
+	// default each host fails.
 	Sights map[string]string `json:"sights"`
 	Seen   string            `json:"seen"` // how long ago
 
@@ -43,9 +43,9 @@ type rescueScene struct {
 
 	Call    *RescueCall `json:"call"`
 	WellFor string      `json:"wellFor"`
-	// Received is how long ago the alert was first received; absent: ten minutes ago.
+	// Received is how long ago the alert was first received. The default is ten minutes.
 	Received string `json:"heard"`
-	// Changed is how long ago a person changed something.
+	// Changed is how long ago a person changed a file in the state directory.
 	Changed string `json:"changed"`
 }
 
@@ -139,7 +139,7 @@ func (sc *rescueScene) state(t testing.TB) *State {
 	return s
 }
 
-// rescueVerdict is a Decision as a golden shows it.
+// rescueVerdict is a Decision in the form of a golden file.
 type rescueVerdict struct {
 	Verb    lifecycle.Verb       `json:"verb"`
 	Reason  remediations.Reason  `json:"reason,omitempty"`

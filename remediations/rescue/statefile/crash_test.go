@@ -14,15 +14,16 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// model is a disk that forgets unsynced data when the machine dies. Any part of a file's text after
-// its last sync may be lost, and any changes of the directory since its last sync.
+// model is a disk that loses unsynced data when the machine dies. It may lose any part of a file's
+// text since the file's last sync, and any changes of the directory since the directory's last
+// sync.
 type model struct {
 	names map[string]*modelFile
-	// durable is the directory at its last sync, since the changes after that.
+	// durable is the directory at its last sync. since are the changes after that sync.
 	durable map[string]*modelFile
 	since   []func(map[string]*modelFile)
-	// left is how many operations there are before the machine dies; negative: it does not die.
-	// fail is the operation that only fails.
+	// left is the number of operations before the machine dies. If it is negative, the machine does
+	// not die. fail is the number of the operation that returns an error.
 	left, fail int
 	locked     bool
 }
@@ -39,7 +40,7 @@ func newModel() *model {
 	return &model{names: map[string]*modelFile{}, durable: map[string]*modelFile{}, left: -1, fail: -1}
 }
 
-// step counts one operation; half reports that the machine dies in the middle of this one.
+// step counts one operation. half is true if the machine dies in the middle of this operation.
 func (m *model) step() (half bool, err error) {
 	if m.fail == 0 {
 		m.fail--
@@ -121,7 +122,7 @@ func (m *model) SyncDir(string) error {
 
 func (m *model) Same(f file, path string) bool { return f != nil && m.names[path] == f }
 
-// Append is two operations, the write and the sync.
+// Append counts as two operations: the write and the sync.
 func (f *modelFile) Append(text []byte) error {
 	half, err := f.disk.step()
 	if err != nil {
@@ -141,8 +142,9 @@ func (f *modelFile) Append(text []byte) error {
 
 func (f *modelFile) Close() error { return nil }
 
-// fates returns the possible states after a death now. Any number of the directory's last changes
-// is lost, and of each file's unsynced text all, nothing, half, or zeros remain.
+// fates returns the possible states of the disk if the machine dies now. Any number of the
+// directory's last changes is lost. Of each file's unsynced text, all, nothing, half, or zeros
+// remain.
 func (m *model) fates() map[string]*model {
 	out := map[string]*model{}
 	for kept := range len(m.since) + 1 {
@@ -175,8 +177,8 @@ func (m *model) fates() map[string]*model {
 	return out
 }
 
-// use is one life of a journal. It returns the ids that Append reported as durable, and the one
-// that it was about to append when it died.
+// use opens a journal and appends to it until the machine dies. It returns the ids that Append
+// reported as durable, and the id of the Append in progress.
 func use(m *model, from int) (durable []string, last string) {
 	f, err := open("d", still, m)
 	if err != nil {
@@ -200,9 +202,9 @@ func ids(j apiserver.RescueJournal) (out []string) {
 	return out
 }
 
-// TestMachineThatDiesAtEveryStep: whatever the disk had not written yet, the entries that Append
-// reported as durable are there, in order, and no others. A machine that dies again while it
-// recovers loses nothing either.
+// TestMachineThatDiesAtEveryStep: whatever the disk had not written yet, the journal then has
+// exactly the entries that Append reported as durable, in order. A machine that dies again during
+// the recovery loses nothing either.
 func TestMachineThatDiesAtEveryStep(t *testing.T) {
 	deaths := 0
 	for at := 1; at < 16; at++ {
@@ -245,8 +247,7 @@ func copyOf(m *model) *model {
 	return c
 }
 
-// TestDiskThatFailsAtEveryStep: after an Append that fails its entry is not durable, and later
-// entries are.
+// TestDiskThatFailsAtEveryStep: an entry whose Append failed is not durable, and later entries are.
 func TestDiskThatFailsAtEveryStep(t *testing.T) {
 	for at := range 20 {
 		m := newModel()
@@ -272,8 +273,8 @@ func TestDiskThatFailsAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestDirectoryThatCannotBeWritten is reported at once, and not only when the control plane is
-// down.
+// TestDirectoryThatCannotBeWritten: Open reports it at once. Otherwise people would learn about it
+// only when the control plane is down.
 func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	for at := range 5 {
 		m := newModel()

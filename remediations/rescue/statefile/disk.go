@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// disk holds the operations of a file system that the journal needs; a test has a disk that forgets
-// what was not synced.
+// disk has the operations of a file system that the journal needs. Tests use a disk that loses
+// unsynced data.
 type disk interface {
 	MkdirAll(dir string) error
-	// Lock returns ErrLocked if another process has the lock. It holds until unlock, or until this
-	// process ends.
+	// Lock locks the file at the path until unlock is called, or until this process ends. It returns
+	// ErrLocked if another process has the lock.
 	Lock(path string) (unlock func() error, err error)
 	// ReadFile returns an error for a file that is longer than maxRead.
 	ReadFile(path string) ([]byte, error)
@@ -22,18 +22,18 @@ type disk interface {
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error
-	// Same reports that the open file is the one at the path.
+	// Same reports whether the open file is still the file at the path.
 	Same(f file, path string) bool
 }
 
-// file is open for appending.
+// file is a file that is open for appending.
 type file interface {
-	// Append writes all of the text. If it returns no error, the text is durable.
+	// Append writes the whole text. If it returns no error, the text is durable.
 	Append(text []byte) error
 	Close() error
 }
 
-// maxRead bounds what is read of one file: far more than the length of any file of Drydock.
+// maxRead bounds the bytes that are read of one file. No file of Drydock is that long.
 const maxRead = 4 * maxBytes
 
 type realDisk struct{}
@@ -48,7 +48,7 @@ func (realDisk) Lock(path string) (func() error, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: it holds the lock on %s. Each replica needs a directory of its own", ErrLocked, path)
+			return nil, fmt.Errorf("%w: another process has the lock on %s. Each replica needs a directory of its own", ErrLocked, path)
 		}
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (realDisk) Lock(path string) (func() error, error) {
 }
 
 func (realDisk) ReadFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe of that name must not block the open
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that a named pipe at the path does not block
 	if err != nil {
 		return nil, err
 	}

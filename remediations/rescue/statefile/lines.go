@@ -10,15 +10,14 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// version is the version of the file's lines.
+// version is the version of the lines' format.
 const version = 1
 
-// parts is one Append on one line, so that all entries of the Append are there or none.
+// parts is one line. It has all entries of one Append, so that all of them are durable or none.
 type parts struct {
 	V   int    `json:"v"`
 	Seq uint64 `json:"seq"`
-	// CRC covers the number and the entries, so that a line damaged by a crash or a disk is
-	// recognised.
+	// CRC is a checksum of Seq and Entries. It shows that a crash or a disk has damaged the line.
 	CRC     string            `json:"crc"`
 	Entries []json.RawMessage `json:"entries"`
 }
@@ -40,39 +39,39 @@ func line(seq uint64, entries []apiserver.RescueEntry) []byte {
 	}
 	p.CRC = sum(seq, p.Entries)
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b) // it ends the line
-	enc.SetEscapeHTML(false)   // escaping would also change the entries' text, and people read it
+	enc := json.NewEncoder(&b) // Encode also writes the line's end
+	enc.SetEscapeHTML(false)   // escaping would change the text of the entries, which people read
 	if err := enc.Encode(p); err != nil {
-		panic("encoding a line of the journal: " + err.Error()) // only plain data is encoded here
+		panic("encoding a line of the journal: " + err.Error()) // plain data can always be encoded
 	}
 	return b.Bytes()
 }
 
-// contents is what a file holds.
+// contents is the decoded content of a journal file.
 type contents struct {
 	journal apiserver.RescueJournal
 	seq     uint64
 	torn    string
 }
 
-// decode reads the whole file. It drops a last line that a crash cut short: Append never reported
-// that line as written. Any other line that this version would not have written is an error, and
-// nothing is guessed.
+// decode reads the whole file. It drops a last line that a crash cut off: Append never reported
+// that line as written. Any other line that this version would not write is an error, and decode
+// does not guess.
 func decode(text []byte) (contents, error) {
 	var c contents
 	for n := 1; len(text) > 0; n++ {
 		one, rest, ended := bytes.Cut(text, []byte{'\n'})
 		entries, seq, err := decodeLine(one)
 		switch {
-		// The end of the last line is missing, or parts of it that never reached the disk are
-		// zeros.
+		// This is the last line, and its end is missing, or a part of it did not reach the disk and
+		// consists of zeros.
 		case !ended, err != nil && len(rest) == 0 && bytes.IndexByte(one, 0) >= 0:
 			c.torn = fmt.Sprintf("line %d, after its first %d bytes", n, len(one))
 			return c, nil
 		case err != nil:
 			return contents{}, fmt.Errorf("line %d: %w", n, err)
 		case n > 1 && seq != c.seq+1:
-			return contents{}, fmt.Errorf("line %d has the number %d, and %d is next: lines are missing, or were added", n, seq, c.seq+1)
+			return contents{}, fmt.Errorf("line %d has the number %d, but %d must follow: lines are missing, or were added", n, seq, c.seq+1)
 		}
 		for _, e := range entries {
 			c.journal = c.journal.With(e)
@@ -88,13 +87,13 @@ func decodeLine(text []byte) ([]apiserver.RescueEntry, uint64, error) {
 	d.DisallowUnknownFields()
 	switch err := d.Decode(&p); {
 	case err != nil:
-		return nil, 0, fmt.Errorf("it is not readable: %w", err)
+		return nil, 0, fmt.Errorf("the line is not readable: %w", err)
 	case strings.TrimSpace(string(text[d.InputOffset():])) != "":
-		return nil, 0, fmt.Errorf("something follows the JSON value")
+		return nil, 0, fmt.Errorf("the line has text after the JSON value")
 	case p.V != version:
-		return nil, 0, fmt.Errorf("it has version %d, this Drydock knows version %d", p.V, version)
+		return nil, 0, fmt.Errorf("the line has version %d, and this Drydock knows version %d", p.V, version)
 	case p.CRC != sum(p.Seq, p.Entries):
-		return nil, 0, fmt.Errorf("its checksum is wrong: it was changed since it was written")
+		return nil, 0, fmt.Errorf("the line's checksum is wrong, so the line was changed after Drydock wrote it")
 	}
 	var out []apiserver.RescueEntry
 	for _, raw := range p.Entries {

@@ -1,7 +1,7 @@
-// Package statefile keeps the journal of rescues in a directory of this machine, so it needs no API
-// server. The journal is an append-only file of JSON lines. Each line is durable before Append
-// returns, so an intent is found again after any crash. Two files beside it hold people's requests:
-// paused, and reset.
+// Package statefile stores the journal of rescues in a directory of this machine, so that it needs
+// no API server. The journal is an append-only file of JSON lines. Each line is durable before
+// Append returns, so an intent is on record after any crash. People make requests by two files in
+// the same directory: paused and reset.
 package statefile
 
 import (
@@ -20,26 +20,26 @@ import (
 const (
 	// Name is the journal's file.
 	Name = "apiserver.jsonl"
-	// Paused is a person's file: while it exists nothing is restarted. Its content is like that of
-	// drydock.dev/pause, or a plain reason.
+	// Paused is a file that a person creates. While it exists, Drydock restarts nothing. Its content
+	// has the form of drydock.dev/pause, or is a plain reason.
 	Paused = "paused"
-	// Reset is a person's file: the rescue that ran out of hosts, or the unreadable journal, is
-	// forgotten, and the file removed.
+	// Reset is a file that a person creates. Drydock then forgets the rescue that ran out of hosts, or
+	// renames the unreadable journal, and removes the file.
 	Reset = "reset"
 
 	lockName = "lock"
 	newName  = Name + ".new"
 )
 
-// maxBytes is the size at which the file is rewritten while it is in use. A rescue takes some
-// kilobytes, so only weeks of changing holds reach it.
+// maxBytes bounds the file: if the file is longer, Append rewrites it in its shortest form. A
+// rescue takes a few kilobytes, so only a hold that changes for weeks makes the file that long.
 const maxBytes = 4 << 20
 
-// ErrLocked: another process has the directory. The lock is released when that process ends, for
-// whatever reason.
+// ErrLocked means that another process uses the directory. The lock is released when that process
+// ends, for any reason.
 var ErrLocked = errors.New("another Drydock uses the state directory")
 
-// File is the journal. One goroutine may use it, while others read from it.
+// File is the journal. Only one goroutine may write to it, while others read from it.
 type File struct {
 	dir   string
 	disk  disk
@@ -50,15 +50,15 @@ type File struct {
 	out  file
 	size int
 	seq  uint64
-	// suspect: an Append failed, so the content after the last good line is unknown.
+	// suspect means that an Append failed, so that the content after the last good line is unknown.
 	suspect bool
 	journal apiserver.RescueJournal
-	// torn is the rest of a line that a crash cut short, and that was dropped; empty: nothing.
+	// torn describes a last line that a crash cut off and that was dropped, or is empty.
 	torn string
 }
 
 // Open locks the directory and reads the journal. An unreadable journal is not an error: Load
-// reports it, and it stays unchanged until Renew.
+// reports it, and the file stays unchanged until Renew.
 func Open(dir string, c clock.PassiveClock) (*File, error) { return open(dir, c, realDisk{}) }
 
 func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
@@ -92,10 +92,11 @@ func (f *File) read() error {
 	return f.compact()
 }
 
-// Torn is the rest of the journal's last line after a crash, which was dropped; empty: nothing.
+// Torn describes the journal's last line if a crash cut it off and it was dropped. Otherwise it is
+// empty.
 func (f *File) Torn() string { return f.torn }
 
-// Load returns the journal, and the present content of people's files.
+// Load returns the journal, and the present content of the files that people write.
 func (f *File) Load() (apiserver.RescueJournal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,24 +107,24 @@ func (f *File) Load() (apiserver.RescueJournal, error) {
 		said := string(text[:min(len(text), maxPaused)])
 		j.Paused = &said
 	case !errors.Is(err, fs.ErrNotExist):
-		said := fmt.Sprintf("it cannot be read: %v", err) // the file exists, so a person wanted a pause
+		said := fmt.Sprintf("the file cannot be read: %v", err) // a person has created the file, so a pause is wanted
 		j.Paused = &said
 	}
 	j.Reset = f.disk.Exists(f.path(Reset))
 	return j, nil
 }
 
-// maxPaused bounds how much of the pause's reason is read.
+// maxPaused bounds the bytes that are read of the pause's reason.
 const maxPaused = 1 << 10
 
 // Append makes the entries durable, all of them or none. After an error they may or may not be
-// durable. The caller acts on none of them, so the next Append rewrites the journal without them.
+// durable. The caller must not act on them, and the next Append rewrites the journal without them.
 func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.journal.Malformed != nil:
-		return fmt.Errorf("nothing is added to a journal that cannot be read: %w", f.journal.Malformed)
+		return fmt.Errorf("Drydock adds nothing to an unreadable journal: %w", f.journal.Malformed)
 	case f.suspect || f.size > maxBytes:
 		if err := f.compact(); err != nil {
 			return err
@@ -131,7 +132,7 @@ func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	}
 	if !f.disk.Same(f.out, f.path(Name)) {
 		f.suspect = true
-		return fmt.Errorf("%s was replaced or removed by another program; it is written again", f.path(Name))
+		return fmt.Errorf("another program replaced or removed %s; Drydock writes the file again", f.path(Name))
 	}
 	text, next := line(f.seq+1, entries), f.journal
 	for _, e := range entries {
@@ -145,7 +146,7 @@ func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	return nil
 }
 
-// Renew sets an unreadable journal aside, and begins another.
+// Renew renames an unreadable journal, and starts a new one.
 func (f *File) Renew() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,13 +155,13 @@ func (f *File) Renew() error {
 	}
 	aside := fmt.Sprintf("%s.malformed-%s", Name, f.clock.Now().UTC().Format("20060102T150405.000000000"))
 	if err := f.disk.Rename(f.path(Name), f.path(aside)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("setting the journal aside: %w", err)
+		return fmt.Errorf("renaming the unreadable journal: %w", err)
 	}
 	f.journal, f.seq = apiserver.RescueJournal{}, 0
 	return f.compact()
 }
 
-// Answered removes a person's file named reset, for good.
+// Answered removes the file reset durably.
 func (f *File) Answered() error {
 	if err := f.disk.Remove(f.path(Reset)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing %s: %w", f.path(Reset), err)
@@ -168,14 +169,14 @@ func (f *File) Answered() error {
 	return f.disk.SyncDir(f.dir)
 }
 
-// compact writes the journal to a new file beside the old one, and replaces the old one when the
+// compact writes the journal in its shortest form to a new file, and replaces the old file when the
 // new one is durable.
 func (f *File) compact() error {
 	if f.out != nil {
 		_ = f.out.Close()
 		f.out = nil
 	}
-	f.suspect = true // until it is done
+	f.suspect = true // until the new file is complete
 	var text []byte
 	seq := f.seq
 	for _, e := range f.journal.Entries() {

@@ -22,7 +22,7 @@ var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
 var still = clocktesting.NewFakePassiveClock(noon)
 
-// pending is a rescue that has only an id.
+// pending returns an entry with a rescue that has only an id.
 func pending(id string) apiserver.RescueEntry {
 	return apiserver.RescueEntry{Rescue: &apiserver.Rescue{
 		V: 1, ID: id, Policy: "apiserver-down", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhasePending, Began: noon, Since: noon, Deadline: noon.Add(time.Hour),
@@ -76,8 +76,8 @@ func TestWhatWasAppendedIsThereAgain(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm(), "what hosts said is nobody else's")
 }
 
-// TestTornAtEveryByte cuts the last line at each of its bytes: the line is dropped, and all lines
-// before it are there.
+// TestTornAtEveryByte cuts the last line at each of its bytes. The line is dropped, and all lines
+// before it stay.
 func TestTornAtEveryByte(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
@@ -117,8 +117,8 @@ func TestTornAtEveryByte(t *testing.T) {
 	require.Equal(t, "r3", rescueID(load(t, mustOpen(t, dir))))
 }
 
-// TestNonsenseHoldsUntilItIsSetAside: a content that no crash can leave is not a journal, and
-// nothing is added to it or removed from it.
+// TestNonsenseHoldsUntilItIsSetAside: content that no crash can leave is not a journal. Drydock
+// neither adds to such a file nor removes anything from it.
 func TestNonsenseHoldsUntilItIsSetAside(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
@@ -179,8 +179,8 @@ func TestNonsenseHoldsUntilItIsSetAside(t *testing.T) {
 	}
 }
 
-// TestOneProcessOnly: a second one on the directory is refused, and the directory is free when the
-// first ends, however.
+// TestOneProcessOnly: a second process on the directory is refused. The directory is free when the
+// first process has ended for any reason.
 func TestOneProcessOnly(t *testing.T) {
 	dir := t.TempDir()
 	if os.Getenv("STATEFILE_HOLD") != "" {
@@ -236,7 +236,7 @@ func TestPeoplesFiles(t *testing.T) {
 	require.Error(t, f.Answered(), "what cannot be taken away is not answered")
 }
 
-// TestARemovedJournal: nothing is written into a file that will not be read again.
+// TestARemovedJournal: Drydock does not write into a file that it will not read again.
 func TestARemovedJournal(t *testing.T) {
 	dir := t.TempDir()
 	f := mustOpen(t, dir)
@@ -251,7 +251,7 @@ func TestARemovedJournal(t *testing.T) {
 	require.Len(t, load(t, mustOpen(t, dir)).Ended, 1)
 }
 
-// TestLongUseKeepsItShort: holds that change for weeks do not fill the disk.
+// TestLongUseKeepsItShort: a hold that changes for weeks does not fill the disk.
 func TestLongUseKeepsItShort(t *testing.T) {
 	m := newModel()
 	f, err := open("d", still, m)
@@ -266,7 +266,7 @@ func TestLongUseKeepsItShort(t *testing.T) {
 	require.Less(t, most, maxBytes+200<<10)
 }
 
-// TestEveryLineReadsAsItWasWritten draws texts with every character that JSON may escape.
+// TestEveryLineReadsAsItWasWritten uses random texts with every character that JSON may escape.
 func TestEveryLineReadsAsItWasWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := ended("r1")
@@ -279,8 +279,8 @@ func TestEveryLineReadsAsItWasWritten(t *testing.T) {
 	})
 }
 
-// FuzzJournal: any content of the file is either read or refused, and content that was read is read
-// again in its shortest form.
+// FuzzJournal: any content of the file is read or refused. Content that was read gives the same
+// journal again from its shortest form.
 func FuzzJournal(f *testing.F) {
 	f.Add(append(line(3, []apiserver.RescueEntry{ended("r1"), pending("r2")}), line(4, []apiserver.RescueEntry{{Reset: true}})...))
 	f.Add([]byte("{}\n"))
