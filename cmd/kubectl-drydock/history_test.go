@@ -58,7 +58,7 @@ func TestHistorySaysWhoLedALocation(t *testing.T) {
 	back := ended("bbbbbb", remediations.OutcomeExhausted, 26*time.Hour, "all attempts were made; the leadership was put back as it was", move("node-3", "node-4"), move("node-4", "node-5"))
 	back.PutBack = true
 	entries := []remediations.Entry{
-		ended("dddddd", remediations.OutcomeExhausted, time.Minute, "promote-leader:1 was not proven to cure it; the leadership of location east is left with node-4", move("node-3", "node-4")),
+		ended("dddddd", remediations.OutcomeExhausted, time.Minute, "promote-leader:1 was not proven to cure the location; the leadership of location east is left with node-4", move("node-3", "node-4")),
 		{ID: "aaaaaa", Policy: "node-not-ready", Outcome: remediations.OutcomeRecovered, Steps: remediations.Attempts{{Name: "reboot", Number: 1}}, Began: now.Add(-time.Hour), Ended: now.Add(-50 * time.Minute), Request: "remediation/reboot"},
 		ended("cccccc", remediations.OutcomeRecovered, 90*time.Minute, "promote-leader:1 cured it: node-4 leads location east, which answers, and the alert is gone", move("node-3", "node-4")),
 		back,

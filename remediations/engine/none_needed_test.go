@@ -41,7 +41,7 @@ func TestAReplacementThatNeedsNoNewMachineRecovers(t *testing.T) {
 		told := w.toldOf("RepairRecovered")
 		require.Len(t, told, 1)
 		require.Contains(t, told[0].Note, "of Node n0 by policy node-not-ready")
-		require.Contains(t, told[0].Note, "replace:1 cured it: the machine is gone and nothing waits for another one, and the alert is gone; no Node came for Node n0")
+		require.Contains(t, told[0].Note, "replace:1 cured it: the machine is gone and nothing needs another one, and the alert is gone; no Node came for Node n0")
 		require.Empty(t, w.toldOf("RepairExhausted"))
 		require.Empty(t, w.slots(t))
 		require.Empty(t, w.orphans(t))

@@ -62,7 +62,7 @@ func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 	note := ""
 	e.Eventually(func() bool { note = eventNote(e, "RepairRecovered", old.Name); return note != "" }, "the repair ends")
 
-	require.Contains(t, note, "the machine is gone and nothing waits for another one, and the alert is gone")
+	require.Contains(t, note, "the machine is gone and nothing needs another one, and the alert is gone")
 	there := metav1.ListOptions{LabelSelector: "app=shrinks", FieldSelector: "spec.nodeName=" + elsewhere}
 	pods, err := e.Lab.Client().CoreV1().Pods("default").List(t.Context(), there)
 	require.NoError(t, err)

@@ -9,12 +9,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// State is everything that Decide may know. Call, NewID, WellSince and WellHeard of the State
-// belong to the leader.
+// State is everything that Decide may use. The State's Call, NewID, WellSince and WellHeard are
+// those of the repair of the leader.
 type State struct {
 	*lifecycle.State
 	remediations.Subject
-	// Seen is the last observation of the location; nil: none yet.
+	// Seen is the last observation of the location, or nil if there is none yet.
 	Seen *Observation
 }
 
@@ -22,14 +22,14 @@ type State struct {
 type target struct {
 	lifecycle.Base
 	seen *Observation
-	// move is the move that would be made.
+	// move is the move that the next attempt would make.
 	move remediations.Move
 }
 
-// Decide decides what to do about the leader of one location of the mesh, on the Node that led at
-// the time of the observation. It is pure, like the core's, and asks the same guards, except those
-// about the machine. A leader that does not forward makes many nodes look ill, and its node is
-// repaired for an alert of its own.
+// Decide decides what to do about the leader of one location of the mesh, on the Node that was the
+// leader at the time of the observation. It is pure, like the core. It asks the same guards as for
+// a node, except the guards about the machine: a leader that does not forward makes many nodes look
+// unhealthy, and an alert of its own leads to the repair of its node.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen}
 	s.Bind(s, known.State, known.Subject)
@@ -39,7 +39,7 @@ func Decide(known *State, now time.Time) lifecycle.Decision {
 func (s *target) Describe() lifecycle.Description {
 	d := lifecycle.Description{
 		Kind: remediations.KindLocation, What: "location " + s.Name, Asked: "the mesh", Next: "move",
-		Looking: "looking at who leads the location", Checking: "looking at the location", Awaits: lifecycle.AwaitsProof,
+		Looking: "observing which node leads the location", Checking: "observing the location", Awaits: lifecycle.AwaitsProof,
 		Unknown: remediations.ReasonLeaderUnknown, Apart: lifecycle.LookAgain,
 		Soon: []remediations.Reason{remediations.ReasonLeaderHeld, remediations.ReasonLeaderUnknown, remediations.ReasonNodeUnderRepair, remediations.ReasonObserving},
 	}
@@ -62,12 +62,13 @@ func (s *target) Begun(r *remediations.Record) bool { return len(r.Moves) > 0 }
 
 func (s *target) Named(r *remediations.Record) { r.Location = s.Name }
 
-// Closing keeps the moves: only an exhausted plan undoes them.
+// Closing keeps the moves in effect. Only an exhausted plan undoes them.
 func (s *target) Closing(d *lifecycle.Decision, _ time.Time) {
 	d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
 }
 
-// Tidy also covers the alerts about other locations, which wait until this one has no repair.
+// Tidy also removes ended alerts about other locations. Those alerts wait until this location has
+// no repair.
 func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
@@ -79,8 +80,7 @@ func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	s.Tidied(d, s.Record, all, now)
 }
 
-// Examine checks the observation: a move needs a location that does not answer, and a node that can
-// lead it instead.
+// Examine allows a move only if the location does not answer and another node can lead it.
 func (s *target) Examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {
@@ -105,7 +105,7 @@ func (s *target) Intend(c *lifecycle.Candidate, pending *remediations.Record, d 
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
-// Acting continues the undoing of all moves.
+// Acting continues to undo all moves, if that has begun.
 func (s *target) Acting(now time.Time) lifecycle.Decision {
 	if s.Record.Back == nil {
 		return s.Base.Acting(now)

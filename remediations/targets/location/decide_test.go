@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestDecideLeaderGoldens pins every decision about the leader of a location.
+// TestDecideLeaderGoldens compares every kind of decision about the leader of a location with its
+// golden file.
 func TestDecideLeaderGoldens(t *testing.T) {
 	scene.Pin(t, "decide", scene.Golden.LocationState, location.Decide, scene.Render, func(t *testing.T, _ *location.State, d lifecycle.Decision) { scene.Readable(t, LocationKey, d) })
 }
@@ -39,8 +40,8 @@ func TestGuardsThatBindLeaders(t *testing.T) {
 	})
 }
 
-// everythingWrongWithALeader has a cause for each guard that binds it, and for the observation of
-// its location.
+// everythingWrongWithALeader is a leader that each guard for leaders holds, and the observation of
+// its location, too.
 const everythingWrongWithALeader = `
 policy: {mode: observe, for: 30m, approval: true}
 windows: ["02:00-04:00"]
@@ -59,9 +60,9 @@ elsewhere: [{node: n5}]
 sight: {unknown: "no probes", reached: true, held: "granularity is full", candidates: []}
 `
 
-// TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt: the observation of a location comes after
-// people's marks and the Alertmanagers' answers, and before Observing, which only a step that would
-// be issued reaches.
+// TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt checks the order of the holds. The observation of
+// a location comes after people's marks and the Alertmanagers' answers. It comes before Observing,
+// which only holds a step that would otherwise be issued.
 func TestEachHoldOfALeaderSpeaksBeforeThoseBehindIt(t *testing.T) {
 	sc := scene.ReadLocation(t, everythingWrongWithALeader)
 	steps := []struct {

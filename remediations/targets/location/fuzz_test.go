@@ -57,7 +57,8 @@ func TestLongestRecordOfALeaderIsReadable(t *testing.T) {
 	}
 }
 
-// TestMoveThatTakesTooMuchRoomIsNotMade: a move that does not fit on record is not made.
+// TestMoveThatTakesTooMuchRoomIsNotMade: Drydock does not make a move that does not fit into the
+// record.
 func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
 	s := scene.ReadLocation(t, `{}`).LocationState(t)
 	long := strings.Repeat("x", MaxMoveBytes)
@@ -69,9 +70,9 @@ func TestMoveThatTakesTooMuchRoomIsNotMade(t *testing.T) {
 	require.Contains(t, d.Message, "at most 800 are kept")
 }
 
-// FuzzDecideLeader feeds arbitrary annotations and observations to a decision that everything else
-// allows. Decide must not panic, must not act against a person, on unreadable data or on missing
-// data, and must return the same decision twice.
+// FuzzDecideLeader passes arbitrary annotations and observations to Decide, in a state that allows
+// a move. Decide must not panic, must return the same decision twice, and must not act against a
+// person, on unreadable data or on missing data.
 func FuzzDecideLeader(f *testing.F) {
 	for _, g := range scene.GoldensIn(f, "decide") {
 		text, err := os.ReadFile(g.Input)

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Guard returns what holds locations alone, beside the guards for every target.
+// Guard returns the findings of the guards that differ for locations.
 func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
 	case remediations.ReasonNodeUnderRepair:
@@ -28,9 +28,9 @@ func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *life
 	return nil
 }
 
-// underRepair holds the candidate while a node is under repair that leads the location or is to
-// lead it, and while another repair of the location's leader is under way. These exclude each
-// other.
+// underRepair holds the candidate while a node that leads the location, or would lead it after a
+// move, is under repair. It also holds the candidate while another repair moves the location's
+// leader.
 func (s *target) underRepair() *lifecycle.Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
@@ -49,7 +49,7 @@ func (s *target) underRepair() *lifecycle.Finding {
 
 // movedLately allows one repair of a location's leader per limits.leaders.perLocation, even if the
 // leader changed, because each move breaks the connections that the leader relays. Earlier attempts
-// of one repair do not hold its further attempts.
+// of the same repair do not count.
 func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
@@ -62,17 +62,18 @@ func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// UnprovenFor bounds, in addition to proofFor, how long a repair that has moved waits for its proof
-// when nothing more can be done. It equals the default wait between two repairs of a location.
+// UnprovenFor is how long, in addition to proofFor, a repair that has moved the leadership waits
+// for its proof when no further move is possible. It equals the default wait between two repairs of
+// a location.
 const UnprovenFor = 15 * time.Minute
 
-// Unproven are the reasons of holds that no person set, and that leave nothing to try after a move.
-// The alert has ended, or the probes report nothing, or they contradict the alert. All other holds
-// end with time.
+// Unproven are reasons of holds that no person has set, and that leave Drydock nothing more to try.
+// The alert has ended, or the probes report nothing, or the probes contradict the alert. All other
+// holds end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
-// Until returns until when the candidate may be held. A repair that has moved and cannot prove its
-// Cure must not wait for a day.
+// Until returns how long the candidate may be held. A repair that has moved the leadership and
+// cannot prove its cure must not wait for a day.
 func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record
 	switch {
@@ -81,14 +82,14 @@ func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, rea
 	case !slices.Contains(Unproven, reason):
 		return remediations.Instant(pending.Since.Add(remediations.PendingFor))
 	case was.Phase == remediations.PhasePending && was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
-		return was.Deadline // its hold began then, even if the message has changed
+		return was.Deadline // the hold has lasted since then, even if its message has changed
 	}
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
 }
 
-// MayStillMove checks, right before the keys are written, whether the Nodes still say what the
-// decision depended on. leader is the node with the record. others are the successor and every node
-// whose key changes.
+// MayStillMove checks the Nodes right before the move writes their annotations. It returns an error
+// if a fact that the decision used has changed. leader is the node with the record. others are the
+// successor and every node whose annotation changes.
 func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back != nil || r.Intent.ID != intentID {
@@ -102,11 +103,11 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 	return letsMove(c, leader, others, r.Intent.At)
 }
 
-// MayStillPutBack is MayStillMove for undoing the moves of the repair.
+// MayStillPutBack is MayStillMove for undoing the repair's moves.
 func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {
-		return remediations.Withhold(remediations.ReasonCallWithheld, "nothing is to be put back any more")
+		return remediations.Withhold(remediations.ReasonCallWithheld, "the repair no longer undoes its moves")
 	}
 	return letsMove(c, leader, others, *r.Back)
 }

@@ -22,8 +22,9 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// meshLife runs a mesh of two locations through a random history. location.Decide and Decide decide
-// about its nodes, and the decisions are carried out as the engine would, on a clock of its own.
+// meshLife runs a mesh of two locations through a random history. location.Decide and node.Decide
+// decide about its nodes. meshLife carries out the decisions as the engine would, with a clock of
+// its own.
 type meshLife struct {
 	t      *testing.T
 	config *Config
@@ -33,22 +34,22 @@ type meshLife struct {
 	ledger *ledger.Ledger
 	memory map[string]*meshMemory
 
-	// keys are the values of the leader's key. broken are the nodes that do not forward. unfit are
-	// those that no observation proposes.
+	// keys are the values of the leader annotation, by node. broken are the nodes that do not forward.
+	// unfit are the nodes that no observation proposes as leader.
 	keys          map[string]string
 	broken, unfit map[string]bool
 	unknown, held bool
-	// half: members answer under every leader, but not enough of them for a proof.
+	// half means that members answer under every leader, but too few of them for a proof.
 	half bool
 	ids  int
-	// turns is how many turns are left; zero ends the history.
+	// turns is the number of turns that are left. Zero ends the history.
 	turns int
 
-	// moves are the issued moves, by location. before are the keys as they were when a repair first
-	// moved one.
+	// moves are the issued moves, by location. before has the leader annotations as they were when a
+	// repair first moved the location's leadership.
 	moves  map[string][]issuedMove
 	before map[string]map[string]string
-	// touched are the repairs with a key that a person changed after their first move.
+	// touched are the repairs whose leader annotations a person changed after their first move.
 	touched map[string]bool
 	intents map[string]bool
 	seen    map[string]int
@@ -71,7 +72,7 @@ var meshNodes = []string{"a1", "a2", "a3", "a4", "b1", "b2", "b3"}
 
 func locationIn(node string) string { return map[byte]string{'a': "eu", 'b': "us"}[node[0]] }
 
-// leads returns the first node with the key, or else the first node.
+// leads returns the first node with the leader annotation, or else the first node.
 func (l *meshLife) leads(of string) string {
 	first := ""
 	for _, n := range meshNodes {
@@ -88,7 +89,7 @@ func (l *meshLife) leads(of string) string {
 	return first
 }
 
-// look returns what the provider of the mesh observes now.
+// look returns the observation of the mesh's provider at this moment.
 func (l *meshLife) look(of string) *location.Observation {
 	leader := l.leads(of)
 	g := &location.Observation{At: l.now, Leader: leader, Settled: true, Reached: !l.broken[leader] && !l.half, ReachedWhy: "nobody answers"}
@@ -178,8 +179,8 @@ func (l *meshLife) all() []*corev1.Node {
 	return out
 }
 
-// alerts fire for a location whose leader does not forward, and for a node that needs a repair. The
-// poll writes them on their nodes, unless another node has them.
+// alerts makes an alert fire for a location whose leader does not forward, and for a node that
+// needs a repair. The poll writes each alert on its node, unless another node has it.
 func (l *meshLife) alerts() {
 	w := &l.word.Replicas[0]
 	w.WatchdogAt, l.word.AskedAt = l.now, l.now
@@ -307,8 +308,8 @@ func (l *meshLife) carry(s *location.State, m *meshMemory, d lifecycle.Decision)
 	}
 }
 
-// node lets the node's own repair begin, and end by itself when its time has passed. It reports
-// whether it wrote.
+// node begins the node's own repair, or ends it when its time has passed. It reports whether it
+// wrote.
 func (l *meshLife) node(t *rapid.T, s *lifecycle.State, m *meshMemory) bool {
 	n, r := s.Node, s.Journal.Record
 	if r != nil && r.Phase.InFlight() {
@@ -377,7 +378,7 @@ func (l *meshLife) touch() {
 	}
 }
 
-// answer ends the call that is under way on some node, with success or without.
+// answer ends the call in progress on some node, with success or without.
 func (l *meshLife) answer(t *rapid.T) {
 	for _, name := range meshNodes {
 		m, r := l.memory[name], ReadJournal(l.nodes[name]).Records[LocationKey]

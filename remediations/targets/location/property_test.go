@@ -46,7 +46,7 @@ func (l *meshLife) check(t *rapid.T, s *location.State, d lifecycle.Decision) {
 	}
 }
 
-// waitsUnproven reports whether nothing more can be tried, and the cure is not proven.
+// waitsUnproven reports whether no further attempt is possible, and the cure is not proven.
 func waitsUnproven(r *Record) bool {
 	return r != nil && r.Phase == PhasePending && r.Intent != nil && r.Back == nil && r.Hold != nil && slices.Contains(location.Unproven, r.Hold.Reason)
 }
@@ -162,9 +162,10 @@ func (l *meshLife) checkEnd(t *rapid.T, s *location.State, d lifecycle.Decision)
 
 // TestLeadershipMovesOnlyWhereEverythingSaysSo checks every single decision, over random histories
 // of a mesh, its nodes, the Alertmanagers and people. A move needs a fresh observation that shows
-// the leader of the record and proposes the move. Each candidate is tried once, one location at a
-// time. A location has one repair within limits.leaders.perLocation, despite restarts, and none
-// beside a repair of a node in it. If nothing helped, everything is as before.
+// the leader of the record and proposes the move. Each candidate is tried once, and one location at
+// a time. A location has one repair within limits.leaders.perLocation, despite restarts, and no
+// repair beside a repair of one of its nodes. If no move helped, all leader annotations are as
+// before.
 func TestLeadershipMovesOnlyWhereEverythingSaysSo(t *testing.T) {
 	everything := []string{
 		"moves", "put back", "undone", "left unproven", "node repairs",

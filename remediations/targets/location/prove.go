@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Instead continues the undoing of moves. This needs no alert, so Alertmanager may not have been
-// asked yet.
+// Instead continues to undo moves. This needs no alert, so Alertmanager may not have been queried
+// yet.
 func (s *target) Instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
@@ -29,14 +29,14 @@ func (s *target) Expired(now time.Time) lifecycle.Decision {
 	return s.Base.Expired(now)
 }
 
-// Well reports whether the location has one leader with an address in the mesh, and answers from
-// outside.
+// Well reports whether the location has one leader, which has an address in the mesh, and answers
+// probes from other locations.
 func (s *target) Well() (string, bool) {
 	g := s.seen
 	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.Elsewhere() == ""
 }
 
-// Cure returns Recovered if the successor leads, and SelfRecovered otherwise.
+// Cure returns Recovered if the repair's successor leads, and SelfRecovered otherwise.
 func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	r, g := s.Record, s.seen
 	switch {
@@ -48,7 +48,7 @@ func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
 }
 
-// against returns what prevents any move in the location; nil: nothing.
+// against returns what prevents any move in the location, or nil.
 func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
 	switch g := s.seen; {
 	case g.Unknown != "":
@@ -60,15 +60,16 @@ func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycl
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || g.Misconfigured || len(g.Candidates) > 0):
 		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Unheard != "":
-		// Nothing is left to try, and it is unknown whether the last move helped. Missing data is
+		// No further move is possible, and it is unknown whether the last move helped. Missing data is
 		// not a reason to undo the move.
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unheard, 300))
 	}
 	return "", nil
 }
 
-// successor picks the next leader: the best node that was not tried and is not under repair itself.
-// A finding without a reason means that no node is left, so that the plan is exhausted.
+// successor picks the next leader: the best candidate that was not tried yet and is not under
+// repair. A finding without a reason means that no candidate is left, so that the plan is
+// exhausted.
 func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
@@ -102,7 +103,7 @@ func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediati
 	return remediations.Move{}, remediations.ReasonLeaderHeld, why
 }
 
-// refusals returns why the other nodes cannot lead, shortened to one sentence.
+// refusals returns why the other nodes cannot lead, shortened to one line.
 func refusals(refused map[string]string) string {
 	all := ""
 	for _, n := range slices.Sorted(maps.Keys(refused)) {
@@ -111,8 +112,8 @@ func refusals(refused map[string]string) string {
 	return text.Line(all, 260)
 }
 
-// Elsewhere returns the message that a node leads which this node's repair does not know; empty: no
-// such node leads.
+// Elsewhere returns the message that a node leads which is neither this node nor a successor of
+// this repair. It is empty if this is not the case.
 func (s *target) Elsewhere() string {
 	g, r, ours := s.seen, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
@@ -124,11 +125,11 @@ func (s *target) Elsewhere() string {
 	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
-// Missing returns what the proof still lacks.
+// Missing returns what the proof still lacks, as a message.
 func (s *target) Missing() string {
 	switch g := s.seen; {
 	case g == nil || !g.At.After(s.Record.Since):
-		return "it was not seen yet"
+		return "the location was not observed since the last call"
 	case g.Unknown != "":
 		return text.Line(g.Unknown, 200)
 	case g.Leader != s.Record.Intent.Successor:
@@ -138,5 +139,5 @@ func (s *target) Missing() string {
 	case !g.Reached:
 		return text.Line(g.ReachedWhy, 200)
 	}
-	return "the alert is still there"
+	return "the alert is still active"
 }

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// exhaust begins to undo the repair's moves, because nothing is left to try.
+// exhaust begins to undo the repair's moves, because no further attempt is possible.
 func (s *target) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision {
 	r := s.Record.Clone()
 	why = fmt.Sprintf("%s (%s), and location %s does not answer: %s", why, r.Done, s.Name, s.Missing())
@@ -27,9 +27,9 @@ func (s *target) exhaust(c *lifecycle.Candidate, why string) lifecycle.Decision 
 	return s.putBack(r, c.Now)
 }
 
-// againstPutBack returns why the record's moves are not undone; empty: nothing prevents it. The
-// record is on a Node, which its kubelet may write. The kubelet cannot write the ledger, where only
-// Drydock writes moves.
+// againstPutBack returns why the record's moves are not undone, or an empty text. The node's
+// kubelet may write the record, because it is on the Node. Drydock also records each move in the
+// ledger, and the kubelet cannot write the ledger. So the ledger must have the move.
 func (s *target) againstPutBack(p *remediations.Policy) string {
 	switch {
 	case p == nil || p.Mode != remediations.ModeEnforce:
@@ -40,7 +40,7 @@ func (s *target) againstPutBack(p *remediations.Policy) string {
 	return ""
 }
 
-// putBack issues the undoing of the moves, the newest first.
+// putBack issues the call that undoes the moves, the newest first.
 func (s *target) putBack(r *remediations.Record, now time.Time) lifecycle.Decision {
 	r.Phase, r.Since, r.Deadline, r.Hold = remediations.PhaseActing, remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor)), nil
 	r.NameIntent()
@@ -52,7 +52,8 @@ func (s *target) putBack(r *remediations.Record, now time.Time) lifecycle.Decisi
 	}
 }
 
-// restore waits until the moves are undone, or has it done again: every new leader may repeat it.
+// restore waits until the moves are undone. If this process has no call in progress, it issues the
+// call again: every new leader may repeat it.
 func (s *target) restore(now time.Time) lifecycle.Decision {
 	r := s.Record
 	c := s.Call
@@ -65,7 +66,7 @@ func (s *target) restore(now time.Time) lifecycle.Decision {
 	case c != nil && c.Outcome != "":
 		return s.fallBack(cmp.Or(c.Withheld, remediations.ReasonLeaderHeld), c.Why, now)
 	case !now.Before(r.Deadline):
-		return s.fallBack(remediations.ReasonLeaderHeld, "it had no answer in time", now)
+		return s.fallBack(remediations.ReasonLeaderHeld, "the call had no answer in time", now)
 	case c != nil:
 		return lifecycle.Decision{Verb: lifecycle.VerbWait, Recheck: r.Deadline, Policy: s.PolicyOf(r), Message: "the leadership is being put back"}
 	case s.Ledger == nil:
@@ -79,16 +80,17 @@ func (s *target) restore(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// fallBack pauses the undoing until it is tried again.
+// fallBack holds the repair after a failed call, until the next attempt to undo the moves.
 func (s *target) fallBack(reason remediations.Reason, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
-	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; it is tried again", r.Location, text.Line(why, 200))
+	message := fmt.Sprintf("the leadership of location %s could not be put back: %s; Drydock tries again", r.Location, text.Line(why, 200))
 	r.Phase, r.Since, r.Deadline = remediations.PhasePending, remediations.Instant(now), remediations.Instant(r.Back.Add(remediations.BackFor))
 	r.Hold = &remediations.Hold{Reason: reason, Message: message, Since: remediations.Instant(now)}
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Fleetwide: reason.Fleetwide(), Record: r, Policy: s.PolicyOf(r), Recheck: now.Add(lifecycle.LookAgain)}
 }
 
-// bindsUndo are the guards that hold an undoing: people's marks on the node, and repairs of it.
+// bindsUndo are the guards that hold the undoing of moves: people's marks on the node, and repairs
+// of the node.
 var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonNodeUnderRepair}
 
 // goBack tries again to undo the moves.
@@ -102,7 +104,7 @@ func (s *target) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	case s.againstPutBack(c.Policy) != "":
 		return s.exhausted(r.Note+"; "+s.againstPutBack(c.Policy), false, c.Now)
 	case c.Now.Before(next):
-		return lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back waits its time"}
+		return lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Recheck: next, Message: "the next attempt to put the leadership back is not due yet"}
 	}
 	c.Repair, c.Own = r.ID, r.ID
 	if reason, f := c.HeldBy(bindsUndo); f != nil {
@@ -111,18 +113,19 @@ func (s *target) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	return s.putBack(r.Clone(), c.Now)
 }
 
-// leaveUnproven ends a repair that has moved when neither its success nor another step can be
-// shown. It undoes nothing: even if the location as a whole does not answer, part of it may answer
-// because of its new leader.
+// leaveUnproven ends a repair that has moved the leadership, when neither its success nor the need
+// of another move can be shown. It undoes nothing: even if the location as a whole does not answer,
+// the new leader may make a part of it answer.
 func (s *target) leaveUnproven(now time.Time) lifecycle.Decision {
 	r, why := s.Record, s.Record.Hold.Words()
 	if missing := s.Missing(); !strings.Contains(why, missing) {
 		why = missing + "; " + why
 	}
-	return s.exhausted(fmt.Sprintf("%s was not proven to cure it%s: %s", r.Done, r.LeftAs(), why), false, now)
+	return s.exhausted(fmt.Sprintf("%s was not proven to cure the location%s: %s", r.Done, r.LeftAs(), why), false, now)
 }
 
-// exhausted ends the plan. The record stays until a person resets the node.
+// exhausted ends the plan. The record stays until a person resets the node. undone means that all
+// moves are undone.
 func (s *target) exhausted(why string, undone bool, now time.Time) lifecycle.Decision {
 	d, r := s.End(remediations.OutcomeExhausted, why, now), s.Record.Exhausted(now)
 	r.Back = nil
@@ -133,11 +136,11 @@ func (s *target) exhausted(why string, undone bool, now time.Time) lifecycle.Dec
 	return d
 }
 
-// Rest leaves an exhausted repair to a person. If another node leads now, the alerts move to that
-// node.
+// Rest keeps an exhausted repair until a person resets it. If another node leads now, it removes
+// the alerts from this Node; they are written on that node's Node.
 func (s *target) Rest(now time.Time) lifecycle.Decision {
 	r := s.Record
-	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when it is fixed", r.ID, r.Location, remediations.ResetKey)}
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s of the leader of location %s has run out of attempts; set %s=true when the location is fixed", r.ID, r.Location, remediations.ResetKey)}
 	if len(s.Alerts) == 0 {
 		return d
 	}

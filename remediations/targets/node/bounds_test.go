@@ -68,7 +68,8 @@ func TestAlertOfACauseIsThatAlert(t *testing.T) {
 	require.Nil(t, s.AlertBy("c"))
 }
 
-// TestCancelIsRememberedOnItsAlert before the history forgets it, once.
+// TestCancelIsRememberedOnItsAlert: the cancel is written on its alert once, before the history
+// forgets the repair.
 func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 	by := CancelledRepair{ID: "r1", At: scene.Noon}
 	other := CancelledRepair{ID: "r0", At: scene.Noon}
@@ -95,8 +96,8 @@ func TestCancelIsRememberedOnItsAlert(t *testing.T) {
 	}
 }
 
-// TestTheLedgerGetsTheEndsAndCancelsThatItLacks: the last end of each policy, and cancels. Expired
-// entries are removed.
+// TestTheLedgerGetsTheEndsAndCancelsThatItLacks: these are the last end of each policy, and
+// cancels. Expired entries are removed.
 func TestTheLedgerGetsTheEndsAndCancelsThatItLacks(t *testing.T) {
 	reboot := Attempts{{Name: "reboot", Number: 1}}
 	ended := []Entry{{ID: "r2", Policy: "p", Ended: scene.Noon, Steps: reboot}, {ID: "r1", Policy: "p", Ended: scene.Noon.Add(-time.Minute), Steps: reboot}, {ID: "r0", Policy: "unknown", Ended: scene.Noon, Steps: reboot}}

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// refusals returns why some steps of the plan are never done to this node.
+// refusals returns why Drydock never does some steps of the plan to this node, as text to follow a
+// message.
 func (s *state) refusals(p *remediations.Policy) string {
 	var out []string
 	for _, step := range p.Plan {
@@ -21,8 +22,9 @@ func (s *state) refusals(p *remediations.Policy) string {
 	return strings.Join(slices.Compact(out), "")
 }
 
-// Causes returns the node's alerts that a policy takes. The alert with the least invasive
-// First step comes first, so that a more invasive plan does not overtake it; then the older one.
+// Causes returns the node's alerts that a policy takes. The alert with the least invasive first
+// step comes first, so that a more invasive plan does not overtake a milder one. Among equal ones
+// the older alert comes first.
 func (s *state) Causes() []*remediations.Alert {
 	type ranked struct {
 		*remediations.Alert
@@ -60,16 +62,16 @@ func (s *state) also(r *remediations.Record) []string {
 	return out
 }
 
-// Likely returns the step that would come next if Alertmanager confirmed the alert and no
-// silence covered it. Empty: another guard holds it, or no system must be asked about the machine
-// first.
+// Likely returns the step that would come next if Alertmanager confirmed the alert and no silence
+// covered it. It is zero if another guard holds that step, or if no provider must be asked about
+// the machine before the step.
 func (s *state) Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
 	step, ok := s.FirstStep(p, s.Record)
 	if !ok || s.Ledger == nil {
 		return remediations.StepOn{}
 	}
 	c := s.Candidate(p, a, remediations.Cause{}, step, now)
-	c.Verdict = alerts.Verdict{} // as if the Alertmanagers had nothing against it
+	c.Verdict = alerts.Verdict{} // as if no Alertmanager held the repair
 	if r := s.Record; r != nil {
 		c.Own = r.ID
 	}

@@ -1,4 +1,4 @@
-// Package node decides about nodes as targets of repairs: the next step, the systems to ask about
+// Package node decides about nodes as targets of repairs: the next step, the systems to query about
 // the machine, the proof of a cure, the undoing of changes, and people's annotations on the Node.
 // It is pure, like the core.
 package node
@@ -20,8 +20,9 @@ const (
 	leaseAgain = 5 * time.Second
 )
 
-// FromTheFuture reports whether the Node has times in the future. Then the decision also depends on
-// whether most kubelets' clocks agree with this one, which may change while the Node does not.
+// FromTheFuture reports whether the Node has times in the future. Decide then also depends on
+// whether most kubelets' clocks agree with Drydock's clock. This may change while the Node stays
+// the same.
 func FromTheFuture(known *lifecycle.State, now time.Time) bool {
 	_, wrong := of(known, known.Journal.Record).Clamp(now)
 	return wrong
@@ -60,12 +61,12 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 		return d
 	}
 	if r := s.Record; s.Journal.Malformed != nil && (r == nil || r.Phase == remediations.PhaseExhausted) {
-		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; Drydock does nothing here until a person sets %s=true, which drops it", s.Journal.Malformed, remediations.ResetKey)}
+		return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonRecordMalformed, Message: fmt.Sprintf("%v; Drydock does nothing on this node until a person sets %s=true, which deletes the record", s.Journal.Malformed, remediations.ResetKey)}
 	}
 	return s.Live(now)
 }
 
-// consider asks the guards about one alert, or one person's request, that has no repair yet.
+// consider decides about one alert, or one person's request, that has no repair yet.
 func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) lifecycle.Decision {
 	cause := remediations.Cause{Request: request}
 	if a != nil {
@@ -103,8 +104,8 @@ func (s *state) Verdict(cause remediations.Cause) alerts.Verdict {
 	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
-// Proceed continues a repair whose last attempt has ended: it is Pending between attempts, or its
-// proof did not come in time.
+// Proceed continues a repair that has no attempt in progress: it is Pending between attempts, or
+// the proof of its last attempt did not come in time.
 func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -115,7 +116,7 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("policy %s no longer selects this node: the node's labels or the policy's nodeSelector have changed", r.Policy), now)
 	}
 	if s.Stale() {
-		return s.Look("asking Alertmanager before the next step")
+		return s.Look("querying Alertmanager before the next step")
 	}
 	c := s.acted(p, now)
 	c.Step = remediations.StepRef{}
@@ -131,7 +132,7 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 		}
 		if !well {
 			if s.fewerGPUs() != "" {
-				return s.exhaust(p, now) // no alert needs another step, and a person must look at the machine
+				return s.exhaust(p, now) // no alert needs another step, and a person must check the machine
 			}
 			if d, ok := s.otherAlert(p, now); ok {
 				return d
@@ -171,8 +172,8 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// following returns the next step of the repair on record; false: its plan has no step left. An
-// issued step is never issued again under the same attempt, even if the plan was edited.
+// following returns the next step of the repair on record. ok is false if its plan has no step
+// left. An issued step is never issued again under the same attempt, even if the plan was edited.
 func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	r := s.Record
 	if (r.Intent.Of(r, r.Step) && !s.interrupted(r)) || !s.Doable(p, r, r.Step) {
@@ -189,9 +190,10 @@ func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidat
 	return c
 }
 
-// lookOnce asks for the facts that the side effect depends on and that are unknown or too old.
+// lookOnce returns the decision to read once more the facts that the step depends on and that are
+// unknown or too old.
 func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
-	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "checking once more right before the step"}
+	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "reading the node's state once more before the step"}
 }
 
 // policy returns the policy of the repair on record.

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Closing undoes Drydock's changes to the node, and records where the plan continues if the alert
-// returns.
+// Closing undoes Drydock's changes to the node, and records the last issued step. The plan
+// continues after that step if the alert returns.
 func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
 	describe(e, r)
@@ -21,7 +21,8 @@ func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	e.Left = s.undone(d, r.Undo, now)
 }
 
-// describe copies from the record how the repair began.
+// describe copies the cause of the repair, and the earlier repair that it continues, from the
+// record.
 func describe(e *remediations.Entry, r *remediations.Record) {
 	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
 	if r.After != nil {
@@ -29,7 +30,8 @@ func describe(e *remediations.Entry, r *remediations.Record) {
 	}
 }
 
-// undone adds to the decision the undoing of the changes, and returns those that stay for now.
+// undone makes the decision undo the changes, and returns the changes that stay on the Node for
+// now.
 func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	due, off := s.due(changes)
 	undo(d, due)
@@ -41,7 +43,7 @@ func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now t
 }
 
 // due splits the changes into those that may be undone now, and the marks of a machine that is
-// still off.
+// still switched off.
 func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) {
 	for _, u := range changes {
 		if u.Due(s.Node) {
@@ -53,7 +55,7 @@ func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) 
 	return due, off
 }
 
-// undo adds to the decision the undoing of the changes.
+// undo makes the decision undo the changes.
 func undo(d *lifecycle.Decision, changes []remediations.Undo) {
 	for _, u := range changes {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
@@ -72,7 +74,7 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	if r.Intent != nil {
 		_, missing = s.proven()
 		if fewer := s.fewerGPUs(); fewer != "" {
-			tried, missing = "these steps were done", fewer // other steps may be left, which no alert needs
+			tried, missing = "these steps were done", fewer // the plan may have more steps, but no alert needs them
 		}
 	}
 	refilled := s.refilled()
@@ -88,8 +90,8 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
 	}
-	// A cordon for a step that has ended is removed here, unless the policy keeps it, and so are
-	// the announcements of the repair. The out-of-service mark of a machine that is gone stays.
+	// This removes the cordon of a step that has ended, unless the policy keeps it, and the
+	// announcements of the repair. The out-of-service mark of a machine that is gone stays.
 	over := func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoAnnotation || (u.Kind == remediations.UndoCordon && !p.CordonExhausted)
 	}

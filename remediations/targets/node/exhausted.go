@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Rest leaves an exhausted repair to a person. It records since when the node is well, and reports
-// that once. It ends the repair only if the policy configures a time for this.
+// Rest keeps an exhausted repair until a person resets it. It records since when the node is well,
+// and reports that once. It ends the repair by itself only if the policy sets endWhenWell.
 func (s *state) Rest(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", r.ID, remediations.ResetKey)}
@@ -33,7 +33,7 @@ func (s *state) Rest(now time.Time) lifecycle.Decision {
 	case cure.Verb == lifecycle.VerbEnd && due && s.Ledger != nil:
 		if e := cure.Ended; e.Last == nil && r.After != nil {
 			step := r.After.Step
-			e.Last = &step // the repair issued nothing itself: it continued one whose plan was exhausted
+			e.Last = &step // this repair issued no step: it continued an earlier repair whose plan was exhausted
 		}
 		return cure
 	case cure.Verb == lifecycle.VerbEnd:
@@ -51,7 +51,8 @@ func (s *state) Rest(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// recovered is the node for the check whether it is well despite its exhausted repair.
+// recovered is the node as a target for one check: whether the node is well although its repair is
+// exhausted.
 type recovered struct{ state }
 
 func wellAgain(s *state) *recovered {
@@ -60,7 +61,8 @@ func wellAgain(s *state) *recovered {
 	return w
 }
 
-// Verdict leaves no alert about the node.
+// Verdict returns the verdict on any of the node's alerts that has not ended, because all of them
+// must have ended.
 func (s *recovered) Verdict(cause remediations.Cause) alerts.Verdict {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
@@ -74,14 +76,14 @@ func (s *recovered) Verdict(cause remediations.Cause) alerts.Verdict {
 	return s.state.Verdict(cause)
 }
 
-// Cure is SelfRecovered, because no step of the repair cured the node.
+// Cure returns SelfRecovered, because no step of the repair cured the node.
 func (s *recovered) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeSelfRecovered, fmt.Sprintf("the plan ran out of steps at %s, and the node has been well since %s, for endWhenWell (%s)",
 		s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), text.Age(p.EndWhenWell))
 }
 
-// noteWell records since when the node is well, and asks for a reset. A new leader knows only the
-// time since it began to look, so the time on record stays.
+// noteWell records since when the node is well, and reports that it needs a reset. It keeps a time
+// that is already on record, because a new leader only knows the time since it became leader.
 func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time.Time) {
 	r, since := s.Record, s.WellSince
 	if !r.WellSince.IsZero() {
@@ -96,11 +98,11 @@ func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time
 	if p.EndWhenWell > 0 {
 		itself = fmt.Sprintf(" The repair ends by itself when the node has been well for %s.", text.Age(p.EndWhenWell))
 	}
-	notice(d, lifecycle.NodeWellAgain, "the node has been well since %s: the node is Ready, its lease is fresh and its alert is gone. Repair %s by policy %s ran out of steps and did not cure the node; a person must look. When the node is fixed: kubectl drydock reset %s.%s",
+	notice(d, lifecycle.NodeWellAgain, "the node has been well since %s: the node is Ready, its lease is fresh and its alert is gone. Repair %s by policy %s ran out of steps and did not cure the node; a person must check the node. When the node is fixed: kubectl drydock reset %s.%s",
 		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)
 }
 
-// noteIll removes from the record that the node is well.
+// noteIll removes the time since when the node is well from the record.
 func (s *state) noteIll(d *lifecycle.Decision) {
 	if s.Record.WellSince.IsZero() {
 		return

@@ -27,8 +27,8 @@ record:
   intent: {id: r1-0-2, at: "<now-80m>", bootID: boot1, uid: uid-n1, providerID: "civo://n1", outcome: accepted}}
 `
 
-// TestAnExhaustedNodeThatIsWellIsOneNotice: the record says since when the node is well, and one
-// Event asks for a reset. The repair waits for a person.
+// TestAnExhaustedNodeThatIsWellIsOneNotice: the record has the time since when the node is well,
+// and one Event asks for a reset. The repair waits for a person.
 func TestAnExhaustedNodeThatIsWellIsOneNotice(t *testing.T) {
 	s := scene.Read(t, []byte(exhaustedAndWell)).State(t)
 	d := node.Decide(s, scene.Noon)
@@ -50,8 +50,8 @@ func TestAnExhaustedNodeThatIsWellIsOneNotice(t *testing.T) {
 }
 
 // TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe: each case shows that the node is ill, or does not
-// show that it is well. If the node is ill, the record no longer says that it is well. If Drydock
-// cannot see, the record stays.
+// show that it is well. If the node is ill, the time is removed from the record. If Drydock cannot
+// observe the node, the record stays.
 func TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(s *scene.Scene)
@@ -94,8 +94,9 @@ func TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe(t *testing.T) {
 	}
 }
 
-// TestAnExhaustedRepairEndsWhenItsNodeIsWell for endWhenWell without interruption, not before, and
-// never without that setting. Its cordon is removed.
+// TestAnExhaustedRepairEndsWhenItsNodeIsWell: the node must be well for endWhenWell without
+// interruption. Without that setting, the repair does not end. The cordon of an ended repair is
+// removed.
 func TestAnExhaustedRepairEndsWhenItsNodeIsWell(t *testing.T) {
 	for name, c := range map[string]struct {
 		after time.Duration

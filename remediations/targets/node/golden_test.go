@@ -14,13 +14,13 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestDecideGoldens pins every kind of decision about a node that a reader must be able to trust.
-// node.Decide is pure, so the webhook and a replay may call it freely.
+// TestDecideGoldens compares every kind of decision about a node with its golden file. node.Decide
+// is pure, so the webhook and a replay may call it freely.
 func TestDecideGoldens(t *testing.T) {
 	scene.Pin(t, "decide", scene.Golden.State, node.Decide, scene.Render, nil)
 }
 
-// goldenFolders each have goldens for one kind of target.
+// goldenFolders are the folders with golden files, one for each kind of target.
 var goldenFolders = []string{"decide", "successor", "../../sidecar/testdata/decide", "../../location/testdata/decide"}
 
 // TestEveryOutputHasAnInput: an output whose input was renamed tests nothing.

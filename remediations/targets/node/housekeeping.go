@@ -15,15 +15,15 @@ import (
 // prune removes the alerts that have ended and that no repair refers to.
 func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for k := range s.Node.Annotations {
-		// The key is Drydock's, but the journal could not read the value, so Drydock did not write
-		// it. The poll writes a real alert again.
+		// The journal could not read this value, so Drydock did not write it, although the key is
+		// Drydock's. If the alert is real, the poll writes it again.
 		if fingerprint, ours := strings.CutPrefix(k, remediations.AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
 	slices.Sort(d.Prune)
-	// An answer may be outstanding that this decision needs. A cure depends on an answer that was
-	// fresh when its proof was complete.
+	// While the answers are stale, this decision may still need an alert. A cure depends on an answer
+	// that was fresh when its proof was complete, so cures below does not check this.
 	stale := s.Stale() || d.Verb == lifecycle.VerbLook
 	kept := s.Record
 	switch {
@@ -35,7 +35,7 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
 		if p := s.Config.Policy(a.Policy); p != nil && p.Kind != remediations.KindNode {
-			continue // the decision about that sidecar or leader removes it
+			continue // the decision about that sidecar or leader removes the alert
 		}
 		if (kept == nil || kept.Phase == remediations.PhaseExhausted || kept.Cause.Alert != a.Fingerprint) && ((!stale && s.Over(a, now)) || cures(d, a)) {
 			d.Prune = append(d.Prune, a.Key())
@@ -43,14 +43,14 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// cures reports whether the alert is the cause of a repair that ends because the alert was gone for
-// as long as a proof takes. The Node need not say that the alert is resolved.
+// cures reports whether the decision ends a repair by a cure, and the alert is that repair's cause.
+// The proof shows that the alert has ended, even if the Node does not have it as resolved.
 func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
 	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.OutcomeRecovered || d.Ended.Outcome == remediations.OutcomeSelfRecovered)
 }
 
-// consume removes people's annotations that have expired or that this decision answers, and reports
-// those that cannot be read.
+// consume removes people's annotations that have expired or that this decision answers. It reports
+// annotations that cannot be read.
 func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	if v, ok := s.Node.Annotations[remediations.PauseKey]; ok {
 		p, err := remediations.ParsePause(v)
@@ -81,8 +81,8 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// approval handles drydock.dev/approve. The annotation stays while the repair that it names waits,
-// is consumed by the repair's first step, and is refused if no such repair waits.
+// approval handles drydock.dev/approve. The annotation stays while the repair that it names waits.
+// The repair's first step consumes it. If no such repair waits, it is refused.
 func (s *state) approval(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.ApproveKey]
 	if !ok {
@@ -91,7 +91,7 @@ func (s *state) approval(d *lifecycle.Decision) {
 	r := s.Record
 	for _, other := range s.Journal.Records {
 		if other.ID == v && other.Phase == remediations.PhasePending && other.Intent == nil {
-			return // the decision about that target consumes it
+			return // the decision about that target consumes the annotation
 		}
 	}
 	if r != nil && r.ID == v && r.Phase == remediations.PhasePending && r.Intent == nil && d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbDrop && d.Verb != lifecycle.VerbEnd {
@@ -103,9 +103,9 @@ func (s *state) approval(d *lifecycle.Decision) {
 	}
 }
 
-// cancellation handles drydock.dev/cancel. It is consumed when the repair that it names ends, or
-// with the answer that no such repair exists. A value that is not an id still means that a person
-// wanted to stop something, so the node is paused instead.
+// cancellation handles drydock.dev/cancel. The annotation is removed when the repair that it names
+// ends, or with the answer that no such repair exists. A value that is not an id still means that a
+// person wanted to stop a repair, so Drydock pauses the node instead.
 func (s *state) cancellation(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.CancelKey]
 	if !ok {
@@ -113,11 +113,11 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 	r := s.Record
 	if r != nil && r.ID == v && r.Phase == remediations.PhaseActing {
-		return // a call under way is not interrupted
+		return // Drydock does not interrupt a call
 	}
 	for _, other := range s.Journal.Records {
 		if other.ID == v && other.Phase != remediations.PhaseExhausted {
-			return // the decision about that target consumes it
+			return // the decision about that target consumes the annotation
 		}
 	}
 	leader := s.Journal.Location()
@@ -142,7 +142,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 }
 
-// expireBreakGlass removes drydock.dev/break-glass when its hour has ended.
+// expireBreakGlass removes drydock.dev/break-glass after lifecycle.BreakGlassFor.
 func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
@@ -159,9 +159,9 @@ func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// clockTrusted checks with the kubelets' leases whether this process's clock can be right, before
-// an expired annotation of a person is removed. A clock that is hours ahead would end every pause
-// for good.
+// clockTrusted reports whether the kubelets' leases confirm this process's clock. It must be so
+// before an expired annotation of a person is removed: a clock that is hours ahead would end every
+// pause for good.
 func (s *state) clockTrusted(d *lifecycle.Decision, now time.Time) bool {
 	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > remediations.LookFor {
 		d.Ask.Heartbeats = true
@@ -174,8 +174,9 @@ func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string,
 	d.Notices = append(d.Notices, lifecycle.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// remember writes the cancel on each alert whose last repair a person cancelled, before the history
-// forgets it. It covers all alerts on the Node, including those about pods and locations.
+// remember writes the cancel on each alert whose last repair a person cancelled, because the
+// history forgets old repairs. It covers all alerts on the Node, including those about pods and
+// locations.
 func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)
@@ -187,9 +188,9 @@ func (s *state) remember(d *lifecycle.Decision) {
 	}
 }
 
-// rememberEnds lists the ends of repairs that hold the next one, and that the Node has and the
-// ledger lacks: others can delete the Node's annotations. It also lists the alerts whose cancel has
-// ended.
+// rememberEnds makes the decision write into the ledger the ends of repairs that hold the next
+// repair, if only the Node has them: others can delete the Node's annotations. It also lists the
+// alerts whose cancel has ended.
 func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 	if s.Ledger == nil || d.Verb == lifecycle.VerbReset {
 		return
@@ -206,7 +207,7 @@ func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 	}
 	for _, a := range s.Journal.Alerts {
 		if slices.Contains(d.Uncancel, a.Fingerprint) {
-			continue // a person's reset ends it
+			continue // a person's reset ends the cancel
 		}
 		known := s.Ledger.CancelKnown(s.Node, a.Fingerprint, now, 0)
 		by := s.CancelOf(&a, now)
@@ -217,7 +218,7 @@ func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 			continue
 		}
 		if known == nil && s.Journal.Cancelled(&a) == nil {
-			continue // known by the Node's name alone; it counts for limits.repairsWindow
+			continue // the ledger knows the cancel only by the Node's name; it counts for limits.repairsWindow
 		}
 		if end := ledger.CancelOf(a, *by, now); s.Ledger.Lacks(s.Config, s.Node, end, now) {
 			d.Ends = append(d.Ends, end)

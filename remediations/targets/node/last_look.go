@@ -8,10 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// MayStillAct checks, right before a call, whether the marks of people and other systems and the
-// record still allow it. The intent must still be on record, no new mark may forbid the call, and
-// one of the signs must still say that the node is ill. read has the signs that the Node does not
-// show.
+// MayStillAct checks the Node right before a call, and returns why the call must not be made. The
+// intent must still be on record. No new mark of a person or another system may forbid the call.
+// One of the signs must still show that the node is ill. read has the signs that the Node itself
+// does not show.
 func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Record

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// TestTheLastLookWithholdsTheCallOnAnotherMachine: between the intent and the call another Node has
-// got the name, with the old annotations.
+// TestTheLastLookWithholdsTheCallOnAnotherMachine: between the intent and the call, another Node
+// gets the name and the old annotations.
 func TestTheLastLookWithholdsTheCallOnAnotherMachine(t *testing.T) {
 	at := time.Date(2026, 11, 29, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {

@@ -10,11 +10,11 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// leave keeps changes that the end of a repair would undo, while a mark of a person or another
-// system forbids changes of the Node. The history lists them, and they are undone when that mark is
-// removed.
+// leave keeps Drydock's changes on the Node, although the repair ends, while a mark of a person or
+// another system forbids changes of the Node. It returns the kept changes. The history lists them,
+// and takeBack undoes them when the mark is removed.
 func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
-	reason, _ := s.wordOnNode(now)
+	reason, _ := s.markOnNode(now)
 	if reason == "" || (!d.Uncordon && !d.Untaint && len(d.Withdraw) == 0) {
 		return nil
 	}
@@ -24,11 +24,11 @@ func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.
 		}
 	}
 	d.Uncordon, d.Untaint, d.Withdraw = false, false, nil
-	d.Message += fmt.Sprintf("; the node keeps Drydock's %s while %s holds it", kindsOf(left), reason)
+	d.Message += fmt.Sprintf("; the node keeps Drydock's %s, because a hold forbids changes of the node: %s", kindsOf(left), reason)
 	return left
 }
 
-// takeBack undoes what an ended repair left on the Node, once no mark forbids it.
+// takeBack undoes the changes that leave has kept, once no mark forbids it.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Record
 	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
@@ -40,12 +40,12 @@ func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	if i < 0 {
 		return lifecycle.Decision{}, false
 	}
-	if reason, _ := s.wordOnNode(now); reason != "" {
+	if reason, _ := s.markOnNode(now); reason != "" {
 		return lifecycle.Decision{}, false
 	}
 	e := s.Journal.History[i]
 	due, off := s.due(e.Left)
-	d := lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{LeftOf: e.ID, Left: off}, Message: fmt.Sprintf("repair %s ended at %s and left its %s on the node; Drydock takes that back now", e.ID, e.Ended.Format(time.RFC3339), kindsOf(due))}
+	d := lifecycle.Decision{Verb: lifecycle.VerbRest, NodeWrite: lifecycle.NodeWrite{LeftOf: e.ID, Left: off}, Message: fmt.Sprintf("repair %s ended at %s and left Drydock's %[3]s on the node; Drydock now removes this %[3]s", e.ID, e.Ended.Format(time.RFC3339), kindsOf(due))}
 	undo(&d, due)
 	return d, true
 }
@@ -60,14 +60,15 @@ func kindsOf(undo []remediations.Undo) string {
 	return strings.Join(out, ", ")
 }
 
-// wordOnNode returns the guard that holds everything on the node because of a mark of a person or
-// another system; empty: none.
-func (s *state) wordOnNode(now time.Time) (remediations.Reason, string) {
+// markOnNode returns the guard that forbids every change of the node because of a mark of a person
+// or another system, and its message. Both are empty if no such guard holds.
+func (s *state) markOnNode(now time.Time) (remediations.Reason, string) {
 	c := s.Candidate(&remediations.Policy{}, nil, remediations.Cause{}, remediations.StepRef{}, now)
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {
 		return reason, f.Message
 	}
-	// An expired annotation is removed once the leases agree with this clock. Until then it holds.
+	// An expired annotation is removed once the leases agree with this clock. Until then it still
+	// holds.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := s.Node.Annotations[key]; ok {
 			return remediations.ReasonPaused, key + " is still set"

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestAClockThatIsAheadEndsNoHold: what an ended repair left stays while the person's annotation is
-// on the Node, even if a clock that no lease confirms shows a later time.
+// TestAClockThatIsAheadEndsNoHold: changes that an ended repair has left stay while the person's
+// annotation is on the Node. This holds even if a clock that no lease confirms shows a later time.
 func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
 	for name, c := range map[string]struct {
 		key, value string
@@ -39,8 +39,8 @@ func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
 	}
 }
 
-// TestResetOnAHeldNodeLeavesTheCordon: the history keeps what was left, so that it is undone when
-// the hold ends.
+// TestResetOnAHeldNodeLeavesTheCordon: the history keeps the cordon that the repair has left, so
+// that Drydock removes it when the hold ends.
 func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
 	cordon := Undo{Kind: UndoCordon, At: scene.Noon.Add(-time.Hour)}
 	for name, c := range map[string]struct {
@@ -69,8 +69,8 @@ func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
 	}
 }
 
-// TestALaterRepairThatHasBegunKeepsTheCordon: what an earlier repair left is undone between
-// repairs, and not during one.
+// TestALaterRepairThatHasBegunKeepsTheCordon: a change that an earlier repair has left is undone
+// between repairs, and not during a repair.
 func TestALaterRepairThatHasBegunKeepsTheCordon(t *testing.T) {
 	for name, c := range map[string]struct {
 		intent *Intent

@@ -8,12 +8,14 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// otherAlert continues the repair if its own alert has ended, the node is not well, and another
-// alert is about the node. For example, a machine that does not come back from its reboot ends the
-// alert about its CNI, and starts the alert about the node. Another alert of the same policy
-// becomes the repair's own, so that the plan continues: its labels may name a pod that has moved.
-// The repair yields to another policy's alert only if that policy would act at this moment, because
-// the plan's attempts are lost. ok is false if no such alert exists.
+// otherAlert continues the repair for another alert about the node, if the repair's own alert has
+// ended and the node is not well. For example, a machine that does not come back from its reboot
+// ends the alert about its CNI, and starts the alert about the node.
+//
+// Another alert of the same policy becomes the repair's cause, and the plan continues: the alert's
+// labels may name a pod that has moved. For an alert of another policy, the repair ends only if
+// that policy would act at this moment, because the plan's attempts are lost. ok is false if there
+// is no such alert.
 func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	if r.Cause.Alert == "" {
@@ -32,7 +34,7 @@ func (s *state) otherAlert(p *remediations.Policy, now time.Time) (d lifecycle.D
 		if r.Phase != remediations.PhasePending || q.Mode != remediations.ModeEnforce {
 			continue // a repair in flight holds all other repairs of the node
 		}
-		switch d := of(s.State, nil).consider(q, a, "", now); d.Verb { //nolint:exhaustive // what else it says is no reason to end a repair
+		switch d := of(s.State, nil).consider(q, a, "", now); d.Verb { //nolint:exhaustive // other decisions do not end the repair
 		case lifecycle.VerbLook:
 			return d, true
 		case lifecycle.VerbIssue:

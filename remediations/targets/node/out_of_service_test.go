@@ -24,7 +24,7 @@ func goneMachine(t *testing.T) *lifecycle.State {
 }
 
 // TestOutOfServiceIsHeld: the mark is a side effect like any other. It needs an answer about this
-// very attempt, and overrides no person's mark.
+// very attempt, and a person's mark prevents it.
 func TestOutOfServiceIsHeld(t *testing.T) {
 	annotate := func(key, value string) func(*lifecycle.State) {
 		return func(s *lifecycle.State) { s.Node.Annotations[key] = value }
@@ -79,8 +79,8 @@ func TestOnlyAMachineThatIsGoneOrOffIsMarked(t *testing.T) {
 	}
 }
 
-// TestOffIsThisBootAndNow: an answer that the machine is off counts for the boot that the step was
-// to end, and for a short time.
+// TestOffIsThisBootAndNow: an answer that the machine is off is valid for a short time, and only
+// while the Node shows the boot before the step.
 func TestOffIsThisBootAndNow(t *testing.T) {
 	text, err := os.ReadFile("testdata/decide/power-off-proven.input.yaml")
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// passOver continues with the next step, instead of waiting for a step that would be refused or is
-// not due for this node. It records this before anything else is done, and reports it once. nil: no
-// step follows, and the repair has issued no step yet.
+// passOver continues with the plan's next step, if the present step would be refused or is not due
+// for this node. It writes this into the record before Drydock does anything else, so that it is
+// reported once. It returns nil if the plan has no other step and the repair has issued none.
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Unreached, r.Alone = 0, 0
@@ -31,8 +31,7 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 	return &lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
-// passes reports whether the record passes over one more step than before, so that the plan
-// continues.
+// passes reports whether the record passes over more steps than before, so that the plan continues.
 func (s *state) passes(r *remediations.Record) bool {
 	before := 0
 	if had := s.Record; had != nil {
@@ -41,7 +40,8 @@ func (s *state) passes(r *remediations.Record) bool {
 	return r != nil && len(r.Passed) > before
 }
 
-// passedOver returns the steps that were passed over, to follow the list of attempts.
+// passedOver returns the steps that were passed over and why, as text to follow the list of
+// attempts.
 func passedOver(r *remediations.Record) string {
 	var out strings.Builder
 	for _, p := range r.Passed {
@@ -50,7 +50,8 @@ func passedOver(r *remediations.Record) string {
 	return out.String()
 }
 
-// part returns the part of the node that the step is about, if only the plan names it.
+// part returns the part of the node that the step is about, if the plan names one: a unit, a
+// DaemonSet or a template.
 func part(c *lifecycle.Candidate) string {
 	of := c.Policy.Plan[c.Step.Index]
 	if part := of.Unit + of.DaemonSet + of.Template.String(); part != "" {

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Await waits for the proof of the attempt that was issued.
+// Await waits for the proof of the last issued attempt.
 func (s *state) Await(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -28,14 +28,14 @@ func (s *state) Await(now time.Time) lifecycle.Decision {
 	}
 	cure, ok := s.Cured(p, now)
 	if ok {
-		cure.Ask.Heartbeats = cure.Ask.Heartbeats || d.Ask.Heartbeats // a lease that never comes must not keep a planted record
+		cure.Ask.Heartbeats = cure.Ask.Heartbeats || d.Ask.Heartbeats // a planted record must end even if the node's lease is never read
 		return cure
 	}
-	d.Message = cmp.Or(cure.Message, "the step's proof is there, the node is not well yet")
+	d.Message = cmp.Or(cure.Message, "the step is proven, but the node is not well yet")
 	return d
 }
 
-// proven checks the issued step's own proof.
+// proven reports whether the last issued step's own proof is there, and otherwise what is missing.
 func (s *state) proven() (bool, string) {
 	r := s.Record
 	name := remediations.LastDone(r).Name
@@ -47,23 +47,23 @@ func (s *state) proven() (bool, string) {
 	}
 	proof := s.Config.Remediation(name).Proof
 	if proof == nil {
-		return false, "this version knows no proof for the step " + name
+		return false, "this version of Drydock has no proof for the step " + name
 	}
 	return proof(r.Intent, facts(s.Node), s.answers())
 }
 
-// facts returns the facts of the Node that a proof compares.
+// facts returns the Node's facts that a step's proof compares.
 func facts(n *corev1.Node) *remediations.NodeFacts {
 	return &remediations.NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }
 
-// Well reports that the node is Ready.
+// Well reports whether the node is Ready.
 func (s *state) Well() (string, bool) { return "the node is well", s.Sound() }
 
 func (s *state) Sound() bool { return remediations.Ready(s.Node) }
 
-// Evidence reads the kubelet's lease, and checks with the policy's witness whether the fault itself
-// is gone: an alert may end while its fault stays.
+// Evidence requires that the kubelet's lease is fresh. It also requires that the policy's witness
+// no longer shows the fault, because an alert may end while its fault stays.
 func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
 	r := s.Record
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
@@ -80,10 +80,10 @@ func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 	gone, unread, saw := s.faultGone(p, r, due, now)
 	switch {
 	case unread:
-		d.Ask.Witness, d.Message = true, "reading whether the fault itself is gone"
+		d.Ask.Witness, d.Message = true, "checking whether the fault itself is gone"
 		return false, ""
 	case !gone:
-		return false, "the alert is gone, the fault is not: " + saw
+		return false, "the alert has ended, but the fault is still there: " + saw
 	}
 	return true, ""
 }
@@ -94,11 +94,11 @@ func (s *state) unreadLease() string {
 	if s.Lease == nil || s.Lease.Unread == "" || !s.Sound() {
 		return ""
 	}
-	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); no cure is proven without it", text.Line(s.Lease.Unread, 200))
+	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); without the lease, no cure is proven", text.Line(s.Lease.Unread, 200))
 }
 
-// proving waits for the proof of a cure after the attempt's time. A lease that cannot be read holds
-// the repair. Once it can be read again, only other guards hold the repair.
+// proving waits for the proof of a cure after the time of the attempt has ended. A lease that
+// cannot be read holds the repair. Once it can be read again, only other guards hold the repair.
 func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecycle.Decision {
 	r, unread := s.Record, s.unreadLease()
 	if s.Ledger == nil || (unread == "" && (r.Hold == nil || r.Hold.Reason != remediations.ReasonBlind)) {
@@ -120,9 +120,9 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 	return d
 }
 
-// fewerGPUs returns the message that the machine has fewer GPUs than before; empty: it does not. A
-// GPU that fell off its bus may not come back. The label then promises fewer GPUs as well, so the
-// alert ends.
+// fewerGPUs returns the message that the machine has fewer GPUs than before, or an empty text. A
+// GPU that fell off its bus may not come back. The node's GPU label then has the lower number, so
+// the alert ends without a cure.
 func (s *state) fewerGPUs() string {
 	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
@@ -131,7 +131,7 @@ func (s *state) fewerGPUs() string {
 	return fmt.Sprintf("the machine came back with %d of the %d GPUs that it had", count, had)
 }
 
-// Cure returns Recovered with the step's own proof, and SelfRecovered without.
+// Cure returns Recovered if the step's own proof is there, and SelfRecovered otherwise.
 func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
@@ -144,9 +144,10 @@ func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
 }
 
-// readyBy returns the latest time at which the node was well again. That is when Drydock first saw
-// the node well or, if Drydock could not look earlier, when the kubelet reports that it became
-// Ready after the attempt.
+// readyBy returns the latest time at which the node can have become well. That is when Drydock
+// first observed the node well. Drydock may not have been able to observe the node earlier. So if
+// the kubelet reports an earlier time at which the node became Ready after the attempt, readyBy
+// returns that time.
 func (s *state) readyBy() time.Time {
 	if c := remediations.ReadyCondition(s.Node); c != nil {
 		if at := c.LastTransitionTime.Time; at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
@@ -156,9 +157,10 @@ func (s *state) readyBy() time.Time {
 	return s.WellSince
 }
 
-// renewed reports whether the lease is fresh and, after a restart on the node, was renewed since.
+// renewed reports whether the lease is fresh. After a restart on the node, the lease must also have
+// been renewed since the restart.
 func (s *state) renewed(r *remediations.Record) bool {
-	if r.Intent == nil { // nothing was issued: the repair continued one whose plan was exhausted
+	if r.Intent == nil { // no step was issued: the repair continued an earlier one whose plan was exhausted
 		return s.Lease.Fresh()
 	}
 	since := func(t time.Time) bool { return t.After(r.Intent.At) }

@@ -62,8 +62,8 @@ func TestProofAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// TestAPolicyThatIsNoLongerConfiguredProvesNoCure: the policy's witness and proofFor are unknown
-// then. The repair of a node, a leader or a sidecar that would have recovered waits for its
+// TestAPolicyThatIsNoLongerConfiguredProvesNoCure: without the policy, its witness and proofFor are
+// unknown. The repair of a node, a leader or a sidecar that would have recovered waits until its
 // deadline, and is cancelled then.
 func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 	for kind, of := range map[string]func() (*Config, *Record, func(now time.Time) lifecycle.Decision){
@@ -98,8 +98,8 @@ func TestAPolicyThatIsNoLongerConfiguredProvesNoCure(t *testing.T) {
 	}
 }
 
-// TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: it waits for its deadline, and a
-// person must look.
+// TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven: the replacement waits until its
+// deadline, and then a person must check it.
 func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) {
 	s := scene.Golden{Input: "testdata/successor/recovered.input.yaml"}.State(t)
 	o := &s.Ledger.Orphans[0]
@@ -118,8 +118,8 @@ func TestAReplacementByAPolicyThatIsNoLongerConfiguredIsNotProven(t *testing.T) 
 	require.Contains(t, d.Message, o.Record.WithoutPolicy())
 }
 
-// TestProofOfAReplacementIsRequestedFromTheProvider, for a step with such a proof, while the proof
-// can be distinguished from the state before.
+// TestProofOfAReplacementIsRequestedFromTheProvider: Drydock queries the provider for a step with
+// such a proof, if the intent has the state from before the step.
 func TestProofOfAReplacementIsRequestedFromTheProvider(t *testing.T) {
 	for name, c := range map[string]struct {
 		done   string

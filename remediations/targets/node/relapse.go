@@ -8,17 +8,18 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// begins reports whether some step of the plan can be carried out if the record continues no
-// earlier repair.
+// begins reports whether Drydock could carry out some step of the plan if the record did not
+// continue an earlier repair.
 func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
-	anew := r.Clone()
-	anew.After = nil
-	_, ok := s.FirstStep(p, anew)
+	fresh := r.Clone()
+	fresh.After = nil
+	_, ok := s.FirstStep(p, fresh)
 	return ok
 }
 
-// lastCure returns the end of the policy's last repair of the machine, if that was a cure. The
-// Node's history has it. The ledger has it for a Node that was deleted and registered again.
+// lastCure returns the end of the policy's last repair of the machine if that was a cure, or nil.
+// It is in the Node's history. If the Node was deleted and registered again, only the ledger has
+// it.
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
@@ -40,9 +41,9 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 }
 
 // relapse returns the cure that did not last, if the alert returned within the policy's
-// relapseWindow; nil: the alert is a fault of its own. It does not matter how long the alert has
-// been held since. Time while Drydock was blind does not count. A SelfRecovered repair counts, too:
-// its steps cured nothing.
+// relapseWindow. It returns nil if the alert is a new fault. The start of the alert counts, and not
+// how long it has been held since. Time while Drydock could not observe alerts does not count. A
+// SelfRecovered repair counts like a cure: its steps cured nothing.
 func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {
 	if s.Ledger == nil {
 		return nil
@@ -67,7 +68,8 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 	return c
 }
 
-// relapsed returns the cure that must be counted as failed before anything else is done.
+// relapsed makes the decision record that the earlier cure has failed, before the next step of the
+// repair.
 func (s *state) relapsed(d *lifecycle.Decision) {
 	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbEnd) {
 		return
@@ -77,11 +79,11 @@ func (s *state) relapsed(d *lifecycle.Decision) {
 	}
 }
 
-// spentPlan ends a plan whose steps earlier repairs have all tried. All guards are asked first, as
+// spentPlan ends a plan whose steps earlier repairs have all tried. The guards must allow this, as
 // before a step.
 func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecycle.Decision {
 	if s.Ledger == nil {
-		return s.Act(c, r) // which waits for the ledger, or holds
+		return s.Act(c, r) // Act waits for the ledger, or holds the repair
 	}
 	c.Own = r.ID
 	if reason, f := c.HeldBy(nil); f != nil && reason != remediations.ReasonObserving {

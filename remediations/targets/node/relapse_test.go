@@ -13,7 +13,7 @@ import (
 )
 
 // TestAnAlertCameBackAtTheFirstTimeAfterTheCure: a time before the cure belongs to the alert that
-// was cured, and does not say when the alert returned.
+// was cured, and is not the time at which the alert returned.
 func TestAnAlertCameBackAtTheFirstTimeAfterTheCure(t *testing.T) {
 	const window = time.Hour
 	before := func(d time.Duration) time.Time { return scene.Noon.Add(-d) }

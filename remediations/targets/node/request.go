@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// request returns a person's request for this node that has not ended, recorded or new. Empty:
-// none.
+// request returns a person's request for this node, from the repair's record or from the
+// annotation. It is empty if there is no request, or if its repair has ended.
 func (s *state) request() string {
 	if r := s.Record; r != nil && r.Cause.Request != "" {
 		return r.Cause.Request
@@ -22,23 +22,23 @@ func (s *state) request() string {
 	}
 	request, err := s.Config.ParseRequest(v)
 	if err != nil {
-		return "" // consume answers it
+		return "" // consume reports the error
 	}
 	return request
 }
 
-// asked decides about a request. It takes precedence over the node's alerts, which wait for it as
-// for any repair under way.
+// asked decides about a person's request. A request takes precedence over the node's alerts, which
+// wait for its end as for any repair in flight.
 func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	p := s.Config.Requested(request, s.Node)
 	if name, ok := strings.CutPrefix(request, remediations.RequestRemediation); ok && p == nil {
 		return s.refuse("no plan for this node has the settings of %s; request a policy whose plan has that step", name)
 	}
 	if p == nil {
-		return s.refuse("policy %s does not take this node, or is off", strings.TrimPrefix(request, remediations.RequestPolicy))
+		return s.refuse("policy %s does not apply to this node, or is off", strings.TrimPrefix(request, remediations.RequestPolicy))
 	}
 	if s.Stale() {
-		return s.Look("asking Alertmanager whether the node is silenced")
+		return s.Look("querying Alertmanager whether the node is silenced")
 	}
 	d := s.consider(p, nil, request, now)
 	if d.Reason == remediations.ReasonObserving || (d.Reason == remediations.ReasonProviderAbsent || d.Reason == remediations.ReasonProviderUnreachable) && !s.passes(d.Record) {
@@ -47,7 +47,7 @@ func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	return d
 }
 
-// refuse answers a request that Drydock does not carry out.
+// refuse refuses a request, with an Event that has the reason.
 func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest}
 	d.Message = fmt.Sprintf(format, args...)
@@ -58,8 +58,8 @@ func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	return d
 }
 
-// consumeRequest removes the request from the Node in the write that records its effect, or with
-// the refusal.
+// consumeRequest removes the request from the Node in the same write that records its effect or its
+// refusal.
 func (s *state) consumeRequest(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.RequestKey]
 	if !ok {
@@ -73,7 +73,7 @@ func (s *state) consumeRequest(d *lifecycle.Decision) {
 		notice(d, lifecycle.AnnotationInvalid, "%v", err)
 	case refused, d.Record != nil && d.Record.Cause.Request == request && (r == nil || r.ID != d.Record.ID):
 	case s.Journal.Malformed != nil:
-		notice(d, lifecycle.RequestRefused, "%s: the node's record cannot be read; set %s=true first, which drops it", request, remediations.ResetKey)
+		notice(d, lifecycle.RequestRefused, "%s: the node's record cannot be read; set %s=true first, which deletes the record", request, remediations.ResetKey)
 	case r != nil && r.Phase == remediations.PhaseExhausted:
 		notice(d, lifecycle.RequestRefused, "%s: repair %s has run out of steps here; set %s=true first, when the node is fixed", request, r.ID, remediations.ResetKey)
 	case r != nil && (r.Intent != nil || r.Cause.Request != ""):

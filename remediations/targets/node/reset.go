@@ -14,9 +14,10 @@ import (
 )
 
 // reset carries out a person's drydock.dev/reset, completely or not at all: without the ledger it
-// waits. A record of the node's own repair that cannot be read is dropped. Otherwise all exhausted
-// repairs of the node, its leader and its sidecars are forgotten, cancels of its alerts end, and
-// policies stopped here continue. ok is false if there is nothing to reset.
+// waits. If the record of the node's own repair cannot be read, reset deletes only that record.
+// Otherwise it forgets all exhausted repairs of the node, of its location's leader and of its
+// sidecars. It also ends the cancels of the node's alerts, and starts the policies again that were
+// stopped here. ok is false if there is nothing to reset.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {
@@ -39,11 +40,11 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 			d.History = append(d.History, e)
 		}
 	} else if d.Allow = s.stoppedHere(); len(d.Allow) > 0 {
-		said = append(said, "the policies stopped here start again: "+strings.Join(d.Allow, ", "))
+		said = append(said, "the stopped policies of this node start again: "+strings.Join(d.Allow, ", "))
 	}
 	if count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node)); lost {
 		d.FewerGPUs = true
-		if d.Verb != lifecycle.VerbReset && r != nil && r.Intent != nil { // the proof of its cure uses the record's number
+		if d.Verb != lifecycle.VerbReset && r != nil && r.Intent != nil { // the proof of the cure compares with this number
 			d.Record = r.Clone()
 			d.Record.Intent.GPUs = min(r.Intent.GPUs, count)
 		}
@@ -69,8 +70,8 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	return d, len(said) > 0
 }
 
-// resetCancels forgets the cancelled repairs of the node's alerts. It returns the messages about
-// them.
+// resetCancels forgets that people cancelled repairs of the node's alerts. It returns a message for
+// each.
 func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []string) {
 	for _, a := range s.Journal.Alerts {
 		by := s.CancelOf(&a, now)
@@ -84,7 +85,7 @@ func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []strin
 			d.Alerts = append(d.Alerts, a)
 		}
 	}
-	if len(said) == 0 || d.History != nil { // all of it was reset
+	if len(said) == 0 || d.History != nil { // the whole history was reset already
 		return said
 	}
 	for _, e := range s.Journal.History {
@@ -94,21 +95,21 @@ func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []strin
 	return said
 }
 
-// asksReset reports whether a person wants a reset that can be done now.
+// asksReset reports whether a person has requested a reset that can be done now.
 func (s *state) asksReset() bool {
 	v, asked := s.Node.Annotations[remediations.ResetKey]
 	return asked && s.Ledger != nil && remediations.ParseReset(v) == nil
 }
 
-// dropMalformed drops the unreadable record of the node's own repair. The history keeps its text,
-// shortened.
+// dropMalformed deletes the unreadable record of the node's own repair. The history keeps the
+// beginning of its text.
 func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	bytes := s.Node.Annotations[remediations.NodeRepairKey]
 	d := lifecycle.Decision{
 		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900), Ended: s.unreadable(bytes, now),
 	}
-	// What the record said is lost. The Node still shows who set its cordon and its announcements,
-	// so that Drydock undoes its own.
+	// The content of the record is lost. But the Node shows who set its cordon and its announcements,
+	// so Drydock can still undo its own.
 	done := remediations.Record{}
 	if s.Node.Spec.Unschedulable {
 		done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
@@ -122,7 +123,7 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// dropUnreadable drops, for a person's reset, the unreadable records of the node's other targets.
+// dropUnreadable deletes, for a person's reset, the unreadable records of the node's other targets.
 // Readable records stay, and their repairs continue.
 func (s *state) dropUnreadable(d *lifecycle.Decision, now time.Time) {
 	if !s.asksReset() {
@@ -148,7 +149,7 @@ func (s *state) unreadable(bytes string, now time.Time) *remediations.Entry {
 
 // stoppedHere returns the stopped policies of the node's alerts and of its repair. If there are
 // none, it returns the stopped policies that select the node, because a person must be able to
-// restart a policy after its last alert.
+// start a policy again after its last alert.
 func (s *state) stoppedHere() []string {
 	if s.Ledger == nil {
 		return nil

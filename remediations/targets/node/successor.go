@@ -15,8 +15,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// SuccessorOf returns the Node of the machine that replaces the orphan's. It returns nil if that
-// Node has not joined yet, or if the provider has not named the machine.
+// SuccessorOf returns the Node of the machine that replaces the machine of the orphan, which is a
+// repair whose Node no longer exists. It returns nil if the new Node has not joined yet, or if the
+// provider has not named the new machine.
 func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 	if r == nil || !r.About(o.Record.Intent) {
 		return nil
@@ -30,9 +31,9 @@ func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.
 	return nodes[i]
 }
 
-// DecideSuccessor decides about a repair whose Node no longer exists. known is the state of the
-// successor's Node, with the orphan's record in its journal. Its Node is nil while there is no
-// successor.
+// DecideSuccessor decides about an orphan: a repair whose Node no longer exists, because its
+// machine is being replaced. known is the state of the successor's Node, with the orphan's record
+// in its journal. known.Node is nil while there is no successor.
 func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
 	r := &o.Record
 	s := of(known, r)
@@ -48,7 +49,7 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	case !now.Before(deadline):
 		return s.orphanOver(o, p, now)
 	case machine == nil || (d.Ask.Replacement && machine.Missing != ""):
-		d.Message = "asking the provider whether the machine was replaced"
+		d.Message = "querying the provider whether the machine was replaced"
 		return d
 	case s.Node == nil && machine.Missing == "" && machine.NoneNeeded && p != nil:
 		return s.decideWithout(o, p, d, now)
@@ -59,9 +60,9 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	next := r.Clone()
 	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
 	if over, well := of(s.State, next).Cured(p, now); well {
-		over.Uncordon, over.Untaint = false, false // they belong to the Node that is gone
-		// The provider's proof holds until it is withdrawn: asking again does not interrupt the
-		// time while the node was well.
+		over.Uncordon, over.Untaint = false, false // the changes were on the Node that is gone
+		// The provider's proof is valid until the provider withdraws it. So another query does not
+		// interrupt the time while the node was well.
 		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement
 		return over
 	}
@@ -72,20 +73,20 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	return d
 }
 
-// noneNeededFor is how long, at least, nothing may need another machine before this counts as
-// proof. Controllers recreate evicted pods, and the scheduler places them, within seconds, and the
-// provider is asked several times.
+// noneNeededFor is the shortest time during which nothing may need another machine before this
+// counts as proof. Controllers recreate evicted pods and the scheduler places them within seconds.
+// In this time Drydock queries the provider several times.
 const noneNeededFor = time.Minute
 
-// NoneNeeded is the message for a replacement that ends without another machine.
-const NoneNeeded = "the machine is gone and nothing waits for another one"
+// NoneNeeded is the message about a replacement that ends without another machine.
+const NoneNeeded = "the machine is gone and nothing needs another one"
 
 // decideWithout decides about a replacement that needs no other machine, according to the provider.
-// There is no Node, so neither a lease nor a witness can be read. As for any repair, the alert must
-// be gone while its source is alive. d is the decision to wait.
+// Without a Node, Drydock can read neither a lease nor a witness. As for any repair, the alert must
+// have ended while its source works. d is the decision to wait.
 func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecycle.Decision, now time.Time) lifecycle.Decision {
 	if again := s.Fleet.OfMachine(o.Node, o.ProviderID); again != nil {
-		d.Message = fmt.Sprintf("Node %s of the old machine is there again", again.Name)
+		d.Message = fmt.Sprintf("Node %s of the old machine has come back", again.Name)
 		return d
 	}
 	next, settled := o.Record.Clone(), *p
@@ -95,7 +96,7 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	w.Bind(w, s.State, remediations.Subject{Record: next})
 	over, well := w.Cured(&settled, now)
 	if !well {
-		d.Message = NoneNeeded + ", but its alert is not gone, or that is unknown"
+		d.Message = NoneNeeded + ", but the alert has not ended, or its state is unknown"
 		return d
 	}
 	over.Policy = p
@@ -106,7 +107,7 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	return over
 }
 
-// gone is a node whose machine is gone while nothing needs another one.
+// gone is the target for a node whose machine is gone while no other machine is needed.
 type gone struct {
 	state
 	orphan *ledger.Orphan
@@ -124,10 +125,10 @@ func (s *gone) Verdict(cause remediations.Cause) alerts.Verdict {
 
 func (s *gone) Well() (string, bool) { return NoneNeeded, true }
 
-// Evidence asks the provider: there is no Node to read a lease or a witness of.
+// Evidence queries the provider again, because there is no Node with a lease or a witness.
 func (s *gone) Evidence(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if s.Replacement.At.Before(due) {
-		d.Ask.Replacement, d.Message = true, "asking the provider once more whether nothing waits for another machine"
+		d.Ask.Replacement, d.Message = true, "querying the provider once more whether nothing needs another machine"
 		return false, ""
 	}
 	return true, ""
@@ -140,8 +141,8 @@ func (s *gone) Cure(*remediations.Policy) (remediations.Outcome, string) {
 // Closing undoes nothing: the Node is gone.
 func (s *gone) Closing(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, s.Record) }
 
-// orphanOver ends a replacement that was not proven in time. There is no Node to record this on, so
-// it is reported and counted.
+// orphanOver ends a replacement that was not proven in time. There is no Node to record the end on,
+// so it is only reported and counted.
 func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Time) lifecycle.Decision {
 	missing := "the provider was not asked"
 	if machine := s.answers().Machine; machine != nil {
@@ -153,15 +154,15 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 	case p == nil:
 		missing = r.WithoutPolicy()
 	case s.Node == nil && s.answers().Machine.NoneNeeded:
-		missing = NoneNeeded + ", but that has not held for long enough, or its alert is not gone"
+		missing = NoneNeeded + ", but only for a short time, or the alert has not ended"
 	case s.Node != nil && s.unreadLease() != "":
 		missing = s.unreadLease()
 	case s.Node == nil:
 		missing = "the new machine has not joined as a Node"
 	default:
-		missing = fmt.Sprintf("the new machine's Node %s is not healthy, or its alert is not gone", s.Node.Name)
+		missing = fmt.Sprintf("the new machine's Node %s is not healthy, or the alert has not ended", s.Node.Name)
 	}
-	d := lifecycle.Decision{Verb: lifecycle.VerbEnd, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; a person must look at the pool", o.Node, text.Duration(s.Config.WaitOf(p, r.Step)), missing)}
+	d := lifecycle.Decision{Verb: lifecycle.VerbEnd, Policy: p, Message: fmt.Sprintf("Node %s is gone and its replacement was not proven within %s: %s; a person must check the node pool", o.Node, text.Duration(s.Config.WaitOf(p, r.Step)), missing)}
 	d.Ended = &remediations.Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: remediations.OutcomeExhausted, Steps: slices.Clone(r.Done), Began: r.Began, Ended: remediations.Instant(now),
 		Cause: r.Cause.Alert, Also: slices.Clone(r.Also), Request: r.Cause.Request, Why: text.Line(d.Message, 300),

@@ -48,7 +48,8 @@ func TestSameMachineDoesNotCountAsSuccessor(t *testing.T) {
 	require.True(t, o.Gone(nil))
 }
 
-// TestProviderIsAskedAgainInTime: after a while, but at once if the answer is from the future.
+// TestProviderIsAskedAgainInTime: Drydock queries the provider again after askEvery, but at once if
+// the last answer is from the future.
 func TestProviderIsAskedAgainInTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		asked time.Time
@@ -67,7 +68,8 @@ func TestProviderIsAskedAgainInTime(t *testing.T) {
 	}
 }
 
-// TestAnswerOfTheProviderIsGoodForItsTime: trouble counts until the provider's time to ask again.
+// TestAnswerOfTheProviderIsGoodForItsTime: an objection is valid until the time at which the
+// provider wants the next query.
 func TestAnswerOfTheProviderIsGoodForItsTime(t *testing.T) {
 	conf := scene.LimitsAlone()
 	plan := []Step{{Name: "reboot", Attempts: 1}}

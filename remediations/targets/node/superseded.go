@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// supersede removes from the Node a record that no repair continues from: it is of another machine,
-// or its repair has ended. ok is false if there is no such record.
+// supersede removes a record that no repair can continue: the record is of another machine, or its
+// repair has ended. ok is false if there is no such record.
 func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 	if len(s.Journal.Superseded) == 0 {
 		return d, false
 	}
-	key := slices.Sorted(maps.Keys(s.Journal.Superseded))[0] // the next pass takes the next one
+	key := slices.Sorted(maps.Keys(s.Journal.Superseded))[0] // the next pass removes the next record
 	r := s.Journal.Superseded[key]
 	if s.Ledger == nil {
 		return lifecycle.Decision{Verb: lifecycle.VerbLook, Message: fmt.Sprintf("the ledger is read again before the old record of repair %s is removed", r.ID)}, true
@@ -30,7 +30,7 @@ func (s *state) supersede(now time.Time) (d lifecycle.Decision, ok bool) {
 		d.Message = fmt.Sprintf("the record of repair %s is of another machine that had the name %s; the record is removed, and the repair continues in the ledger", r.ID, s.Node.Name)
 		return d, true
 	}
-	known := s.Journal.Knows(r.ID) // its plan was exhausted, so that the history already has it
+	known := s.Journal.Knows(r.ID) // the history has the repair if its plan was exhausted
 	d.Message = fmt.Sprintf("the record is of another machine that had the name %s; this machine starts without it%s", s.Node.Name, r.LeftAs())
 	if undo(&d, r.Undo); d.Uncordon && s.Node.Spec.Unschedulable {
 		d.Message += "; if the Node stays cordoned, the cordon came with the old record, and a person must remove it"

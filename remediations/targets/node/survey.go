@@ -11,14 +11,15 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// surveyFor is how long a provider's answer about a machine is valid. The intent follows at once.
+// surveyFor is how long a provider's answer about a machine is valid. The intent is written at once
+// after the answer.
 const surveyFor = 30 * time.Second
 
-// noSurvey is the survey for a step that needs no question.
+// noSurvey is the survey for a step about which no provider must be queried.
 var noSurvey = &remediations.Survey{}
 
-// surveyOf returns the provider's answer about the machine for the candidate's step; nil: it must
-// be asked.
+// surveyOf returns the provider's valid answer about the machine for the candidate's step. It
+// returns nil if Drydock must query the provider.
 func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	if !c.Config.AsksFirst(c.Step.Name) {
 		return noSurvey
@@ -37,8 +38,8 @@ func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	return v
 }
 
-// trouble returns what the provider, or another repair system, last had against the step; nil:
-// nothing, or it was not asked.
+// trouble returns the last objection of the provider, or of another repair system, to the step. It
+// returns nil if there is none, or if Drydock did not query them.
 func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	v := s.Survey
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
@@ -49,13 +50,13 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	case v.Fleetwide && v.Unreached && v.Reason == "":
 		f.Message = fmt.Sprintf("%s has given no usable answer about any machine since %s; the last one: %s", providerWords(v), remediations.Instant(cmp.Or(v.OutSince, v.At)).Format(time.RFC3339), v.Trouble)
 	case !v.Fleetwide && v.Reason == "":
-		f.Pass = c.Remediation().PassedOver || (s.unreachedLong(c) && s.surveyOf(c) != nil) // an old answer skips no step
+		f.Pass = c.Remediation().PassedOver || (s.unreachedLong(c) && s.surveyOf(c) != nil) // an expired answer passes over no step
 	}
 	return f
 }
 
-// providerWords names the system that was asked. A provider that works on the cluster itself has no
-// name.
+// providerWords names the queried provider for messages. A provider that works on the cluster
+// itself has no name.
 func providerWords(v *remediations.Survey) string {
 	if v.Provider == "" {
 		return "the provider of the step " + v.Step.Name
@@ -64,24 +65,25 @@ func providerWords(v *remediations.Survey) string {
 }
 
 const (
-	// unreachableFor is how long a machine must be unreachable for its provider before a step with
+	// unreachableFor is how long the provider must fail to reach a machine before a step with
 	// ContinueUnreachable is passed over.
 	unreachableFor = 10 * time.Minute
-	// unaskedFor is how late a question may come. A longer time without a question shows nothing
-	// about the machine. A new leader needs less.
+	// unaskedFor is the longest gap between two queries that still counts as unreachable. After a
+	// longer gap the count begins again, because nothing is known about the machine in between. A new
+	// leader needs less time than this for its first query.
 	unaskedFor = 2 * time.Minute
 )
 
-// unreachedLong reports whether the step may be passed over because the machine alone has been
-// unreachable for long enough.
+// unreachedLong reports whether the step may be passed over, because the provider could not reach
+// this machine for long enough, while it reached other machines.
 func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
 	since := s.aloneSince(c)
 	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && !since.IsZero() && s.Survey.At.Sub(since) >= unreachableFor
 }
 
-// aloneSince returns since when each answer says that only this machine is unreachable; zero: the
-// last answer does not say so. The hold on record may be older than this process. A hold without
-// Alone does not count.
+// aloneSince returns since when each of the provider's answers shows that only this machine is
+// unreachable. It returns zero if the last answer does not show this. The hold on record may have
+// begun before this process started. A hold without Alone does not count.
 func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	v, r := s.Survey, s.Record
 	switch {
@@ -95,8 +97,7 @@ func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	return r.Hold.Since
 }
 
-// troubleIs returns the reason of what the provider, or another repair system, has against the
-// step.
+// troubleIs returns the reason that belongs to trouble's finding.
 func (s *state) troubleIs() remediations.Reason {
 	switch v := s.Survey; {
 	case v.Reason != "":
@@ -107,10 +108,10 @@ func (s *state) troubleIs() remediations.Reason {
 	return remediations.ReasonProviderAbsent
 }
 
-// uncallable reports that the calls for the step failed again and again because of this machine.
-// The plan then continues with the next step, if this one allows that. The count begins again after
-// a time without a call, and when the whole provider does not answer: what failed yesterday may
-// work today.
+// uncallable returns a finding if the calls for the step have failed several times in a row because
+// of this machine. The plan then continues with the next step, if this step allows that. The count
+// begins again after some time without a call, and when the whole provider does not answer: a call
+// that failed yesterday may succeed today.
 func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
 	if r == nil || pending.Alone == 0 {
@@ -127,7 +128,7 @@ func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record)
 	return &lifecycle.Finding{Message: fmt.Sprintf("%s in a row failed; the last one: %s", text.Count(r.Alone, "call"), r.Intent.Why), Pass: true}
 }
 
-// ask returns the candidate's step in the form of Survey.Step.
+// ask returns the candidate's step in the form that Survey.Step has.
 func ask(c *lifecycle.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
 
 func before(v *remediations.Survey, step remediations.StepOn) remediations.Before {
@@ -137,10 +138,10 @@ func before(v *remediations.Survey, step remediations.StepOn) remediations.Befor
 	return v.Before
 }
 
-// askEvery is how often the provider is asked whether a machine was replaced.
+// askEvery is how often Drydock queries the provider whether a machine was replaced.
 const askEvery = 15 * time.Second
 
-// follow asks the step's actuator for the proof, again and again until it exists.
+// follow queries the step's provider again and again until the provider has the proof.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Record
 	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces && !of.PowersOff) || r.Intent.Before == "" {
@@ -151,15 +152,15 @@ func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	} else {
 		d.Recheck = remediations.Earlier(d.Recheck, again)
 	}
-	if s.lets(now) {
+	if s.mayRelease(now) {
 		s.letGo(d, now)
 	} else {
 		s.heldUp(d)
 	}
 }
 
-// heldUp records what delays the removal of the old machine, so that people need not look into the
-// other system.
+// heldUp records why the removal of the old machine is delayed, so that people need not search in
+// the other system.
 func (s *state) heldUp(d *lifecycle.Decision) {
 	machine, r := s.answers().Machine, s.Record
 	if machine == nil {
@@ -174,9 +175,9 @@ func (s *state) heldUp(d *lifecycle.Decision) {
 	}
 }
 
-// unserved returns a finding if the candidate's step, or the steps that it prepares, have no single
-// provider for the Node. A step without a provider for the Node is passed over if a later step has
-// one. A step that two providers claim is held.
+// unserved returns a finding if not exactly one provider carries out the candidate's step, or the
+// later step that it prepares, on the Node. A step without a provider is passed over if a later
+// step has one. A step that two providers claim is held.
 func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	var first *lifecycle.Finding
 	for _, step := range c.Policy.Plan[c.Step.Index:] {
@@ -200,8 +201,8 @@ func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	return first
 }
 
-// drainedAnyway returns a finding to pass over a drain, if the provider of the step that it
-// prepares drains the Node itself.
+// drainedAnyway returns a finding that passes over a drain, if the provider of the next step drains
+// the Node itself.
 func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Step.Name != "drain" {
 		return nil
@@ -222,13 +223,13 @@ func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// provider returns the name of the provider to ask about the candidate's step.
+// provider returns the name of the provider to query about the candidate's step.
 func provider(c *lifecycle.Candidate) string {
 	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
 	return name
 }
 
-// answers returns the answers about the intent on record that its step needs.
+// answers returns the answers about the intent on record that the proof of its step uses.
 func (s *state) answers() (a remediations.Answers) {
 	r := s.Record
 	if r == nil || r.Intent == nil {
@@ -248,8 +249,8 @@ func (s *state) answers() (a remediations.Answers) {
 	return a
 }
 
-// askedAgain returns when the actuator is asked again about the intent, after any answer; zero: it
-// was not asked yet.
+// askedAgain returns when Drydock queries the provider again about the intent, whatever the last
+// answer was. It returns zero if there was no query yet.
 func (s *state) askedAgain(i *remediations.Intent) time.Time {
 	switch {
 	case s.Replacement != nil && s.Replacement.Intent == i.ID:

@@ -12,8 +12,8 @@ import (
 // state is the node itself as a target of package lifecycle.
 type state struct{ lifecycle.Base }
 
-// of returns the node with that record of its repair: the record on the Node, or the one that the
-// decision would write.
+// of returns the node with r as the record of its repair: the record on the Node, or the record
+// that the decision would write.
 func of(known *lifecycle.State, r *remediations.Record) *state {
 	s := &state{}
 	s.Bind(s, known, remediations.Subject{Record: r})
@@ -32,10 +32,10 @@ func (s *state) PolicyFor(r *remediations.Record) *remediations.Policy {
 	return s.Config.PolicyOf(r.Policy, s.Node)
 }
 
-// Named writes nothing: the Node with the record is the target.
+// Named writes nothing, because the Node that has the record is the target.
 func (s *state) Named(*remediations.Record) {}
 
-// Consider asks the guards about one alert.
+// Consider decides about one alert.
 func (s *state) Consider(p *remediations.Policy, a *remediations.Alert, now time.Time) lifecycle.Decision {
 	return s.consider(p, a, "", now)
 }
@@ -48,9 +48,9 @@ func (s *state) First(now time.Time) (lifecycle.Decision, bool) {
 	return lifecycle.Decision{}, false
 }
 
-// Examine checks whether exactly one provider carries out the step on this node, and what that
-// provider has against it. Its answer holds, and is reported once, while the provider is asked
-// again.
+// Examine checks whether exactly one provider carries out the step on this node, and whether that
+// provider objects. While Drydock queries the provider again, the last objection still holds the
+// step, so that it is reported once.
 func (s *state) Examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	if f := unserved(c); f != nil {
 		return nil, remediations.ReasonProviderAbsent, f
@@ -65,7 +65,7 @@ func (s *state) Examine(c *lifecycle.Candidate, pending *remediations.Record, ob
 		return nil, remediations.ReasonProviderAbsent, f
 	}
 	if observing {
-		if c.Unwitnessed() { // a would-be step is reported only if it would really be issued
+		if c.Unwitnessed() { // in observe mode, only a step that would really be issued is reported
 			d := s.lookOnce(c, lifecycle.Ask{Witness: true})
 			return &d, "", nil
 		}
@@ -102,7 +102,7 @@ func (s *state) Intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	r.Intent.GPUs = max(pending.GPUsToKeep(n), s.Ledger.GPUsOf(n))
 	if r.Drained() {
 		r.Intent.Zone, r.Intent.Pool, r.Intent.ControlPlane = s.Config.Zone(n), s.Config.Pool(n), remediations.ControlPlane(n)
-		if was := pending.Intent; was != nil { // the repair counts where its node was drained
+		if was := pending.Intent; was != nil { // the repair counts for the node's zone and pool at the time of its drain
 			r.Intent.Zone, r.Intent.Pool = cmp.Or(was.Zone, r.Intent.Zone), cmp.Or(was.Pool, r.Intent.Pool)
 			r.Intent.ControlPlane = r.Intent.ControlPlane || was.ControlPlane
 		}
@@ -132,7 +132,7 @@ func (s *state) Intend(c *lifecycle.Candidate, pending *remediations.Record, d *
 	d.Message = fmt.Sprintf("%s %s%s%s %s", c.Remediation().Verb, n.Name, part(c), attempt, c.By())
 }
 
-// Hold holds the candidate, or passes its step over.
+// Hold holds the candidate, or passes over its step.
 func (s *state) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	if f.Pass {
 		if over := s.passOver(c, pending, reason, f); over != nil {
@@ -149,9 +149,10 @@ func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	d := lifecycle.Held(c, reason, f)
 	hold, was := lifecycle.NewHold(reason, f, c.Now), s.Record
 	if since := s.aloneSince(c); reason == remediations.ReasonProviderUnreachable && !since.IsZero() {
-		hold.Since, hold.Alone = remediations.Instant(since), true // aloneSince counts from there
+		hold.Since, hold.Alone = remediations.Instant(since), true // aloneSince starts from this time
 	}
-	// A person's request is consumed with its record, whatever holds it.
+	// A person's request is removed from the Node when its record is written, even if the repair is
+	// held.
 	if was.Holds(pending, hold, d.Fleetwide) || (c.Request != "" && (was == nil || was.ID != pending.ID)) {
 		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Also = hold, s.also(pending)
@@ -159,7 +160,8 @@ func (s *state) keep(c *lifecycle.Candidate, pending *remediations.Record, reaso
 	return d
 }
 
-// Acting continues a step that may be repeated, or waits for the call's answer.
+// Acting continues a step that Drydock may repeat, for example a drain, or waits for the call's
+// answer.
 func (s *state) Acting(now time.Time) lifecycle.Decision {
 	if !s.Config.Remediation(s.Record.Step.Name).Once {
 		return s.work(now)

@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// twins holds each step on a Node if another Node has the same machine: the step would also hit
-// that Node.
+// twins holds each step on a Node if another Node has the same spec.providerID: the step would also
+// reach that Node's machine.
 func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil {
 		return nil
@@ -20,14 +20,13 @@ func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// SaysTwins returns the message that the Node and another one have the same machine, and what to
-// do.
+// SaysTwins returns the message that the two Nodes have the same machine, and what to do.
 func SaysTwins(n *corev1.Node, twin string) string {
 	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
 }
 
-// unprovable holds each step that restarts the machine if the Node's boot ID would not change or is
-// not reported: the reboot could never be proven.
+// unprovable holds each step that restarts the machine if the Node does not report its boot ID, or
+// shares it with another Node: a new boot ID is the proof of a reboot.
 func unprovable(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil || !c.Remediation().Restarts {
 		return nil

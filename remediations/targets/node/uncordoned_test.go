@@ -12,8 +12,8 @@ import (
 )
 
 // TestPeopleAreWarnedOnceThatAnExhaustedNodeWasUncordoned: without the cordon of onExhausted, pods
-// may be scheduled to a node that is not cured. The controls: the cordon is still there, and the
-// cordon was not the policy's.
+// may be scheduled to a node that is not cured. There are two controls: the node is still cordoned,
+// or the cordon was not the policy's.
 func TestPeopleAreWarnedOnceThatAnExhaustedNodeWasUncordoned(t *testing.T) {
 	cordon := Undo{Kind: UndoCordon, At: scene.Noon}
 	for name, c := range map[string]struct {

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// TestOnlyAWithheldCallIsGivenBack: the attempt is spent unless the process that wrote the intent
+// TestOnlyAWithheldCallIsGivenBack: an attempt counts, unless the process that wrote the intent
 // withheld the call itself.
 func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 	withheld := lifecycle.Call{IntentID: "r1-0-1", Outcome: CallRefused, Withheld: ReasonCallWithheld, Why: "the intent is too old"}
@@ -75,8 +75,8 @@ func TestOnlyAWithheldCallIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestARefusalInAClockJumpSetsNoFarDeadline: the process's clock is a month ahead when the refusal
-// is settled, and right again a moment later.
+// TestARefusalInAClockJumpSetsNoFarDeadline: when the refusal is recorded, the process's clock is a
+// month ahead. A moment later the clock is right again.
 func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"a right clock": 0, "a month ahead": 30 * 24 * time.Hour} {
 		t.Run(name, func(t *testing.T) {
@@ -95,8 +95,8 @@ func TestARefusalInAClockJumpSetsNoFarDeadline(t *testing.T) {
 	}
 }
 
-// withheldCalls are cases for a sidecar and a leader, as for a node. Only the first kind of call
-// takes its attempt back.
+// withheldCalls are cases for a sidecar and a leader, as for a node. Only after the first kind of
+// call the attempt does not count.
 var withheldCalls = map[string]struct {
 	change func(*lifecycle.Call, *Record)
 	back   bool
@@ -109,7 +109,7 @@ var withheldCalls = map[string]struct {
 	"by a person, who may take days": {func(c *lifecycle.Call, r *Record) { c.Withheld, r.Began = ReasonPaused, scene.Noon.Add(-25*time.Hour) }, true},
 }
 
-// TestOnlyAWithheldApprovalIsGivenBack, and the next one has an id and a task of its own.
+// TestOnlyAWithheldApprovalIsGivenBack: the next attempt has a new id and a new task.
 func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 	for name, c := range withheldCalls {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestOnlyAWithheldApprovalIsGivenBack(t *testing.T) {
 	}
 }
 
-// TestOnlyAWithheldMoveIsGivenBack, and the same successor may be chosen again.
+// TestOnlyAWithheldMoveIsGivenBack: the next attempt may choose the same successor.
 func TestOnlyAWithheldMoveIsGivenBack(t *testing.T) {
 	for name, c := range withheldCalls {
 		t.Run(name, func(t *testing.T) {

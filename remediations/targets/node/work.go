@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// work decides about a repeatable step that is under way, for example a drain. Every new leader may
-// start the step again. The step stops as soon as a guard holds it, because a person may object to
+// work decides about a repeatable step in progress, for example a drain. Every new leader may start
+// the step again. The step stops as soon as a guard holds it, because a person may object before
 // each of its side effects.
 func (s *state) work(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
@@ -34,18 +34,18 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	case call != nil && call.Outcome == remediations.CallAccepted:
 		return s.after(remediations.CallAccepted, "", now)
 	case call != nil && call.Outcome != "":
-		return s.worn(p, call.Why, now)
+		return s.timedOut(p, call.Why, now)
 	case !now.Before(r.Deadline):
-		why := "it took too long"
+		why := "the step took too long"
 		if r.Note != "" {
 			why += ": " + r.Note
 		} else if call != nil && call.Note != "" {
 			why += ": " + call.Note
 		}
-		return s.worn(p, why, now)
+		return s.timedOut(p, why, now)
 	}
 	d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: r.Deadline}
-	if reason, f := s.unheard(call != nil, &d, now); f != nil {
+	if reason, f := s.inputsStale(call != nil, &d, now); f != nil {
 		return s.interrupt(p, reason, f, now)
 	} else if d.Verb == lifecycle.VerbLook {
 		return d
@@ -53,7 +53,7 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	c := s.acted(p, now)
 	if s.Ledger == nil {
 		known := *s.State
-		known.Ledger = &ledger.Ledger{} // unreadable for a moment: the slot was taken, and stays taken
+		known.Ledger = &ledger.Ledger{} // the ledger is unreadable at the moment, but it has the slot of this repair
 		c.State = &known
 	}
 	if reason, f := c.HeldBy(nil); f != nil {
@@ -79,9 +79,9 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// uncordonedAfterwards warns once that pods may be scheduled to a node that Drydock could not cure.
-// The policy cordoned the node after its last step, and someone uncordoned it. The record forgets
-// the cordon together with the warning.
+// uncordonedAfterwards warns once that pods may be scheduled to a node that Drydock could not cure:
+// the policy cordoned the node after its last step, and a person or a program uncordoned it. The
+// decision that warns also removes the cordon from the record.
 func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	r := s.Record
 	if r == nil || r.Phase != remediations.PhaseExhausted || d.Verb != lifecycle.VerbRest || d.Record != nil || s.Node.Spec.Unschedulable {
@@ -97,8 +97,8 @@ func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 }
 
 // uncordoned ends the repair of a node that Drydock drained, because the uncordon shows that pods
-// are wanted on it. It counts as a person's decision, like a cancel: another drain would contradict
-// it, and the next step would hit the pods.
+// may run on the node again. It counts as a person's decision, like a cancel: another drain would
+// contradict it, and the next step would interrupt the pods.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeCancelled, "the node was uncordoned "+when, now)
 	d.Ended.By = remediations.ByPerson
@@ -106,18 +106,18 @@ func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 }
 
 // refilled reports whether the drained node was uncordoned while Drydock verified a step that
-// restarts the machine. A system that installs a driver uncordons the node after each boot
-// (admission.Drivers), and an uncordon leaves no entry in managedFields. So it may not be a
-// person's decision. Pods may be back in any case, so no other step may follow.
+// restarts the machine. This need not be a person's decision: a system that installs a driver
+// uncordons the node after each boot (admission.Drivers), and an uncordon leaves no entry in
+// managedFields. Pods may be back in any case, so no other step may follow.
 func (s *state) refilled() bool {
 	r := s.Record
 	return r.Phase == remediations.PhaseVerifying && r.Drained() && !s.Node.Spec.Unschedulable && s.Config.Remediation(remediations.LastDone(r).Name).Restarts
 }
 
-// unheard checks whether the facts behind a step under way are fresh enough. If another process
-// began the step, the facts are read before it is resumed. If this process runs it, the step ends
-// when no answer came for too long.
-func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
+// inputsStale checks whether the facts behind a step in progress are fresh enough. If another
+// process began the step, Drydock reads the facts before it resumes the step. If this process runs
+// the step, the step is held when the facts are older than MaxStaleness.
+func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
 	uncounted := s.Heartbeats == nil || !s.Heartbeats.ReadAt.After(oldest)
@@ -126,22 +126,22 @@ func (s *state) unheard(underway bool, d *lifecycle.Decision, now time.Time) (re
 	case s.Ledger == nil && errors.Is(s.LedgerErr, ledger.ErrMalformed):
 		return remediations.ReasonRecordMalformed, &lifecycle.Finding{Message: s.LedgerErr.Error(), Fleetwide: true}
 	case !underway && (deaf || uncounted || s.Ledger == nil):
-		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("looking before %s %s continues", s.Record.Step.Name, s.Node.Name)
+		d.Verb, d.Ask.Alerts, d.Message = lifecycle.VerbLook, deaf, fmt.Sprintf("reading the node's state before %s %s continues", s.Record.Step.Name, s.Node.Name)
 	case deaf:
-		return remediations.ReasonAlertUnconfirmed, lifecycle.Because("no Alertmanager has been asked for %s", text.Duration(s.Config.MaxStaleness))
+		return remediations.ReasonAlertUnconfirmed, lifecycle.Because("Drydock could not query Alertmanager for %s", text.Duration(s.Config.MaxStaleness))
 	case uncounted:
-		return remediations.ReasonBlind, lifecycle.Because("the nodes' leases could not be counted for %s", text.Duration(s.Config.MaxStaleness))
+		return remediations.ReasonBlind, lifecycle.Because("Drydock could not read the nodes' leases for %s", text.Duration(s.Config.MaxStaleness))
 	default:
 		asked, due := s.again(s.Snapshot.AskedAt, now)
-		counted, _ := s.again(s.Heartbeats.ReadAt, now) // a pass at that time reads the leases
+		counted, _ := s.again(s.Heartbeats.ReadAt, now) // a pass at that time reads the leases again
 		d.Ask.Alerts, d.Recheck = due, remediations.Earlier(d.Recheck, remediations.Earlier(asked, counted))
 	}
 	return "", nil
 }
 
-// again returns when an answer must be requested again and, when that is due, when the answer is
-// too old. The poll may be as rare as MaxStaleness, and takes time itself, so the request comes
-// early enough.
+// again returns when an answer must be requested again. due means that this time has come; at is
+// then when the answer becomes too old. The poll interval may be as long as MaxStaleness, and a
+// poll takes time itself, so the request comes early enough.
 func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	at = answered.Add(max(s.Config.MaxStaleness/2, s.Config.MaxStaleness-remediations.LookFor))
 	if now.Before(at) {
@@ -150,7 +150,7 @@ func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	return answered.Add(s.Config.MaxStaleness), true
 }
 
-// interrupt stops the step: it is held, and starts again when nothing holds it.
+// interrupt stops the step and holds it. The step starts again when nothing holds it.
 func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
@@ -163,8 +163,8 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 	return d
 }
 
-// taken returns how long the step that now continues has already taken. The time while it was held
-// does not count. Each interruption counts as one second at least, so that their number is bounded.
+// taken returns how long the step that now continues has run so far. The time while it was held
+// does not count. Each interruption counts as at least one second, so that their number is bounded.
 func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Duration {
 	if !r.Intent.Of(r, step) || !s.interrupted(r) {
 		return 0
@@ -172,14 +172,15 @@ func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Du
 	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
 }
 
-// interrupted reports whether the record's intent is of a repeatable step that was not completed.
+// interrupted reports whether the record's intent belongs to a repeatable step that was not
+// completed.
 func (s *state) interrupted(r *remediations.Record) bool {
 	return !s.Config.Remediation(r.Step.Name).Once && r.Intent.Outcome == ""
 }
 
-// worn ends a step that was not completed in time, or cannot be. If the node is not Ready, the plan
-// continues, because the next step can cost the node nothing that it has not already lost.
-func (s *state) worn(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
+// timedOut ends a step that was not completed in time, or cannot be completed. If the node is not
+// Ready, the plan continues, because the next step cannot make anything worse for the node.
+func (s *state) timedOut(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
 	r := s.Record
 	if step, there := p.StepAt(r.Step); (there && step.ContinueOnTimeout) || !remediations.Ready(s.Node) {
 		return s.after(remediations.CallRefused, why, now)

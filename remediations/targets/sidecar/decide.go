@@ -9,24 +9,24 @@ import (
 )
 
 const (
-	// proof is how soon a sidecar is observed again after its approval.
+	// proof is how soon Drydock observes a sidecar again after its approval.
 	proof = 2 * time.Second
 	// apart is the least time between two attempts.
 	apart = 30 * time.Second
-	// Room is what the record and the history of a sidecar's repair may need on its Node.
+	// Room is how many bytes the record and the history of a sidecar's repair may need on its Node.
 	Room = 3 << 10
 )
 
-// State is everything that Decide may know. Call, NewID and WellSince of the State belong to the
-// sidecar.
+// State is everything that Decide may use. The State's Call, NewID and WellSince are those of the
+// sidecar's repair.
 type State struct {
 	*lifecycle.State
 	remediations.Subject
-	// Seen is the last observation of the sidecar; nil: none yet.
+	// Seen is the last observation of the sidecar, or nil if there is none yet.
 	Seen *Observation
 	// Busy is the number of other sidecars under repair in the cluster.
 	Busy int
-	// NewTask is a new id for a task that this decision may begin.
+	// NewTask is a new id, for the task that this decision may begin.
 	NewTask string
 }
 
@@ -38,8 +38,8 @@ type target struct {
 	newTask string
 }
 
-// Decide decides what to do about one pod's sidecar now. It is pure, like the core's, and asks the
-// same guards, except those about nodes: an approval disrupts nothing.
+// Decide decides what to do about one pod's sidecar now. It is pure, like the core. It asks the
+// same guards as for a node, except the guards about nodes: an approval disrupts nothing.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen, busy: known.Busy, newTask: known.NewTask}
 	s.Bind(s, known.State, known.Subject)
@@ -49,7 +49,7 @@ func Decide(known *State, now time.Time) lifecycle.Decision {
 func (s *target) Describe() lifecycle.Description {
 	return lifecycle.Description{
 		Kind: remediations.KindSidecar, What: "the sidecar of " + s.Name, Of: s.Name, Apart: apart,
-		Looking: "looking at the pod and its sidecar", Awaits: "waiting for it to answer that it is ready",
+		Looking: "observing the pod and its sidecar", Awaits: "waiting for the sidecar to answer that it is ready",
 		Unknown: remediations.ReasonSidecarUnknown,
 	}
 }
@@ -65,8 +65,9 @@ func (s *target) Named(r *remediations.Record) { pod := remediations.PodNamed(s.
 
 func (s *target) Closing(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
 
-// Asks adds the nodes' leases to what is read before an approval. The start of the container is a
-// time of the kubelet's clock, and the leases show whether Drydock's clock agrees with it.
+// Asks adds the nodes' leases to the facts that are read before an approval. The kubelet's clock
+// wrote the start of the container, and the leases show whether Drydock's clock agrees with the
+// kubelets' clocks.
 func (s *target) Asks(c *lifecycle.Candidate, ask *lifecycle.Ask) remediations.StepOn {
 	ask.Heartbeats = s.Uncounted(c.Now)
 	return s.Base.Asks(c, ask)
@@ -103,15 +104,15 @@ func (s *target) Examine(c *lifecycle.Candidate, pending *remediations.Record, o
 	if wait := s.turn(); wait != "" && !observing {
 		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: c.Policy, Message: wait}
 		if was := s.Record; was != nil && was.Phase != remediations.PhasePending {
-			d.Record = pending.Clone() // its turn may take long to come, and the record's phase has ended
+			d.Record = pending.Clone() // the wait may take long, and the record's phase has ended
 		}
 		return instead(d)
 	}
 	return nil, "", nil
 }
 
-// Hold writes no hold before the first attempt: a record exists only while something is done or
-// would be done.
+// Hold writes no hold on the Node before the first attempt: a sidecar has a record only while
+// Drydock does something or reports what it would do.
 func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.ReasonObserving {
@@ -120,7 +121,7 @@ func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reas
 		if was.Phase != remediations.PhasePending || (!d.Fleetwide && (was.Hold == nil || was.Hold.Reason != reason)) {
 			d.Record = pending.Clone()
 			d.Record.Hold = lifecycle.NewHold(reason, f, c.Now)
-			d.Record.Hold.Until = nil // the sidecar is observed repeatedly, and the record is not written each time
+			d.Record.Hold.Until = nil // Drydock observes the sidecar again and again, and must not write the record each time
 		}
 		return d
 	}
@@ -130,7 +131,7 @@ func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reas
 		return s.LookAgain(d, c.Now, lifecycle.LookAgain)
 	}
 	if !d.Fleetwide {
-		// What holds the candidate may be this node's, while the pod is on another node now.
+		// The reason of the hold may be about this node, although the pod is on another node now.
 		if s.Elsewhere() != "" {
 			return s.leave(c.Now)
 		}
@@ -139,7 +140,8 @@ func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reas
 	return d
 }
 
-// cured returns when an earlier repair last saw the gate open, by the node's history; zero: never.
+// cured returns when an earlier repair last observed the gate open, according to the node's
+// history. It returns zero if there was none.
 func (s *target) cured() (at time.Time) {
 	for _, e := range s.Journal.History {
 		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
@@ -149,18 +151,19 @@ func (s *target) cured() (at time.Time) {
 	return at
 }
 
-// turn returns what the sidecar has to wait for. It ends soon and by itself.
+// turn returns why the sidecar must wait for other repairs, or for room on its Node. Such a wait
+// ends soon and by itself, so it is not a hold.
 func (s *target) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
 		if k != s.Key && r.Phase == remediations.PhaseActing {
-			return "the sidecars of a node are approved one after the other; that of " + r.Pod.String() + " is"
+			return "Drydock approves the sidecars of a node one after the other; now it approves the sidecar of " + r.Pod.String()
 		}
 	}
 	if s.busy >= s.Config.Limits.Sidecars {
 		return fmt.Sprintf("sidecars under repair: %d; limits.sidecars.concurrent is %d", s.busy, s.Config.Limits.Sidecars)
 	}
 	if size := remediations.OwnBytes(s.Node.Annotations); size+Room > remediations.MaxBytesPerNode {
-		return fmt.Sprintf("its node carries %d bytes of Drydock's already", size)
+		return fmt.Sprintf("Drydock's annotations on the node take %d bytes; a repair needs up to %d more, and the limit is %d", size, Room, remediations.MaxBytesPerNode)
 	}
 	return ""
 }

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Await asks the sidecar itself, again and again, whether it is ready.
+// Await observes the sidecar again and again until the sidecar answers that it is ready.
 func (s *target) Await(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
@@ -18,7 +18,7 @@ func (s *target) Await(now time.Time) lifecycle.Decision {
 	return s.LookAgain(d, now, proof)
 }
 
-// Proceed continues after an attempt whose proof did not come.
+// Proceed continues after an attempt without a proof in time.
 func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
@@ -35,10 +35,10 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 		return s.WaitForClock(r, p, proof, now)
 	}
 	if s.Stale() {
-		return s.Look("asking Alertmanager before the next attempt")
+		return s.Look("querying Alertmanager before the next attempt")
 	}
 	if s.Unseen(now, lifecycle.LookAgain) || !s.seen.At.After(r.Intent.At) {
-		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Observation: true}, Policy: p, Message: "looking at the sidecar before the next attempt"}
+		return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: lifecycle.Ask{Observation: true}, Policy: p, Message: "observing the sidecar before the next attempt"}
 	}
 	if d, over := s.finished(now); over {
 		return d
@@ -50,11 +50,11 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	}
 	switch next := r.Intent.At.Add(apart); {
 	case c.Resolved():
-		return s.End(remediations.OutcomeSuperseded, "its alert has ended, and no source says that the sidecar waits: "+s.seen.words(), now)
+		return s.End(remediations.OutcomeSuperseded, "the alert has ended, and there is no proof that the sidecar waits for an approval: "+s.seen.words(), now)
 	case r.Phase == remediations.PhasePending && !now.Before(r.Deadline):
 		return s.End(remediations.OutcomeCancelled, fmt.Sprintf("held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
 	case now.Before(next):
-		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: next, Message: "the next attempt waits its time"}, now, lifecycle.LookAgain)
+		return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: next, Message: "the next attempt is not due yet"}, now, lifecycle.LookAgain)
 	}
 	pending, ok := r.Between(now), true
 	if r.Intent.Of(r, r.Step) || !s.Doable(p, r, r.Step) {
@@ -67,7 +67,8 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	return s.Act(c, pending)
 }
 
-// finished ends the repair if its pod is gone or its sidecar is ready.
+// finished ends the repair if the pod is gone or its sidecar is ready. ok is false if the repair
+// continues.
 func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
 	r, g := s.Record, s.seen
 	if g == nil || !g.At.After(r.Since) {
@@ -78,14 +79,14 @@ func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
 	case s.moved():
 		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now), true
 	case g.Pod.UID != r.Pod.UID:
-		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s was replaced by another of its name", s.Name), now), true
+		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s was replaced by another pod of that name", s.Name), now), true
 	case g.Health == HealthReady:
 		return s.ready(now)
 	}
 	return lifecycle.Decision{}, false
 }
 
-// ready ends the repair once the sidecar has been ready for its policy's proofFor.
+// ready ends the repair when the sidecar has been ready for the policy's proofFor.
 func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
@@ -96,7 +97,7 @@ func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 		since = s.seen.At
 	}
 	if s.seen.At.Sub(since) < p.ProofFor {
-		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; it counts once that has held for %s", text.Duration(p.ProofFor))}
+		d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: now.Add(proof), Well: true, Message: fmt.Sprintf("the sidecar is ready; the repair ends when it has been ready for %s", text.Duration(p.ProofFor))}
 		d.Ask.Observation = now.Sub(s.seen.At) >= proof
 		return d, true
 	}
@@ -109,19 +110,19 @@ func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// Rest leaves an exhausted repair alone until the alert has ended, the sidecar is ready, or the pod
-// or its container was replaced: the attempts were made on the old one.
+// Rest keeps an exhausted repair until the alert has ended, the sidecar is ready, or the pod or its
+// container was replaced. The repair's attempts do not concern a new pod or container.
 func (s *target) Rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.seen
 	switch {
 	case s.Stale():
-		return s.Look("asking Alertmanager whether the alert has ended")
+		return s.Look("querying Alertmanager whether the alert has ended")
 	case s.Snapshot.BlindCause(s.Config) == "" && s.Snapshot.VerdictFor(r.Cause.Alert, s.Config, "").Gone:
 		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the alert has ended"}
 	case g != nil && g.Unknown == "" && g.At.After(r.Since) && (s.moved() || g.Pod.UID != r.Pod.UID || s.restarted() || g.Health == HealthReady):
-		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod or its container is another one, or its sidecar is ready"}
+		return lifecycle.Decision{Verb: lifecycle.VerbDrop, Message: "the pod or its container was replaced, or the sidecar is ready"}
 	}
-	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must look at %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
+	return s.LookAgain(lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of attempts; a person must check %s, or set %s=true", r.ID, s.Name, remediations.ResetKey)}, now, lifecycle.LookAgain)
 }
 
 func (s *target) exhaust(now time.Time) lifecycle.Decision {
@@ -130,8 +131,8 @@ func (s *target) exhaust(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// Elsewhere returns why the pod no longer belongs to this node; empty: it does, or it was not
-// observed yet.
+// Elsewhere returns why the pod no longer belongs to this node. It is empty if the pod does, or was
+// not observed yet.
 func (s *target) Elsewhere() string {
 	switch {
 	case s.seen == nil || !s.moved():
@@ -142,20 +143,20 @@ func (s *target) Elsewhere() string {
 	return fmt.Sprintf("pod %s is not on this node", s.Name)
 }
 
-// moved reports whether the pod is gone, or hosted by another node.
+// moved reports whether the pod is gone or on another node.
 func (s *target) moved() bool {
 	return s.seen.Unknown == "" && (s.seen.Pod.UID == "" || s.seen.Node != s.Node.Name)
 }
 
-// restarted reports whether the sidecar's container was started again after the last attempt, in
-// the same pod.
+// restarted reports whether the sidecar's container was started again in the same pod after the
+// last attempt.
 func (s *target) restarted() bool {
 	i := s.Record.Intent
 	return i != nil && !i.Started.IsZero() && remediations.Instant(s.seen.StartedAt).After(i.Started)
 }
 
-// leave removes the alerts about a pod that is not on this node. The poll writes them on the Node
-// that hosts the pod.
+// leave removes the alerts about a pod that is not on this node. The poll then writes them on the
+// Node that hosts the pod.
 func (s *target) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)

@@ -1,5 +1,5 @@
-// Package sidecar decides about the gated sidecars of pods as targets of repairs: the observation
-// of a sidecar, and the proof of its approval. It is pure, like the core.
+// Package sidecar decides about the gated sidecars of pods as targets of repairs. It has the
+// observation of a sidecar, and the proof of its approval. It is pure, like the core.
 package sidecar
 
 import (
@@ -12,34 +12,36 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind is the kind of pods' gated sidecars, on the Node that hosts the pod.
+// Kind is the target kind of pods' gated sidecars. A sidecar is repaired through the Node that
+// hosts its pod.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod, Selects: "pods of its provider",
-	NotAsked: "the policy is about pods' sidecars, and a request on a node names none; it needs an alert",
+	NotAsked: "the policy repairs the sidecars of pods, and a request on a node cannot name a pod; only an alert can start this repair",
 	Name: func(p *remediations.Policy, labels map[string]string) (string, error) {
 		if len(p.Labels) != 2 {
-			return "", errors.New("the policy says of no two labels that they name a pod's namespace and the pod")
+			return "", errors.New("the policy must name two labels: one with the pod's namespace and one with the pod's name")
 		}
 		pod := remediations.Pod{Namespace: labels[p.Labels[0]], Name: labels[p.Labels[1]]}
 		if remediations.ValidName(pod.Namespace, 63, "lower-case letters, digits and '-'", "-") != nil {
-			return "", fmt.Errorf("the label %s names no namespace", p.Labels[0])
+			return "", fmt.Errorf("the label %s does not have the name of a namespace", p.Labels[0])
 		}
 		if remediations.ValidName(pod.Name, 253, "lower-case letters, digits, '-' and '.'", "-.") != nil {
-			return "", fmt.Errorf("the label %s names no pod", p.Labels[1])
+			return "", fmt.Errorf("the label %s does not have the name of a pod", p.Labels[1])
 		}
 		return pod.String(), nil
 	},
 }
 
-// Health is a sidecar's answer about its own state.
+// Health is what a sidecar answers about its own state.
 type Health string
 
 const (
-	// HealthReady: the sidecar lets its pod continue. HealthNotReady: its gate is closed. Drydock
-	// acts on no other state.
+	// HealthReady means that the sidecar lets its pod continue. HealthNotReady means that its gate is
+	// closed. Drydock acts only on HealthNotReady.
 	HealthReady    Health = "Ready"
 	HealthNotReady Health = "NotReady"
-	// HealthUnreachable: there was no answer. HealthProbeError: the answer was neither of the two.
+	// HealthUnreachable means that there was no answer. HealthProbeError means that the answer was
+	// neither ready nor not ready.
 	HealthUnreachable Health = "Unreachable"
 	HealthProbeError  Health = "ProbeError"
 )
@@ -48,27 +50,29 @@ const (
 type Observation struct {
 	// At is when the observation began.
 	At time.Time
-	// Pod has a UID if the pod was read. If UID and Unknown are empty, the pod does not exist.
+	// Pod is the pod. It has a UID if Drydock could read it. If the UID and Unknown are both empty,
+	// the pod does not exist.
 	Pod remediations.Pod
-	// Node hosts the pod.
+	// Node is the name of the node that hosts the pod.
 	Node string
-	// Owner is the object that decides about the sidecar; zero: the pod has none, or it could not
-	// be read.
+	// Owner is the object whose controller decides about the sidecar. It is zero if the pod has no
+	// such owner, or if Drydock could not read the owner.
 	Owner remediations.Object
-	// StartedAt is the last start of a container that may have the gate; zero: unknown.
+	// StartedAt is the last start of a container that may have the gate. It is zero if the start is
+	// unknown.
 	StartedAt time.Time
-	// ClosedSince is since when the gate is known to be closed without interruption; zero: unknown.
-	// OpenAt is when it was last observed open; zero: never, as far as is known.
+	// ClosedSince is since when the gate is known to be closed without interruption. OpenAt is when
+	// Drydock last observed the gate open. Each is zero if unknown.
 	ClosedSince, OpenAt time.Time
-	// Health is empty if the sidecar was not asked. Held or Unknown says why.
+	// Health is empty if Drydock did not query the sidecar. Held or Unknown then says why.
 	Health Health
-	// Held is why the sidecar is rightly as it is. Unknown is why its state is unknown. Detail is
-	// the sidecar's answer.
+	// Held is why the sidecar's state is intended. Unknown is why the state is unknown. Detail is the
+	// sidecar's answer.
 	Held, Unknown, Detail string
 }
 
-// against returns what prevents the approval of the sidecar; nil: its gate is closed, and nothing
-// keeps it closed.
+// against returns what prevents the approval of the sidecar. It returns nil if the sidecar's gate
+// is closed and no owner keeps it closed.
 func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
 	case g.Unknown != "":
@@ -85,16 +89,17 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 
 // closedByStart is how soon after the start of its container a gate must be known to be closed, so
 // that the start explains the closed gate. It covers the time until a scrape, and the alert's own
-// `for`. It also bounds the pause between two observations of a closed gate: within it, the gate is
-// assumed not to have opened and closed again.
+// `for`. It also bounds the pause between two observations of a closed gate: within it, Drydock
+// assumes that the gate did not open.
 const closedByStart = 15 * time.Minute
 
-// cureMargin is how long before the end of a repair the sidecar may have answered that it was
-// ready.
+// cureMargin is the longest time between a sidecar's last answer that it was ready and the recorded
+// end of its repair. Without the margin, an opening just before a restart of the container would
+// count as an opening after the restart.
 const cureMargin = 30 * time.Second
 
-// Follow adds what an earlier observation of the same container showed. before is nil if there was
-// none.
+// Follow adds to g what an earlier observation of the same container showed. before is nil if there
+// was none.
 func (g *Observation) Follow(before *Observation) {
 	if g.Health == HealthNotReady && g.ClosedSince.IsZero() {
 		g.ClosedSince = g.At
@@ -111,23 +116,26 @@ func (g *Observation) Follow(before *Observation) {
 	}
 }
 
-// Followed reports whether an observation at now may still need this one.
+// Followed reports whether a later observation at now may still need g for Follow.
 func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= closedByStart }
 
-// deliberate returns why a closed gate was closed on purpose, or may have been; nil: the start of
-// its container closed it. A gate opens once in the life of its process, and the process forgets
-// that at its end. So if a gate was open since the start of its container, a person or a program
-// closed it, and it stays closed. If a gate is known to be closed since shortly after the start,
-// the start closed it. For all other gates the cause is unknown.
+// deliberate returns why a closed gate was closed on purpose, or may have been. It returns nil if
+// the start of the container closed the gate.
 //
-// The alert has been firing without interruption since its start, but it may have started late: it
-// starts again after each pause of its source.
+// A gate opens once in the life of its process, and a new process starts with a closed gate. So if
+// a gate was open after the start of its container and is closed now, a person or a program closed
+// it, and it stays closed. If a gate is known to be closed since shortly after the start, the start
+// closed it. For all other gates the cause is unknown.
+//
+// alertBegan is when the alert began to fire without interruption. The gate may have been closed
+// earlier, because an alert starts again after each pause of its source. cured is when an earlier
+// repair last observed the gate open.
 func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reason, *lifecycle.Finding) {
 	at := func(t time.Time) string { return remediations.Instant(t).Format(time.RFC3339) }
 	closed, opened := earliest(alertBegan, g.ClosedSince), remediations.Later(g.OpenAt, cured)
 	switch {
 	case g.StartedAt.IsZero():
-		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not say since when the container of its sidecar runs, so Drydock cannot know whether a restart closed the gate", g.Pod)
+		return remediations.ReasonSidecarUnknown, lifecycle.Because("pod %s does not show when the container of its sidecar started, so Drydock cannot know whether a restart closed the gate", g.Pod)
 	case opened.After(g.StartedAt):
 		return remediations.ReasonSidecarHeld, lifecycle.Because("the gate of the sidecar of %s was open at %s, after its container had started at %s; a person or a program has closed it since. Open the gate by hand, or restart the container",
 			g.Pod, at(opened), at(g.StartedAt))
