@@ -113,9 +113,9 @@ type post struct {
 	unusable  []string // the reasons why the other alerts are unusable
 }
 
-// decode reads a payload. Its error means that the payload is not of version 4 or is no payload at
-// all, and is the sentence for the answer. An alert with odd labels is unusable, but not an error:
-// users of Alertmanager choose labels, and one odd alert must not lose the others of its group.
+// decode reads a payload. Its error means that the body is not a payload of version 4, and is the
+// sentence for the answer. An alert with odd labels is unusable, but not an error: users of
+// Alertmanager choose labels, and one odd alert must not lose the others of its group.
 func decode(body []byte) (post, error) {
 	e, wire, ok := scan(body)
 	if !ok {

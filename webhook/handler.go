@@ -40,9 +40,9 @@ var _ ctrladmission.Handler = &handler{}
 // nodes.admission.drydock.dev/break-glass.
 const breakGlassAudit = "break-glass"
 
-// Handle decides about the request and counts it. It writes nothing to the API server, because any
-// client that reaches the port can send an AdmissionReview with any user name, and only the API
-// server knows the real user. A panic allows the request.
+// Handle decides about the request and counts it. It writes nothing to the API server: any client
+// that reaches the port can send an AdmissionReview with any user name. Only the API server knows
+// the real user. A panic allows the request.
 func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ctrladmission.Response) {
 	began := h.Clock.Now()
 	h.metrics.last.Set(float64(began.Unix()))

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MeshLeaderKey is the annotation by which Kilo's users choose a location's leader. Its value does
-	// not matter.
+	// MeshLeaderKey is the annotation that Kilo's users set to choose a location's leader. Its value
+	// does not matter.
 	MeshLeaderKey = "kilo.squat.ai/leader"
 	// MeshLocationKey is the annotation that names a Node's location in the mesh. It takes
 	// precedence over Config.TopologyLabel.

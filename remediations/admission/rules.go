@@ -119,7 +119,7 @@ func noExecuteAdded(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// meshLeaderChanged denies the choice of a mesh leader during a repair of the node, because it
+// meshLeaderChanged denies the choice of a mesh leader during a repair of the node. The choice
 // would move the leadership to or from a node that is about to restart or be replaced. While
 // Drydock moves the location's leadership, such a choice would undo the move or make two leaders.
 func meshLeaderChanged(ch *Change, busy *repair) *violation {
@@ -200,8 +200,9 @@ func (ch *Change) asks() (request string, asks bool) {
 	return v, !was || before != v
 }
 
-// keys returns the annotation and label keys for which of is true: those that the change adds or
-// alters, and those that it removes, both sorted. For the deletion of a Node it returns no keys.
+// keys returns annotation and label keys that the function of accepts: the keys that the change
+// adds or alters, and the keys that it removes, both sorted. For the deletion of a Node it returns
+// no keys.
 func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	if ch.New == nil {
 		return nil, nil

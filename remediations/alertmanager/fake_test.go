@@ -21,7 +21,7 @@ import (
 
 var began = time.Date(2026, 11, 20, 20, 55, 0, 0, time.UTC)
 
-// shown returns an alert in the form in which a replica shows it.
+// shown returns an alert as a replica shows it.
 func shown(state string, labels map[string]string) *models.GettableAlert {
 	start, end, updated := strfmt.DateTime(began), strfmt.DateTime(began.Add(time.Hour)), strfmt.DateTime(began.Add(time.Minute))
 	// The real API has a true fingerprint here. This one is wrong, to show that Drydock does not read

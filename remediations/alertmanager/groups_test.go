@@ -15,8 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// group returns a group in the form in which a replica shows it. The alerts in it show what mutes
-// them.
+// group returns a group as a replica shows it. The alerts in the group show what mutes them.
 func group(receiver string, mutedBy []string, alerts ...*models.GettableAlert) *models.AlertGroup {
 	for _, a := range alerts {
 		a.Status.MutedBy = mutedBy

@@ -22,9 +22,9 @@ import (
 // replica is one address to query, with the connections to it.
 type replica struct {
 	at      *replicas.Replica
-	client  *http.Client // at's
-	base    *url.URL     // the endpoint's, with the host name
-	url     string       // as it appears in alerts.Replica and in the metric
+	client  *http.Client // the HTTP client of at
+	base    *url.URL     // the endpoint's URL, with the host name
+	url     string       // the URL in alerts.Replica and in the metric
 	timeout time.Duration
 	// readings are the decoded alerts of the replica's last answer.
 	readings atomic.Pointer[readings]

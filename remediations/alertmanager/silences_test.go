@@ -18,7 +18,7 @@ import (
 
 func silenceID(n int) string { return fmt.Sprintf("f1b1c9b0-0000-4000-8000-%012d", n) }
 
-// details returns a silence in the form in which a replica shows it.
+// details returns a silence as a replica shows it.
 func details(t testing.TB, id, author, comment string) []byte {
 	t.Helper()
 	start, end := strfmt.DateTime(began), strfmt.DateTime(began.Add(2*time.Hour))

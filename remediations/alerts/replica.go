@@ -23,8 +23,8 @@ type Replica struct {
 	// stopped, the replica still has its Watchdog for minutes, but does not receive it again.
 	WatchdogAt time.Time
 	// BlindBy has the names of the active alerts that match blindWhen, or is empty. It does not have
-	// the shipped alert DrydockSourceDown, for which SourceDown is true instead: if one Prometheus
-	// does not see the nodes, this proves nothing while another one sees them all.
+	// the shipped alert DrydockSourceDown; SourceDown is true instead. If one Prometheus does not see
+	// the nodes, this proves nothing while another one sees them all.
 	BlindBy    string
 	SourceDown bool
 	// SourceSeen is the alert that fires while a Prometheus sees all nodes, with the time when it was
@@ -72,8 +72,8 @@ type Alert struct {
 	// group_interval later, and a new group shows no interval until its group_wait has passed. MutedBy
 	// is empty if the receiver is not configured.
 	MutedBy []string
-	// Receivers are the full names of the receivers to which the replica's routes send the alert.
-	// Several alerts may share one list.
+	// Receivers are the full names of the receivers that get the alert, according to the replica's
+	// routes. Several alerts may share one list.
 	Receivers []string
 }
 

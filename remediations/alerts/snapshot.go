@@ -22,7 +22,7 @@ type Snapshot struct {
 	// Replicas has an entry for each address of each configured URL, and one for a URL whose host
 	// name has no address.
 	Replicas []Replica
-	// WatchdogMisses counts the last polls in a row in which no replica had the Watchdog. It is
+	// WatchdogMisses counts the last polls in a row that had the Watchdog on no replica. It is
 	// negative if no poll has had it yet.
 	WatchdogMisses int
 }

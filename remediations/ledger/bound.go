@@ -11,12 +11,12 @@ import (
 // difference is for the value of KeyArrival, which each replica writes by itself.
 const MostBytes = 1<<20 - 1<<10
 
-// BreakGlassMost bounds the nodes for which the ledger has the time since when break-glass is set.
-// A person may set it on all nodes at once.
+// BreakGlassMost bounds the nodes with a time in the ledger since when break-glass is set. A person
+// may set it on all nodes at once.
 const BreakGlassMost = 1000
 
-// fitBytes is the size to which Fit reduces a ledger that is too long. It is less than MostBytes,
-// so that the next writes need not remove entries again.
+// fitBytes is the size of a ledger after Fit has removed entries. It is less than MostBytes, so
+// that the next writes need not remove entries again.
 const fitBytes = MostBytes - MostBytes/16
 
 // Room returns how many bytes of ended repairs can be added to a ledger with this data. If more are

@@ -56,7 +56,7 @@ func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 
 // Cured records how a repair of the machine ended. After a cure, the alert may return, and the next
 // repair then continues the plan. After any other end, the plan starts again. trials are the scopes
-// of the breakers for which the repair was the trial. Cured reports whether the ledger has changed.
+// of the breakers that had the repair as their trial. Cured reports whether the ledger has changed.
 func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) bool {
 	c := CureOf(*e)
 	if c == nil {
@@ -246,7 +246,7 @@ type Cure struct {
 	// it continued.
 	Step  remediations.StepRef  `json:"step"`
 	Steps remediations.Attempts `json:"steps"`
-	// Trials are the scopes of the breakers for which the repair was the trial.
+	// Trials are the scopes of the breakers that had the repair as their trial.
 	Trials []string `json:"trials,omitempty"`
 	// Relapsed means that the alert returned, and that this was counted. It is also true if the repair
 	// was not a cure, because its Node was deleted or its plan was exhausted.

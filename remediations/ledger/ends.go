@@ -181,7 +181,7 @@ func (l *Ledger) setEnds(machine string, ends []End) {
 	}
 }
 
-// since returns the time from which keptFor counts.
+// since returns the start of the time that keptFor returns.
 func (e End) since() time.Time {
 	if e.Alert != "" {
 		return e.Seen
@@ -208,7 +208,7 @@ func (e End) keptFor(c *remediations.Config) time.Duration {
 	return longest
 }
 
-// PruneEnds removes the Ends on which no decision depends. Before the call, the caller must have
+// PruneEnds removes the Ends that no decision needs any more. Before the call, the caller must have
 // decided about all Nodes: if Drydock did not run for a long time, a cancel may be old although its
 // alert is still on its Node.
 func (l *Ledger) PruneEnds(c *remediations.Config, now time.Time) {

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// GPUsMost bounds the machines for which the ledger has a number of GPUs. At 17 bytes each, they
-// take a sixth of the ledger.
+// GPUsMost bounds the machines with a number of GPUs in the ledger. At 17 bytes each, they take a
+// sixth of the ledger.
 const GPUsMost = 10_000
 
 // GPUMachine returns the machine's key in Ledger.GPUs. The key is a hash, because a providerID may

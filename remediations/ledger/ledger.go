@@ -32,7 +32,7 @@ type Ledger struct {
 	// Orphans are the repairs that replace the machine of their Node, and so may outlive the Node.
 	Orphans []Orphan
 	// Cures has, by machine, the repairs that cured it and may still relapse, one for each policy.
-	// Unseen has the periods in which Drydock could not observe alerts. They do not count toward a
+	// Unseen has the periods while Drydock could not observe alerts. They do not count toward a
 	// relapse window.
 	Cures  map[string][]Cure
 	Unseen []Span
@@ -94,8 +94,7 @@ type Status struct {
 	// other writes on Nodes that the API server refuses, each as a sentence.
 	Denied  string   `json:"denied,omitempty"`
 	Limited []string `json:"limited,omitempty"`
-	// Unwritten are the Nodes on which Drydock cannot write an alert or its record, by name, each with
-	// the reason.
+	// Unwritten has, by Node, why Drydock cannot write an alert or its record on the Node.
 	Unwritten map[string]string `json:"unwritten,omitempty"`
 	// Contested has a sentence for each other system that repairs Nodes which Drydock's policies take,
 	// too.

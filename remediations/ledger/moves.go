@@ -12,7 +12,7 @@ import (
 func (l *Ledger) reserveMove(c *remediations.Config, n *corev1.Node, r *remediations.Record, now time.Time) {
 	slot := locationSlot(c, n, r, remediations.Instant(now))
 	slot.Unknown = unknownOf(l.Slots, r.ID)
-	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindLocation && s.Location == r.Location }) // as for a machine
+	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindLocation && s.Location == r.Location }) // also removes an old slot of the location, as Reserve does for a machine
 	l.Slots = append(l.Slots, slot)
 	l.Moved(r.Location, r.ID, remediations.Instant(now))
 	l.prune(c, now)
