@@ -117,7 +117,7 @@ func TestASidecarCannotBeRequestedOnANode(t *testing.T) {
 		require.Len(t, d.Notices, 1, request)
 		require.Contains(t, d.Notices[0].Message, RequestKey)
 	}
-	require.ErrorContains(t, second(s.Config.ParseRequest("policy/sidecar-not-ready")), "it needs an alert")
+	require.ErrorContains(t, second(s.Config.ParseRequest("policy/sidecar-not-ready")), "only an alert can start this repair")
 }
 
 func second(_ string, err error) error { return err }

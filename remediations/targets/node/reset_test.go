@@ -26,7 +26,7 @@ func TestOneResetRestartsAStoppedPolicyAndForgetsASidecarsRepair(t *testing.T) {
 	require.Equal(t, []string{"node-not-ready"}, d.Allow)
 	require.Contains(t, d.Prune, SidecarKey(scene.ThePod))
 	require.Contains(t, d.Consume, ResetKey)
-	require.Contains(t, d.Message, "the policies stopped here start again: node-not-ready; the exhausted repair s1 of a sidecar was forgotten")
+	require.Contains(t, d.Message, "the stopped policies of this node start again: node-not-ready; the exhausted repair s1 of a sidecar was forgotten")
 
 	s.Journal.Records[SidecarKey(scene.ThePod)].Phase = PhaseVerifying
 	d = node.Decide(s, scene.Noon)
