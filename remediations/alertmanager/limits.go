@@ -42,8 +42,8 @@ const (
 	// maxWords bounds the bytes that are stored of an author's name and of a comment.
 	maxWords = 256
 
-	// maxReplicas bounds the configured URLs, and the replicas behind one name. Alertmanager's gossip
-	// only works well with a handful of replicas.
+	// maxReplicas bounds the configured URLs, and the replicas behind one name. An Alertmanager
+	// cluster has only a handful of replicas.
 	maxReplicas = 64
 
 	// maxSelfTests bounds the self-test's alerts that are stored of one replica: one for each cluster
