@@ -16,16 +16,16 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// adopt hands over alerts that the poll found and no post brought. It also remembers which nodes
-// have a firing alert of a policy, and since when.
+// adopt gives to the receiver the alerts that the poll found and that no webhook post brought. It
+// also remembers which nodes have a firing alert of a policy, and since when.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
-		e.Log.Error(err, "the Nodes cannot be listed; alerts that only the poll saw wait for the next one")
+		e.Log.Error(err, "the Nodes cannot be listed; alerts that only this poll found wait for the next poll")
 		return
 	}
 	e.adoptions++
 	e.firing, e.unrouted = map[string]time.Time{}, elsewhere{}
-	unhealthy := map[string]time.Time{} // nodes whose alerts fire, except those whose own signs deny the fault
+	unhealthy := map[string]time.Time{} // nodes whose alerts fire, except nodes whose own signs contradict the fault
 	onsets := fleet.Onsets{}
 	lost, answered := map[string]alerts.Alert{}, false
 	ends := map[[2]string]time.Time{}
@@ -38,15 +38,14 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	for _, r := range e.word.Replicas {
 		answered = answered || r.Err == nil
-		// The order is the same for the same events, and begins with another alert each time. If
-		// there is no room for all alerts, it is not always the same ones that come last.
+		// The alerts have a fixed order, and each poll begins with another alert of that order. So
+		// if there is no room for all alerts, it is not always the same alerts that are left out.
 		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
 		for i := range fingerprints {
 			fp := fingerprints[(i+e.adoptions)%len(fingerprints)]
 			a := r.Alerts[fp]
-			// An alert that a person silenced is written, too, so that people see what their
-			// silence holds. An inhibited alert is not: the inhibition may affect the whole fleet
-			// at once.
+			// Silenced alerts are written on the Node, so that people see what their silence holds.
+			// Inhibited alerts are not written: one inhibition may affect the whole fleet at once.
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
@@ -106,8 +105,9 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// keepOnsets uses the time when the repair began for nodes that a policy repairs, or has repaired
-// without success. Their alert may end and begin again while their machine restarts.
+// keepOnsets corrects the onsets of faults on nodes that a policy is repairing, or has repaired
+// without success. Their onset is when the repair began: the alert may end and begin again while
+// the machine restarts.
 func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	for _, m := range e.roster.Concerned() {
 		r := e.journal(m.Node).Record
@@ -121,8 +121,8 @@ func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 }
 
 // denied reports whether all signs of the policy's witness were read a moment ago and show a
-// healthy node. Otherwise a false or forged alert would open the breaker and stop the repair of a
-// real fault.
+// healthy node. Such a node does not count as unhealthy. Otherwise false or forged alerts could
+// open the breaker, and the breaker would stop repairs of real faults.
 func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	if n == nil || p.Witness == nil || p.Witness.None {
 		return false
@@ -135,7 +135,7 @@ func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	return signs.Weigh(p.Witness.Signs, n, read, now.Add(-remediations.LookFor), now).Well
 }
 
-// carries reports whether the Node already has the alert, firing, for that policy, and with a
+// carries reports whether the Node already has the alert as firing, for that policy and with a
 // plausible start time.
 func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	if _, has := n.Annotations[remediations.AlertPrefix+fingerprint]; !has {
@@ -146,9 +146,9 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	})
 }
 
-// askedBeforeItsEnd reports whether the Node has the polled alert as ended, and the poll may be
-// older than that end. Alertmanager is then queried again at once. ends receives the time when this
-// process first met each such end.
+// askedBeforeItsEnd reports whether the polled alert may be older than the end of that alert that
+// the Node already shows. If this process meets the end for the first time, it requests another
+// query of Alertmanager. It puts into ends when it first met the end.
 func (e *Engine) askedBeforeItsEnd(n *corev1.Node, ended, polled remediations.Alert, ends map[[2]string]time.Time) bool {
 	if ended.Status != remediations.StatusResolved || polled.StartsAt.After(ended.StartsAt) {
 		return false

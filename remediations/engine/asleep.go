@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// tornBy is how far the wall clock and the monotonic clock may diverge. They are read one after the
-// other, and the wall clock may be slewed.
+// tornBy is how far the wall clock and the monotonic clock may differ. They are read one after the
+// other, and the wall clock may be adjusted slowly (slewed).
 const tornBy = 2 * time.Second
 
-// Torn reports whether the two clocks disagree about how long ago t was. Either the machine was
-// suspended since then, which the monotonic clock does not count, or its wall clock was set. An
-// observation at t proves nothing about now.
+// Torn reports whether the wall clock and the monotonic clock disagree about how long ago t was.
+// Then either the machine was suspended since t, which the monotonic clock does not count, or its
+// wall clock was set. In both cases an observation made at t proves nothing about now.
 func Torn(t, now time.Time) bool {
 	return !t.IsZero() && (now.Sub(t)-now.Round(0).Sub(t.Round(0))).Abs() > tornBy
 }
 
-// forgetTorn forgets observations from before such a moment, so that they are read again before a
-// decision needs them.
+// forgetTorn forgets observations whose time is Torn, so that they are read again before a decision
+// needs them.
 func (p *pass) forgetTorn(m *memory) {
 	if p.word != nil && Torn(p.word.AskedAt, p.now) {
 		p.word = nil
@@ -44,13 +44,13 @@ func (p *pass) forgetTorn(m *memory) {
 	}
 	for s, said := range m.read {
 		if Torn(said.At, p.now) {
-			m.read = maps.Clone(m.read) // a State may still hold it
+			m.read = maps.Clone(m.read) // a lifecycle.State may still use the old map
 			delete(m.read, s)
 		}
 	}
 }
 
-// forgetTorn does the same for a target other than the node itself.
+// forgetTorn forgets observations whose time is Torn, for a target other than the node itself.
 func (m *targetMemory) forgetTorn(now time.Time) {
 	if Torn(m.seenAt, now) {
 		m.seen, m.seenAt = nil, time.Time{}

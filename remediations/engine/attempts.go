@@ -12,27 +12,29 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// attemptsKept is how long an attempt is remembered: longer than any repair may take.
+// attemptsKept is how long an attempt is remembered. It is longer than any repair may take.
 const attemptsKept = 2 * remediations.PendingFor
 
-// attempts are those that this process called or took a slot for. No attempt is called twice,
-// whatever the Nodes show.
+// attempts are the attempts whose call this process made, or for which it took a slot in the
+// ledger. The key is the attempt's ID. No attempt is called twice, even if its Node no longer shows
+// it.
 type attempts map[string]attempted
 
 type attempted struct {
 	at     time.Time
 	called bool
-	// slot is when another process took the slot that names the attempt. Zero: this process took
-	// it.
+	// slot is when another process took the ledger's slot that names this attempt. Zero means that
+	// this process took it.
 	slot time.Time
-	// repair, node and uid identify the attempt's repair and Node. An empty node: the store's loss
-	// of the attempt is not searched for. done is how many attempts the record has with this one.
+	// repair, node and uid identify the attempt's repair and Node. done is how many finished
+	// attempts the record had. If node is empty, the engine no longer checks whether the store has
+	// lost this attempt.
 	repair, node string
 	uid          types.UID
 	done         int
 }
 
-// reserving notes an attempt before its slot is taken. l is the ledger before that.
+// reserving notes an attempt before its slot is taken. l is the ledger from before that.
 func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Record, now time.Time) {
 	attempt := r.Intent.ID
 	for id, was := range a {
@@ -52,7 +54,8 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Re
 	a[attempt] = it
 }
 
-// settle ends the search for the attempts that it selects: the store may rightly not have them.
+// settle ends the check for loss of the attempts that the function selects, because the store may
+// rightly not have these attempts any more.
 func (a attempts) settle(of func(id string, one attempted) bool) {
 	for id, one := range a {
 		if of(id, one) {
@@ -62,14 +65,15 @@ func (a attempts) settle(of func(id string, one attempted) bool) {
 	}
 }
 
-// calling notes the call. It returns why the call must not be made. Empty: it may be made.
+// calling notes that the attempt's call is made now. If the call must not be made, it returns the
+// reason instead.
 func (a attempts) calling(attempt string, now time.Time) string {
 	was := a[attempt]
 	switch {
 	case was.called:
-		return fmt.Sprintf("this process already called attempt %s at %s, and its Node does not show it any more", attempt, remediations.Instant(was.at).Format(time.RFC3339))
+		return fmt.Sprintf("this process already made the call of attempt %s at %s, but its Node no longer shows the attempt", attempt, remediations.Instant(was.at).Format(time.RFC3339))
 	case !was.slot.IsZero():
-		return fmt.Sprintf("the ledger names attempt %s since %s, so it may have been called, and its Node does not show it", attempt, remediations.Instant(was.slot).Format(time.RFC3339))
+		return fmt.Sprintf("the ledger has a slot for attempt %s since %s, so its call may have been made, but its Node does not show the attempt", attempt, remediations.Instant(was.slot).Format(time.RFC3339))
 	}
 	was.at, was.called = now, true
 	a[attempt] = was

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// expireBreakGlass keeps in the ledger since when each node has break-glass set, so that its hour
-// survives a restart.
+// expireBreakGlass keeps in the ledger since when each node has break-glass set. So the time until
+// break-glass expires survives a restart.
 func (p *pass) expireBreakGlass() {
 	if p.ledger == nil {
 		return
@@ -25,14 +25,14 @@ func (p *pass) expireBreakGlass() {
 		breakGlass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
 		if breakGlass.Since.IsZero() || breakGlass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
-			// With a wrong clock, break-glass would expire at once or never. So its hour begins
-			// when the leases confirm the clock.
+			// With a wrong clock, break-glass would expire at once or never. So its time begins
+			// only when the leases confirm the clock.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
 			}
 			if _, known := was[n.Name]; !known {
 				if room--; room < 0 {
-					continue // break-glass holds the node; its hour begins when other nodes' hours have ended
+					continue // the ledger has no room: break-glass holds this node, but its time begins only when other nodes' break-glass has ended
 				}
 			}
 			breakGlass = ledger.BreakGlass{Since: p.now.UTC().Truncate(time.Second), Why: why}
@@ -48,7 +48,7 @@ func (p *pass) expireBreakGlass() {
 }
 
 // breakGlassReads bounds the Nodes that one pass reads for announceBreakGlass, because a person may
-// annotate all Nodes at once.
+// set break-glass on all Nodes at once.
 const breakGlassReads = 10
 
 // announceBreakGlass sends an Event that break-glass is set on a node. Its content comes from the
@@ -64,14 +64,14 @@ func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 		*reads--
 		manager, changed, err := p.Journal.SetBy(p.ctx, n.Name, remediations.BreakGlassKey)
 		if err != nil {
-			p.Log.Error(err, "who set break-glass cannot be read; the Event leaves it out", "node", n.Name)
+			p.Log.Error(err, "the field manager that set break-glass cannot be read; the Event does not name it", "node", n.Name)
 		} else if manager != "" {
 			by, at = fmt.Sprintf(" by the field manager %q at %s", manager, changed.Format(time.RFC3339)), changed
 		}
 	}
 	p.emitOnce(n.Name, key, Event{
 		Warning: true, Reason: "BreakGlassSet", Action: "BreakGlass at " + at.UTC().Format(time.RFC3339),
-		Note: fmt.Sprintf("%s was set%s: %s. While it is set, Drydock starts nothing new on this node, and admission allows every change but those of Drydock's own keys. The API server's audit log names the user",
+		Note: fmt.Sprintf("%s was set%s: %s. While it is set, Drydock starts nothing new on this node, and admission allows every change except changes of Drydock's own keys. The API server's audit log names the user",
 			remediations.BreakGlassKey, by, why),
 	})
 }

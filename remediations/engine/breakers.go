@@ -12,9 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tellBreakers reports each change of a breaker in the log and as an Event: its state, and which
-// repair a half-open breaker tries. The first pass compares with the ledger, so that a change of
-// the leader is not reported as a change of a breaker.
+// tellBreakers reports each change of a breaker in the log and as an Event. It reports the
+// breaker's state, and the one repair that a half-open breaker allows. The first pass compares with
+// the breakers in the ledger, so that a new leader reports no change that an earlier leader has
+// reported.
 func (p *pass) tellBreakers() {
 	was, is := p.breakersTold, p.fleet.Breakers
 	scopes := slices.Sorted(maps.Keys(is))
@@ -43,7 +44,7 @@ func (p *pass) tellBreaker(scope string, was, is ledger.Breaker) {
 		if node := p.fleet.NodeOf(is.Trial); node != "" {
 			first += " of node " + node
 		}
-		e = Event{Reason: "BreakerHalfOpen", Of: Trail{Repair: is.Trial}, Note: fmt.Sprintf("the breaker of %s tries one repair: %s; the other repairs wait for its end", scope, first)}
+		e = Event{Reason: "BreakerHalfOpen", Of: Trail{Repair: is.Trial}, Note: fmt.Sprintf("the breaker of %s is half-open and allows one repair: %s; the other repairs wait until that repair has ended", scope, first)}
 	case is.State == ledger.BreakerHalfOpen:
 		e = Event{Reason: "BreakerHalfOpen", Note: fmt.Sprintf("the breaker of %s is half-open: few enough nodes have been unhealthy for %s (limits.stormCooldown); one node is repaired first",
 			scope, text.Age(p.Config.Limits.StormCooldown))}
@@ -59,7 +60,7 @@ func (p *pass) tellBreaker(scope string, was, is ledger.Breaker) {
 func (p *pass) openedNote(scope string, was, is ledger.Breaker) string {
 	why := fmt.Sprintf("%d of %d nodes are unhealthy, limits.unhealthy is %s", is.Unhealthy, is.Nodes, p.Config.Limits.Unhealthy)
 	if !p.Config.Limits.Unhealthy.Exceeded(is.Unhealthy, is.Nodes) {
-		why = strings.Join(strings.Fields("the repair "+was.Trial+" that the breaker tried has not helped"), " ")
+		why = strings.Join(strings.Fields("the repair "+was.Trial+" that the half-open breaker allowed has not helped"), " ")
 	}
 	return fmt.Sprintf("the breaker of %s is open: %s; no disruptive repair begins", scope, why)
 }

@@ -8,11 +8,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// ErrNotInCharge: the write was not made, because another installation is in charge of the cluster,
-// or because that is unknown.
+// ErrNotInCharge means that the write was not made, because another installation is in charge of
+// the cluster, or because it is unknown which one is.
 var ErrNotInCharge = errors.New("this Drydock is not in charge of the cluster")
 
-// lacksCharge returns why this installation changes nothing in the cluster. Empty: it is in charge.
+// lacksCharge returns why this installation is not in charge of the cluster and so changes nothing.
+// An empty string means that it is in charge.
 func (e *Engine) lacksCharge() string {
 	if e.Charge == nil {
 		return ""
@@ -20,9 +21,9 @@ func (e *Engine) lacksCharge() string {
 	return e.Charge()
 }
 
-// standsAside reports whether this installation is not in charge of the cluster. The engine then
-// decides nothing and ends the work under way. An Event is sent only if that lasts, because a
-// leader needs a moment to take the Lease.
+// standsAside reports whether this installation is not in charge of the cluster. If so, the engine
+// decides nothing in this pass, and stops long-running steps. An Event is sent only if this lasts,
+// because a new leader needs a moment to take the Lease.
 func (e *Engine) standsAside(ctx context.Context) bool {
 	now, why := e.Clock.Now(), e.lacksCharge()
 	e.metrics.blind.WithLabelValues(blindCharge).Set(gauge(why != ""))
@@ -51,8 +52,9 @@ func (e *Engine) standsAside(ctx context.Context) bool {
 	return true
 }
 
-// sayAside writes the reason into this installation's own ledger, so that people can read it there.
-// Nothing else of the ledger changes, and a missing ledger is not created.
+// sayAside writes into this installation's own ledger why it is not in charge, so that people can
+// read the reason there. It changes nothing else in the ledger, and does not create a missing
+// ledger.
 func (e *Engine) sayAside(ctx context.Context, why string) {
 	if e.asideSaid == why {
 		return

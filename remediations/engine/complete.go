@@ -14,9 +14,10 @@ import (
 // completeEvery is the time between two calls of Complete for one attempt.
 const completeEvery = 15 * time.Second
 
-// complete has the provider do the rest of an attempt, again and again until the machine has
-// booted. It depends only on the record, so it continues after a crash of Drydock, and for a
-// repair that waits for a person: a machine must not stay off because its attempt was interrupted.
+// complete makes the provider do the rest of an attempt: a machine that was switched off must be
+// switched on again. It repeats that until the machine has booted. It depends only on the record.
+// So it continues after a crash of Drydock, and for a repair that now waits for a person: a machine
+// must not stay off because its attempt was interrupted.
 func (p *pass) complete(m *memory, s *lifecycle.State, d *lifecycle.Decision) {
 	n, r := s.Node, s.Journal.Record
 	if r == nil || r.Intent == nil || r.Phase == remediations.PhaseActing || m.completed == r.Intent.ID ||
@@ -54,10 +55,10 @@ func (p *pass) complete(m *memory, s *lifecycle.State, d *lifecycle.Decision) {
 			m.completing, m.completedAt = false, p.Clock.Now()
 			if err != nil {
 				note := text.Line(err.Error(), 900)
-				trail.Log(p.Log).Info("the attempt could not be completed", "node", n.Name, "step", step, "why", note)
+				trail.Log(p.Log).Info("the second part of the step failed; Drydock tries it again", "node", n.Name, "step", step, "why", note)
 				p.emitOnce(n.Name, intent.ID+note, Event{Warning: true, Reason: "RepairBlocked", Action: intent.ID, Note: step + " of repair " + r.ID + ": " + note, Of: trail})
 			}
-			if done && ended { // an attempt whose proof is awaited may still take effect late
+			if done && ended { // not completed before the repair has ended: until then, the attempt may still take effect late
 				m.completed = intent.ID
 			}
 		})

@@ -7,13 +7,14 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// maxContested bounds the other systems that the ledger names, maxContest the text about each.
+// maxContested bounds the other repair systems that the ledger names. maxContest bounds the text
+// about each of them.
 const (
 	maxContested = 8
 	maxContest   = 600
 )
 
-// contest is the last result about other systems that repair the same Nodes.
+// contest is the last check for other systems that repair the same Nodes.
 type contest struct {
 	at   time.Time
 	says []string
@@ -22,8 +23,8 @@ type contest struct {
 	of int
 }
 
-// contested returns which other systems repair Nodes that a policy also repairs. It reads them
-// again at most every coverageEvery, because no decision depends on them.
+// contested returns which other systems repair Nodes that a policy also repairs, one text for each.
+// It checks again at most every coverageEvery, because no decision depends on the result.
 func (p *pass) contested() []string {
 	c := &p.contest
 	of := p.roster.Identities()

@@ -14,25 +14,27 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// IntentGood is how long after its intent a call may still be made: invariant 4.
+// IntentGood is how long after its intent a call may still be made (invariant 4 of
+// remediations/doc.go).
 const IntentGood = 10 * time.Second
 
-// core are the functions that an engine calls for its decisions and checks. Each engine has its own
+// core has the functions that an engine calls for its decisions and checks. Each engine has its own
 // core. So a test can remove one safety clause from one engine and see that the invariant's check
-// fails: knockout_test.go.
+// fails (knockout_test.go).
 type core struct {
 	intentGood time.Duration
-	// lookLongest bounds one query of Alertmanager. calling notes the call of an attempt, and
-	// returns why the call must not be made.
+	// lookLongest bounds one query of Alertmanager. calling notes that an attempt's call is made,
+	// or returns why the call must not be made.
 	lookLongest time.Duration
 	calling     func(all attempts, attempt string, now time.Time) string
 	sampling    signs.Sampling
-	// refusesAccount reports whether the account itself is refused, and not the call for one
-	// machine alone.
+	// refusesAccount reports whether the provider refuses the account itself, and not only the call
+	// for one machine.
 	refusesAccount func(doubted map[string]target, c called) bool
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision
-	// stood receives each decision that stands, with the inputs of a new decision. May be nil.
+	// stood receives each decision that is used again, with the inputs that a new decision would
+	// have. It may be nil.
 	stood       func(s *lifecycle.State, d lifecycle.Decision, now time.Time)
 	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error
 	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node

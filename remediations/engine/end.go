@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// end writes how the repair ended, and frees its slot.
+// end writes on the Node how the repair ended, and frees its slot in the ledger.
 func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	e, whose := d.Ended, ""
 	if k.slots != nil && k.slots.ending != nil && !k.slots.ending(p, t, d) {
@@ -34,8 +34,8 @@ func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 		Warning: e.Outcome == remediations.OutcomeExhausted, Reason: "Repair" + string(e.Outcome), Action: e.ID, Of: TrailOfEntry(e),
 		Note: endNote(e, whose, d.Message),
 	})
-	if k.slots == nil || e.Outcome == remediations.OutcomeObserved { // the ledger does not know of observed repairs
-		p.again = true // another repair may wait for the place
+	if k.slots == nil || e.Outcome == remediations.OutcomeObserved { // the ledger does not know repairs that were only observed
+		p.again = true // another repair may now begin
 		return true
 	}
 	if p.ledger == nil {
@@ -51,7 +51,8 @@ func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// endingNode counts a plan that ran out, and forgets one that ran out before.
+// endingNode updates the ledger before the Node shows the end. It counts a plan that ran out, and
+// forgets a plan that ran out earlier.
 func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	if d.Ended.Outcome == remediations.OutcomeExhausted && !p.finished(d.Ended) {
 		return false
@@ -59,7 +60,7 @@ func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	return !ranOutBefore(t.Record, d.Ended) || p.forgetCures(t.Node, t.Record.Policy)
 }
 
-// endedNode counts the end of a node's repair.
+// endedNode counts the end of a node's repair in the ledger.
 func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (changed bool) {
 	n, e := t.Node, d.Ended
 	if len(e.Steps) > 0 { // a repair without steps shows nothing about its policy
@@ -73,14 +74,14 @@ func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (ch
 	return p.endedOn(l, n, e) || changed
 }
 
-// ranOutBefore reports whether the plan of the repair ran out before this end, and counted as
-// failed then.
+// ranOutBefore reports whether the repair's plan ran out before this end, and so was already
+// counted as failed.
 func ranOutBefore(r *remediations.Record, e *remediations.Entry) bool {
 	return r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted
 }
 
-// finished counts a plan that ran out, before the Node shows it. If the ledger cannot be saved, the
-// end is decided again, and counts once.
+// finished counts a plan that ran out, before the Node shows that end. If the ledger cannot be
+// saved, the next pass decides the end again. The plan counts only once.
 func (p *pass) finished(e *remediations.Entry) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -91,7 +92,8 @@ func (p *pass) finished(e *remediations.Entry) bool {
 }
 
 // forgetCures makes the ledger forget that the plan of the machine's repair ran out, before the
-// Node shows that the repair ended. If the ledger cannot be saved, the end is decided again.
+// Node shows the end of the repair. If the ledger cannot be saved, the next pass decides the end
+// again.
 func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -102,9 +104,9 @@ func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	return p.save(l) == nil
 }
 
-// relapsed counts a cure that did not last: as a failure of its policy, and for the breakers whose
-// trial it was, which open again. The ledger is saved first, so that a crash counts the cure once.
-// Then the decision is made again.
+// relapsed counts a cure that did not last. The cure counts as a failure of its policy. A breaker
+// that allowed this repair as its trial opens again. The ledger is saved first, so that the cure
+// counts only once if Drydock crashes. Then the next pass decides again.
 func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
 	l.Relapse(remediations.MachineOf(s.Node), *c)
@@ -124,8 +126,8 @@ func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	p.again = true
 }
 
-// endNote returns how a repair ended and what it did. whose names the repair's target; empty: the
-// node.
+// endNote returns how a repair ended and what it did. whose names the repair's target. If whose is
+// empty, the target is the node.
 func endNote(e *remediations.Entry, whose, message string) string {
 	did := e.Steps.String()
 	if e.Outcome == remediations.OutcomeObserved {
@@ -134,7 +136,7 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), did, message)
 }
 
-// endSilence ends the repair's silence beside the pass. An empty ID: there is none.
+// endSilence ends the repair's silence beside the pass. It does nothing if the ID is empty.
 func (p *pass) endSilence(id string) {
 	if id != "" && p.Silencer != nil {
 		p.Beside(func() { p.expireSilence(id) })
@@ -146,11 +148,11 @@ func (p *pass) expireSilence(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 	defer cancel()
 	if err := p.Silencer.Expire(ctx, id); err != nil {
-		p.Log.Error(err, "a repair's silence could not be ended; it ends by itself", "silence", id)
+		p.Log.Error(err, "the silence of a repair could not be removed; it expires by itself", "silence", id)
 	}
 }
 
-// save writes the ledger with the breakers of this pass.
+// save writes the ledger with the breakers' states of this pass.
 func (p *pass) save(l *ledger.Ledger) error {
 	if p.knowsAll {
 		l.PruneEnds(p.Config, p.now)
@@ -159,7 +161,7 @@ func (p *pass) save(l *ledger.Ledger) error {
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }
 
-// supersede removes a record that no repair continues.
+// supersede removes from the Node a record that no repair continues.
 func (p *pass) supersede(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Superseded
 	if !p.persist(t, d) {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// endedOn notes in the ledger what this end means for the machine's next repair. It returns
-// whether the ledger must be saved.
+// endedOn notes in the ledger what the end of this repair means for the machine's next repair. It
+// reports whether the ledger has changed and must be saved.
 func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) (changed bool) {
 	end, ok := ledger.EndOf(p.Config, *e)
 	if ok {
@@ -31,21 +31,22 @@ func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) 
 	return ok || changed
 }
 
-// endsOn are ends of repairs and cancels that a decision found on a Node and not in the ledger.
+// endsOn are the ends of repairs, and cancels, that a Node shows and that the ledger lacks.
 type endsOn struct {
 	node *corev1.Node
 	ends []ledger.End
 }
 
-// cancelOver is the cancel of an alert's repair that has ended and that the Node no longer has.
+// cancelOver is a cancel that no longer applies: the cancelled alert has ended, and the Node no
+// longer has the cancel.
 type cancelOver struct {
 	node  *corev1.Node
 	alert string
 	at    time.Time
 }
 
-// noteEnds collects for learn the ends that the decision found on the Node and not in the ledger,
-// and the cancels that have ended.
+// noteEnds collects the ends that the Node shows and that the ledger lacks, and the cancels that no
+// longer apply. learn writes them into the ledger.
 func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	if len(d.Ends) > 0 {
 		p.ends = append(p.ends, endsOn{n, d.Ends})
@@ -59,15 +60,15 @@ func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	}
 }
 
-// learn writes into the ledger, all at once, what this pass's decisions found on the Nodes and not
-// in the ledger. If the save fails, the next pass finds that again. It cannot find ended cancels,
-// because no Node has these any more.
+// learn writes into the ledger, in one save, what this pass found on the Nodes and what the ledger
+// lacks. If the save fails, the next pass finds the same ends again. Cancels that no longer apply
+// are kept in memory, because no Node shows them any more.
 func (p *pass) learn() {
 	if p.ledger == nil {
 		return
 	}
 	gpus := p.fleet.GPUsVersion()
-	if len(p.ends)+len(p.cancelsOver) > 0 || p.gpusSeen != gpus { // most passes find nothing, and a copy is as large as the ledger
+	if len(p.ends)+len(p.cancelsOver) > 0 || p.gpusSeen != gpus { // most passes find nothing, and a copy of the ledger is large
 		if !p.learnOut.due(p.now) {
 			p.retry(p.learnOut)
 			return
@@ -80,8 +81,9 @@ func (p *pass) learn() {
 	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
 }
 
-// saveLearned saves what no decision waits for. Its refusal must not delay the reading of the
-// ledger, which each repair needs: another save may be accepted.
+// saveLearned saves a ledger that no decision waits for. If the store refuses it, the ledger that
+// repairs need must still be readable at once, because another save may be accepted. So the refusal
+// does not count in ledgerOut.
 func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	out := p.ledgerOut
 	err := p.save(l)
@@ -98,7 +100,8 @@ func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	return false
 }
 
-// learned returns the ledger with what this pass found; nil: it knows all of that.
+// learned returns the ledger with what this pass found. It returns nil if the ledger already has
+// all of that.
 func (p *pass) learned(gpus int) *ledger.Ledger {
 	l, changed, room := p.ledger.Clone(), false, ledger.Room(p.stored)
 	for _, on := range p.ends {

@@ -1,6 +1,7 @@
-// Package engine runs the loop: gather observations, decide, record the intent, act, verify. The
-// loop runs on the leader alone, in one goroutine that owns all of its state. Only calls to
-// providers and queries of Alertmanager run beside it.
+// Package engine runs the control loop. A pass of the loop goes through the nodes: it gathers
+// observations, decides, records the intent, acts, and verifies. The loop runs only on the leader,
+// in one goroutine that owns all of its state. Only calls to providers, queries of Alertmanager,
+// and slow reads run beside the loop, in other goroutines.
 package engine
 
 import (
@@ -24,30 +25,33 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Options are all that the engine needs. A field that may be nil says so.
+// Options holds the engine's dependencies and settings. A field may be nil only if its comment says
+// so.
 type Options struct {
 	Config  *remediations.Config
 	Fleet   Fleet
 	Journal Journal
 	Store   LedgerStore
 	Alerts  AlertSource
-	// Actuators are the remediations that each provider carries out, by provider name and
-	// remediation name. Config.Providers decides which provider serves which Node.
+	// Actuators carry out remediations. The first key is the provider's name, the second key the
+	// remediation's name. Config.Providers decides which provider serves which Node.
 	Actuators map[string]map[string]Actuator
 	Workers   map[string]Worker
-	// Witnesses read the signs of their kind. Without a witness, the signs of that kind are
-	// unknown.
+	// Witnesses read the signs of a witness, by kind of sign. If a kind has no Witness here, its
+	// signs are unknown.
 	Witnesses map[signs.Kind]Witness
 	// Sidecars is nil if no provider of sidecars is configured.
 	Sidecars Sidecars
 	// Locations is nil if no mesh with movable leaders is configured.
 	Locations Locations
-	// Reservers agree with other repair systems which system repairs a node: Config.Reserves.
+	// Reservers agree with other repair systems which system repairs a node. They are used only if
+	// Config.Reserves is set.
 	Reservers []Reserver
-	// Conditions shows what Drydock does in the Nodes' conditions. Nil: no condition is set.
+	// Conditions shows in each Node's conditions what Drydock does with the node. If Conditions is
+	// nil, Drydock sets no condition.
 	Conditions Conditions
-	// Repairers returns the other systems in the cluster that repair nodes. Nil: only systems that
-	// the Nodes themselves show are known.
+	// Repairers returns the other systems in the cluster that repair nodes. If Repairers is nil,
+	// only the systems that the Nodes themselves show are known.
 	Repairers func() []coverage.Repairer
 	// Silencer is nil if Drydock creates no silences.
 	Silencer Silencer
@@ -59,41 +63,44 @@ type Options struct {
 	PollInterval time.Duration
 	// CallTimeout bounds one call to a provider. A call normally takes far less.
 	CallTimeout time.Duration
-	// NewID returns a new repair ID, NewTask a new UUID for a sidecar's task.
+	// NewID returns a new repair ID. NewTask returns a new UUID for a sidecar's task.
 	NewID, NewTask func() string
-	// Adopt takes an alert that only a poll found for its Node, as alerts of posts are taken, and
-	// returns it with what the Node remembers of it. Unchanged: an alert of a post waits to be
-	// written. If the result is not Taken, a later poll tries again. Adopt must not block.
+	// Adopt hands to the receiver an alert that only a poll of Alertmanager found, and no webhook
+	// post brought. It returns the alert together with what the Node already has of it. If a post
+	// of the same alert already waits to be written, the result is Unchanged. If the result is not
+	// Taken, a later poll tries again. Adopt must not block.
 	Adopt func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result)
 	// Charge returns why this installation is not in charge of the cluster and so changes nothing.
-	// Empty: it is in charge. Nil: there is no other installation.
+	// An empty string means that it is in charge. If Charge is nil, there is no other installation.
 	Charge func() string
-	// Admission returns what this replica's webhook received. Nil, or a nil result: there is no
-	// webhook.
+	// Admission returns what this replica's webhook received. If Admission or its result is nil,
+	// there is no webhook.
 	Admission func() *ledger.Admission
-	// Writes reports how the API server accepts Drydock's writes on Nodes. Nil: writes are not
-	// watched.
+	// Writes reports whether the API server accepts Drydock's writes on Nodes. If Writes is nil,
+	// nothing watches these writes.
 	Writes func() Writes
-	// Posts returns what this replica's receiver knows of the self-test. Nil: it knows nothing.
+	// Posts returns what this replica's receiver knows about the self-test. If Posts is nil, the
+	// receiver knows nothing.
 	Posts func() selftest.Posts
-	// Below returns a random number from 0 up to, but not including, its argument. It samples a
-	// large fleet's leases. Nil: all leases are listed, however many there are.
+	// Below returns a random number from 0 up to, but not including, its argument. The engine uses
+	// it to sample a large fleet's leases. If Below is nil, the engine always lists all leases.
 	Below func(n int) int
-	// Beside runs work beside the loop: calls to providers and queries of Alertmanager. Nil: each
-	// runs in a goroutine of its own.
+	// Beside runs a function beside the loop: a call to a provider, a query of Alertmanager, or a
+	// slow read. If Beside is nil, each function runs in a goroutine of its own.
 	Beside func(func())
-	// Decided receives each decision about a node before the decision is carried out. May be nil.
+	// Decided receives each decision about a node before the decision is carried out. It may be
+	// nil.
 	Decided func(node string, d lifecycle.Decision)
 }
 
-// Engine is the loop. It is a manager.Runnable that needs leadership.
+// Engine is the control loop. It is a manager.Runnable that needs leadership.
 type Engine struct {
 	Options
 	core    core
 	metrics *metrics
 	notice  chan struct{}
 	news    chan struct{}
-	// expected: an alert is about to be written on a Node.
+	// expected signals that an alert is about to be written on a Node.
 	expected chan struct{}
 
 	looked chan looked
@@ -101,14 +108,16 @@ type Engine struct {
 	// enqueued holds functions that bring results from beside the loop back into it.
 	enqueued chan func()
 	over     chan struct{}
-	// looking: a query of Alertmanager is under way. lookAgain: another one was requested after it
-	// began.
+	// looking is true while a query of Alertmanager is under way. lookAgain is true if another
+	// query was requested after that one began.
 	looking, lookAgain bool
-	// lookDue: a query was requested before lookFrom, the earliest time for the next query.
+	// lookDue is true if a query was requested before lookFrom, the earliest time for the next
+	// query.
 	lookDue  bool
 	lookFrom time.Time
-	// underway counts the calls to providers, surveys the unanswered questions about machines, and
-	// testimonies the nodes whose signs are being read.
+	// underway counts the calls to providers that have not returned. surveys counts the questions
+	// to providers about machines that are not answered. testimonies counts the nodes whose signs
+	// are being read.
 	underway, surveys, testimonies int
 
 	word        *alerts.Snapshot
@@ -117,31 +126,32 @@ type Engine struct {
 	replicaDown map[string]bool
 	heartbeats  *signs.Heartbeats
 	leases      leaseReadings
-	// led is when this process became the leader, passed when its last pass ended.
+	// led is when this process became the leader. passed is when its last pass ended.
 	led, passed time.Time
-	// listing delivers the leases that prefetchLeases requested. Nil: it requested no leases.
+	// listing delivers the leases that prefetchLeases requested. It is nil if no list was
+	// requested.
 	listing   chan listed
 	ledger    *ledger.Ledger
 	ledgerErr error
 	ledgerAt  string
-	// gpusSeen is the version of the Nodes' GPUs that the ledger was last compared with. The ledger
-	// keeps the number because a GPU that fails also disappears from the Node's label. cancelsOver
-	// are cancels that the ledger must forget.
+	// gpusSeen is the version of the roster's GPU numbers that the ledger already has. The ledger
+	// keeps each node's number because a GPU that fails also disappears from the Node's label.
+	// cancelsOver are cancels that the ledger must forget.
 	gpusSeen    int
 	cancelsOver []cancelOver
-	// knowsAll: the ledger has the results of a complete pass over all Nodes, made after an answer
-	// of Alertmanager.
+	// knowsAll is true once the ledger has the results of a complete pass over all Nodes that came
+	// after an answer of Alertmanager.
 	knowsAll bool
-	// ledgerOut is the time during which the ledger cannot be read or saved, leasesOut during which
-	// the leases cannot be listed. leaseOut is the time during which a single node's lease cannot
-	// be read. conflicts counts the consecutive saves that met another writer's change.
+	// ledgerOut is the outage of reading or saving the ledger. leasesOut is the outage of listing
+	// the leases, and leaseOut of reading a single node's lease. conflicts counts the consecutive
+	// saves of the ledger that met another writer's change.
 	ledgerOut, leasesOut, leaseOut outage
-	// learnOut is the time during which the ledger cannot be saved with what a pass has learned.
+	// learnOut is the outage of saving what a pass has learned in the ledger.
 	learnOut    outage
 	conflicts   int
 	statusSaved ledger.Status
 	// stored is the ledger's data as last read or saved. decoded is its decoded form and is never
-	// changed. Nil: the data was not decoded.
+	// changed. decoded is nil until the data is decoded.
 	stored     map[string]string
 	decoded    *ledger.Ledger
 	connection connection
@@ -149,48 +159,52 @@ type Engine struct {
 	contest    contest
 	memory     map[string]*memory
 	silent     silentProviders
-	// orphans are the memories of repairs whose Node is gone, by repair ID.
+	// orphans are the memories of repairs whose Node is gone. The key is the repair's ID.
 	orphans    map[string]*memory
 	runs       int
 	fleetHolds map[remediations.Reason]toldHold
-	// breakersTold are the breakers as last reported to people. Nil: before the first pass with a
-	// ledger.
+	// breakersTold are the breakers as people were last informed of them. It is nil before the
+	// first pass with a ledger.
 	breakersTold map[string]ledger.Breaker
 	long         longHolds
 	again        bool
-	// roster is what is known of the Nodes, after they were listed once. wrote are the memories of
-	// Nodes whose last write the cache may not show yet. working are the names of Nodes with a
-	// long-running step under way.
+	// roster has the Nodes and what is derived from them. listedOnce is true once the Nodes were
+	// listed. wrote are the memories of Nodes whose last write the cache may not show yet. working
+	// are the names of Nodes on which a long-running step is under way.
 	roster     *fleet.Roster
 	listedOnce bool
 	wrote      map[string]*memory
 	working    map[string]bool
-	// ledgerRead is when the ledger was last read or written. waiting: in the last pass a guard
-	// held something, or may still hold a repair that is under way. prefetchDue: prefetch has work
-	// to do.
+	// ledgerRead is when the ledger was last read or written. waiting is true if, in the last pass,
+	// a guard held a repair or may still hold a repair that is under way. prefetchDue is true if
+	// prefetch has work to do.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// adoptions counts the adopted alerts.
+	// adoptions counts the polls whose alerts were adopted. It decides with which alert the next
+	// poll begins.
 	adoptions int
-	// blindSince is when this process became blind. Zero: it is not blind.
+	// blindSince is when this process became blind: unable to judge how many nodes are unhealthy.
+	// Zero means that it is not blind.
 	blindSince time.Time
 	// unrouted are the alerts in Alertmanager's answer that are not routed to Drydock.
 	unrouted elsewhere
 	// strays are the alerts that are routed to Drydock but match no policy.
 	strays strays
-	// outside is the earlier state that answers of the sources are compared with. attempts prevents
-	// calling a provider twice for one attempt.
+	// outside is the sources' earlier state, which their next answers are compared with. attempts
+	// prevents a second call to a provider for one attempt.
 	outside
 	attempts attempts
-	// doubted are machines, by provider, whose call was refused because of the account. Whether the
-	// account is really the cause is not confirmed yet.
+	// doubted are the targets whose call was refused because of the provider's account. The key is
+	// the provider's name. A second refusal must confirm that the account is the cause.
 	doubted map[string]target
 
-	// targets remembers sidecars and locations. looks counts the observations of them that are
-	// under way, and passes counts the passes. concerned counts the nodes that the last pass had to
-	// decide about, busySidecars the sidecars under repair.
-	targets      map[target]*targetMemory
-	gates        map[string]*sidecar.Observation // the last observations that showed whether a pod's gate is open; they outlive the pod's alert
+	// targets is the memory of sidecars and locations. looks counts their observations that are
+	// under way, by kind. passes counts the passes. concerned counts the nodes that the last pass
+	// decided about. busySidecars counts the sidecars under repair.
+	targets map[target]*targetMemory
+	// gates has, by pod, the last observation of the pod's sidecar that showed whether the pod's
+	// gate is open. It is kept after the pod's alert has ended.
+	gates        map[string]*sidecar.Observation
 	looks        map[remediations.Kind]int
 	passes       int
 	concerned    int
@@ -212,7 +226,7 @@ func New(o Options) *Engine {
 	if o.Beside == nil {
 		o.Beside = func(f func()) { go f() }
 	} else {
-		core.lookLongest = 0 // a simulation: its sources answer at once, and its clock has no timers
+		core.lookLongest = 0 // with Beside set, this is a simulation: its sources answer at once, and its clock has no timers
 	}
 	o.Events = loggedEvents{o.Events, o.Log}
 	return &Engine{
@@ -235,7 +249,7 @@ func (e *Engine) Notice() {
 	}
 }
 
-// News reports that Alertmanager has news that no Node shows. It never blocks.
+// News requests a query of Alertmanager because of a change that no Node shows. It never blocks.
 func (e *Engine) News() {
 	select {
 	case e.news <- struct{}{}:
@@ -243,7 +257,7 @@ func (e *Engine) News() {
 	}
 }
 
-// Start runs until ctx ends: leadership is lost, or the program stops.
+// Start runs the loop until ctx ends: this replica has lost leadership, or the program stops.
 func (e *Engine) Start(ctx context.Context) error {
 	e.lead()
 	defer e.metrics.reset()
@@ -283,13 +297,13 @@ func (e *Engine) turn(ctx context.Context) time.Duration {
 	return next
 }
 
-// await waits for the next reason to run a pass. It returns false when ctx has ended.
+// await waits for the next reason to run a pass. It returns false once ctx has ended.
 func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 	for {
 		select {
 		case <-e.expected:
 			e.prefetchLeases(ctx)
-			continue // there is nothing to decide yet
+			continue // a decision is only possible once the alert is written
 		case <-e.nextHold():
 			e.tellHold()
 			continue
@@ -319,27 +333,27 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 func (e *Engine) poll(ctx context.Context) {
 	if e.waiting || e.awaitsArrival() || e.ledgerOld(e.led) {
 		// A waiting repair may need a slot that an earlier leader took, or a change that a person
-		// makes in the ledger. While nothing waits, the ledger is rarely read: prefetch reads it
-		// before a decision needs it.
+		// makes in the ledger. So the ledger is read again. If no repair waits, the old copy stays:
+		// prefetch reads the ledger before a decision needs it.
 		e.ledger = nil
 	}
 	e.look(ctx)
 }
 
-// due prepares a pass that a decision requested.
+// due prepares a pass that an earlier decision scheduled for this time.
 func (e *Engine) due(ctx context.Context) {
 	if e.lookDue {
 		e.look(ctx)
 	}
 }
 
-// answered remembers the result of a call until the record has it.
+// answered keeps the result of a call in memory until the record has it.
 func (e *Engine) answered(c called) {
 	e.underway--
 	e.metrics.Called(c.step, c.call.Outcome)
 	c.trail.Log(e.Log).Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
 	c.call.Stop = e.core.refusesAccount(e.doubted, c)
-	if c.call.Withheld != "" { // the record gives the attempt back
+	if c.call.Withheld != "" { // the record will give the attempt back
 		e.attempts.settle(func(id string, _ attempted) bool { return id == c.call.IntentID })
 	}
 	if c.of.kind != remediations.KindNode {

@@ -10,8 +10,8 @@ import (
 
 const (
 	// restPerAlert is the wait between an answer of Alertmanager and the next query, for each alert
-	// in the answer. It is about five times the cost of one alert for Alertmanager and Drydock
-	// together. A wait below leastLookRest is skipped, and longestLookRest is the longest wait.
+	// in the answer. It is about five times the CPU time that one alert costs Alertmanager and
+	// Drydock together. A wait below leastLookRest is skipped. longestLookRest is the longest wait.
 	restPerAlert    = 200 * time.Microsecond
 	leastLookRest   = 50 * time.Millisecond
 	longestLookRest = time.Second
@@ -22,11 +22,13 @@ type looked struct {
 	replicas []alerts.Replica
 }
 
-// look queries Alertmanager without waiting for the answer. Only one query runs at a time. A
-// request during a query starts another one after it, because the running query may be older than
-// the event that the caller needs to see. In a storm each alert requests a query. Answers with
-// thousands of alerts, one right after the other, would take the CPU from the writes, so due makes
-// the query after a rest.
+// look queries Alertmanager and does not wait for the answer. Only one query runs at a time. A
+// request during a query starts another query after it, because the running query may be older than
+// the event that the caller needs to see.
+//
+// In a storm each alert requests a query. Answers with thousands of alerts would follow each other
+// at once, and would take the CPU from the writes. So a query that comes too early waits until
+// lookFrom, and due makes it then.
 func (e *Engine) look(ctx context.Context) {
 	if e.looking {
 		e.lookAgain = true
@@ -48,7 +50,7 @@ func (e *Engine) received(ctx context.Context, l looked) {
 	e.looking = false
 	w := &alerts.Snapshot{AskedAt: l.askedAt, Replicas: l.replicas}
 	before := e.replicaDown
-	e.replicaDown = make(map[string]bool, len(l.replicas)) // replicas come and go with their addresses
+	e.replicaDown = make(map[string]bool, len(l.replicas)) // a new map, because replicas come and go with their addresses
 	e.noteAnswers(l)
 	for _, r := range l.replicas {
 		if r.Err == nil && r.Watchdog {
@@ -62,7 +64,7 @@ func (e *Engine) received(ctx context.Context, l looked) {
 		if down != before[r.URL] {
 			if down {
 				e.Log.Error(r.Err, "an Alertmanager does not answer", "url", r.URL)
-				e.Events.Event("", Event{Warning: true, Reason: "AlertmanagerDown", Action: r.URL, Note: fmt.Sprintf("%s does not answer: %v. It is passed over while another answers.", r.URL, r.Err)})
+				e.Events.Event("", Event{Warning: true, Reason: "AlertmanagerDown", Action: r.URL, Note: fmt.Sprintf("Alertmanager %s does not answer: %v. Drydock uses the other Alertmanagers while one of them answers.", r.URL, r.Err)})
 			} else {
 				e.Log.Info("an Alertmanager answers again", "url", r.URL)
 			}
@@ -80,7 +82,7 @@ func (e *Engine) received(ctx context.Context, l looked) {
 	}
 }
 
-// noteAnswers notes since when no Alertmanager has answered.
+// noteAnswers notes since when no Alertmanager answers.
 func (e *Engine) noteAnswers(l looked) {
 	var err error
 	for _, r := range l.replicas {

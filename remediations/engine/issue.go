@@ -15,14 +15,14 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// lastLook bounds the read of the Node right before the call.
+// lastLook bounds the read of the Node right before a call.
 const lastLook = 2 * time.Second
 
-// begin starts the call.
+// begin starts the call that the record's intent describes, beside the loop.
 func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	n, intent, step := s.Node, *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
-	m.replacement, m.pods = nil, nil // results about an earlier attempt do not apply to this one
+	m.replacement, m.pods = nil, nil // answers about an earlier attempt do not apply to this one
 	provider, _ := p.Config.ProviderOf(step.Name, n)
 	actuator := p.Actuators[provider][step.Name]
 	machine := MachineOf(n)
@@ -56,29 +56,29 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	}, &m.targetMemory)
 }
 
-// stillServed withholds the call if, since the decision, another provider serves the Node, or its
-// machine has changed. It also withholds the call if two Nodes show the same machine.
+// stillServed withholds the call if, since the decision, the Node's provider or its machine has
+// changed. It also withholds the call if a second Node shows the same machine.
 func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
 	twin := e.roster.Twin(live)
 	switch provider, against := e.Config.ProviderOf(step, live); {
 	case against != "":
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", against)
 	case provider != asked:
-		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s now serves Node %s, and %s was asked", provider, live.Name, asked)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s now serves Node %s; the call was meant for %s", provider, live.Name, asked)
 	case twin != "":
 		return remediations.Withhold(remediations.ReasonProviderAbsent, "%s", node.SaysTwins(live, twin))
 	case live.Spec.ProviderID != then.Spec.ProviderID:
-		return remediations.Withhold(remediations.ReasonProviderAbsent, "the spec.providerID of Node %s is now %.200q, and %.200q was asked about", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
+		return remediations.Withhold(remediations.ReasonProviderAbsent, "the spec.providerID of Node %s is now %.200q; the call was meant for %.200q", live.Name, live.Spec.ProviderID, then.Spec.ProviderID)
 	}
 	return nil
 }
 
-// lookedLast remembers the results of the last checks before a call. An actuator may check more
-// than once.
+// lookedLast remembers the results of mayStill, the last check before a call. An actuator may call
+// mayStill more than once.
 type lookedLast struct {
 	let  atomic.Bool
 	held atomic.Value // a remediations.Reason
-	// old: the last check withheld the call because its intent was too old.
+	// old is true if the last check withheld the call because its intent was too old.
 	old atomic.Bool
 }
 
@@ -95,11 +95,11 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	}
 }
 
-// asked reports whether the actuator checked, and so came as far as its call.
+// asked reports whether the actuator called mayStill. If not, it did not come as far as its call.
 func (l *lookedLast) asked() bool { return l.let.Load() || l.held.Load() != nil }
 
-// withheld returns why every check of the actuator withheld the call, so that no call was made.
-// Empty: a check allowed the call, or the actuator did not check.
+// withheld returns why no call was made: the reason of the last check, if every check withheld the
+// call. An empty reason means that a check allowed the call, or that the actuator did not check.
 func (l *lookedLast) withheld() remediations.Reason {
 	reason, _ := l.held.Load().(remediations.Reason)
 	if l.let.Load() {
@@ -108,9 +108,9 @@ func (l *lookedLast) withheld() remediations.Reason {
 	return reason
 }
 
-// alone reports whether the call failed because of its machine alone. Its provider must report so.
-// Drydock must not have withheld the call itself, except for the intent's age: a slow machine may
-// have caused that.
+// alone reports whether the call failed because of its one machine. The provider's error must say
+// so, and Drydock must not have withheld the call itself. A call that was withheld because its
+// intent was too old still counts: a slow machine may have caused that.
 func (l *lookedLast) alone(err error) bool {
 	var of interface{ Survey() remediations.Survey }
 	if !errors.As(err, &of) || of.Survey().Fleetwide || errors.Is(err, ErrAccount) {
@@ -120,7 +120,7 @@ func (l *lookedLast) alone(err error) bool {
 }
 
 // givesBack reports whether certainly nothing was done, so that the attempt is not spent. Either no
-// call was made, or the provider refused it and may accept it later.
+// call was made, or the provider refused the call and may accept it later.
 func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool {
 	if outcome != remediations.CallRefused || errors.Is(err, ErrUnable) {
 		return false
@@ -128,8 +128,8 @@ func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool
 	return !l.asked() || errors.Is(err, ErrPassing) || errors.Is(err, ErrLater) || errors.Is(err, ErrAccount)
 }
 
-// mayStill returns the last check before a call: this process still leads, the intent of this pass
-// is young, and the Node as it is now allows the call.
+// mayStill returns the last check before a call. The check passes if this process still leads, the
+// intent of this pass is young, and the Node as it is now allows the call.
 func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	since, look := p.now, p.mayStillAt(node, lets)
 	return func() error {
@@ -140,17 +140,17 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 	}
 }
 
-// mayStillAt is mayStill for a call that may be repeated, so that its intent may be of any age.
+// mayStillAt returns the same check without the age of the intent, for a call that may be repeated.
 func (p *pass) mayStillAt(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	return func() error {
 		if p.ctx.Err() != nil {
-			return remediations.Withhold(remediations.ReasonCallWithheld, "this Drydock is stopping, or no longer leads")
+			return remediations.Withhold(remediations.ReasonCallWithheld, "this replica of Drydock is stopping, or no longer leads")
 		}
 		ctx, cancel := context.WithTimeout(p.ctx, lastLook)
 		defer cancel()
 		live, err := p.Fleet.Node(ctx, node)
 		if err != nil {
-			return remediations.Withhold(remediations.ReasonBlind, "looking at node %s once more: %w", node, err)
+			return remediations.Withhold(remediations.ReasonBlind, "reading Node %s right before the call: %w", node, err)
 		}
 		if err := lets(ctx, live); err != nil {
 			return err
@@ -162,13 +162,14 @@ func (p *pass) mayStillAt(node string, lets func(ctx context.Context, live *core
 	}
 }
 
-// errOld begins the message about an intent that became too old before its call was made.
+// errOld marks an intent that became too old before its call was made.
 var errOld = errors.New("the intent is older")
 
 func (c core) young(since, now time.Time) error { return Young(since, now, c.intentGood) }
 
-// Young withholds a call whose intent is older than good. It compares both clocks, because the
-// monotonic clock does not count the time that a suspended machine slept.
+// Young withholds a call whose intent is older than good. It compares the wall clock and the
+// monotonic clock, because the monotonic clock does not count the time during which the machine was
+// suspended.
 func Young(since, now time.Time, good time.Duration) error {
 	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
 		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, text.Duration(good))
@@ -176,8 +177,8 @@ func Young(since, now time.Time, good time.Duration) error {
 	return nil
 }
 
-// Late takes in an answer that arrived after the call's timeout, when the attempt already counted
-// as possibly done.
+// Late handles an answer that arrives after the call's timeout. By then, the attempt counts as
+// possibly done.
 func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, err error) {
 	why := ""
 	if err != nil {
@@ -197,15 +198,17 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 	})
 }
 
-// MachineOf returns the machine as its Node describes it, without an attempt.
+// MachineOf returns the machine that the Node describes, without the fields of an attempt.
 func MachineOf(n *corev1.Node) Machine {
 	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 
 // silence silences the alerts about a node under repair for as long as the step's proof may take.
-// The silence is created only after the call is accepted. If a crash loses its ID, the silence
-// looks like a person's and holds the repair. But no further step is due before the silence ends.
-// If the request fails, the only cost is a page to a person.
+// It returns the silence's ID. The silence is created only after the call is accepted.
+//
+// If a crash loses the ID, the silence looks like a person's silence and holds the repair. That
+// delays nothing, because no further step is due before the silence ends. If the request fails, a
+// person is paged without need.
 func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}
@@ -227,8 +230,8 @@ func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
 	return r.Cause.String()
 }
 
-// alertOf returns the alert that began the repair. Nil: a person requested the repair, or the alert
-// is no longer on the Node.
+// alertOf returns the alert that began the repair. It returns nil if a person requested the repair,
+// or if the alert is no longer on the Node.
 func alertOf(s *lifecycle.State, r *remediations.Record) *remediations.Alert {
 	for _, a := range s.Journal.Alerts {
 		if a.Fingerprint == r.Cause.Alert {

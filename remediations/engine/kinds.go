@@ -9,65 +9,69 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// kind defines for the way through a pass (way.go) how to observe, decide and act on one kind of
-// target. A field that may be nil says so.
+// kind defines how a pass (way.go) observes, decides about and acts on one kind of target. A field
+// may be nil only if its comment says so.
 type kind struct {
 	of remediations.Kind
-	// carrier returns a function that finds the node for an alert about the named target. An empty
-	// node: there is none, or it is unknown now. carrier is called once for each poll. Nil: the
-	// alert names the node.
+	// carrier returns a function that finds the Node for an alert about the named target. An empty
+	// node means that there is none, or that it is unknown now. carrier is called once for each
+	// poll of Alertmanager. If carrier is nil, the alert itself names the node.
 	carrier func(e *Engine, ctx context.Context) func(fingerprint, name string) (node string)
-	// decide calls the core with the target's last observation: Decide of targets/node,
-	// targets/sidecar or targets/location.
+	// decide calls the core with the target's last observation. The core's function is Decide of
+	// targets/node, targets/sidecar or targets/location.
 	decide func(e *Engine, t *subject, now time.Time) lifecycle.Decision
-	// ask starts what this kind alone asks beside the loop. It may make the next pass earlier. It
-	// may be nil.
+	// ask starts questions that only this kind needs, beside the loop. It may make the next pass
+	// earlier. It may be nil.
 	ask func(p *pass, t *subject, d *lifecycle.Decision)
-	// look returns the function that observes the target beside the loop; nil: observing is
-	// impossible. saw handles the observation in the loop. It may be nil. A kind without look makes
-	// no decision that asks for an observation.
+	// look returns the function that observes the target beside the loop, or nil if the target
+	// cannot be observed. saw handles the observation in the loop, and may be nil. If look is nil,
+	// the kind's decisions never ask for an observation.
 	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *pass, t *subject)
-	// call makes the call of the record's intent and returns the key for its Events. resume repeats
-	// a step that may be repeated. Nil: the kind has no such step.
+	// call makes the call of the record's intent. It returns the key under which its Events are
+	// sent once. resume repeats a step that may be repeated. It is nil if the kind has no such
+	// step.
 	call   func(p *pass, t *subject, d lifecycle.Decision) (attempt string)
 	resume func(p *pass, t *subject, d lifecycle.Decision)
-	// slots counts the kind's repairs among the disruptive ones. Nil: these repairs disrupt
-	// nothing, take no slot, and wait for none.
+	// slots counts the kind's repairs among the disruptive repairs. If slots is nil, these repairs
+	// disrupt nothing, take no slot, and wait for no slot.
 	slots *slots
-	// sinceSeen: the target counts as healthy from the observation, not from the decision.
+	// sinceSeen is true if the target counts as healthy from the time of the observation. Otherwise
+	// it counts as healthy from the time of the decision.
 	sinceSeen bool
-	// about returns the object of the kind's Events. Nil: the Node, with an Event for every phase.
-	// ofWhat adds to such an Event, after the repair's ID, which target the repair is for. Nil: it
-	// adds nothing.
+	// about returns the object that the kind's Events are about. If about is nil, they are about
+	// the Node, and each phase has an Event. ofWhat returns words for the target, which follow the
+	// repair's ID in the Event about its end. It may be nil.
 	about  func(t *subject) *remediations.Object
 	ofWhat func(e *remediations.Entry) string
 	// quiet reports whether a hold needs no Event. verified runs once the call's answer is on
-	// record. Each may be nil. counted runs once all of a decision is applied; now is the repair then
-	// on record.
+	// record. Both may be nil. counted runs after a decision was applied. Its argument now is the
+	// record that the repair then has.
 	quiet    func(t *subject) bool
 	verified func(p *pass, d lifecycle.Decision)
 	counted  func(p *pass, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)
 }
 
-// slots counts a disruptive repair, in a pass and in the ledger.
+// slots counts the repairs of a kind as disruptive repairs, both in the pass and in the ledger.
 type slots struct {
-	// begin runs before the slot is taken, and reports whether it may be taken. It may be nil.
+	// begin runs before a slot is taken, and reports whether it may be taken. It may be nil.
 	begin func(p *pass, t *subject, d lifecycle.Decision) bool
-	// occupy counts the repair in this pass, vacate no longer. next counts a repair that only waits
-	// for one more reading. giveBack runs when an attempt is given back and its slot must be freed.
+	// occupy adds the repair to the count of this pass, and vacate removes it. next counts a repair
+	// that only waits for one more reading. giveBack frees the slot of an attempt that is given
+	// back.
 	occupy   func(p *pass, t *subject, d lifecycle.Decision, wouldBe bool)
 	next     func(p *pass, t *subject, d lifecycle.Decision)
 	vacate   func(p *pass, node string)
 	giveBack func(p *pass, k *kind, t *subject, d lifecycle.Decision)
-	// ending saves what the ledger must know before the Node shows the repair's end, and reports
-	// whether that succeeded. It may be nil. ended changes what the ledger knows after that end, and
-	// reports whether anything changed.
+	// ending saves what the ledger must know before the Node shows the repair's end. It reports
+	// whether that succeeded, and may be nil. ended changes the ledger after that end, and reports
+	// whether anything changed.
 	ending func(p *pass, t *subject, d lifecycle.Decision) bool
 	ended  func(p *pass, l *ledger.Ledger, t *subject, d lifecycle.Decision) (changed bool)
 }
 
-// kinds are the kinds of every engine, in the order of a pass's decisions about one node.
+// kinds are the kinds of every engine, in the order in which a pass decides about one node's
+// targets.
 var kinds = []*kind{&nodes, &locations, &sidecars}
 
 func kindOf(of remediations.Kind) *kind {
@@ -79,7 +83,8 @@ func kindOf(of remediations.Kind) *kind {
 	return nil
 }
 
-// object returns the object of the target's Events. Nil: the Node.
+// object returns the object that the target's Events are about. It returns nil if they are about
+// the Node.
 func (k *kind) object(t *subject) *remediations.Object {
 	if k.about == nil {
 		return nil
@@ -105,7 +110,8 @@ func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	})
 }
 
-// release frees the slot of the kind's repair on the node. After a failure, sweep frees it.
+// release frees the ledger's slot of the kind's repair on the node. If that fails, sweep frees it
+// later.
 func (p *pass) release(k *kind, node, repair string) {
 	if p.ledger != nil {
 		l := p.ledger.Clone()
@@ -117,7 +123,7 @@ func (p *pass) release(k *kind, node, repair string) {
 	k.slots.vacate(p, node)
 }
 
-// emit sends an Event about the target once for each key.
+// emit sends an Event about the target, once for each key.
 func (p *pass) emit(k *kind, t *subject, key string, e Event) {
 	if e.About = k.object(t); e.About == nil {
 		p.emitOnce(t.of.node, key, e)
@@ -126,7 +132,7 @@ func (p *pass) emit(k *kind, t *subject, key string, e Event) {
 	}
 }
 
-// afterwards returns the repair once the decision is on record.
+// afterwards returns the record that the repair has after the decision was written.
 func afterwards(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
 	if d.Record != nil || d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbReset {
 		return d.Record

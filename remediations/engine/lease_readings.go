@@ -6,19 +6,19 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// leaseReadings are the last readings of leases that are not fresh by this clock. The next reading
-// of such a lease shows whether the lease is still renewed. Witnesses are read beside the loop, so
-// the readings have a lock.
+// leaseReadings are the last readings of leases that looked expired by this replica's clock. The
+// next reading of such a lease shows whether the node still renews it. Witnesses are read beside
+// the loop, so a lock protects the readings.
 type leaseReadings struct {
 	mu   sync.Mutex
 	last map[string]signs.Lease
 }
 
-// mostReadings bounds the remembered readings. If that many nodes have a lease that is not fresh,
-// Drydock is blind.
+// mostReadings bounds the remembered readings. If that many leases look expired, Drydock is blind
+// anyway.
 const mostReadings = 1024
 
-// follow adds to a reading what the previous reading shows.
+// follow adds to a reading of the node's lease what the previous reading showed.
 func (r *leaseReadings) follow(node string, l signs.Lease) signs.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,10 +10,12 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// conflictsMost is how many consecutive saves may meet a conflict before the next save waits.
+// conflictsMost is the number of consecutive saves that met a conflict after which the next save
+// waits.
 const conflictsMost = 5
 
-// loadLedger reads the ledger, and creates it from the Nodes if there is none.
+// loadLedger reads the ledger. If there is none, it creates the ledger from the records on the
+// Nodes.
 func (e *Engine) loadLedger(ctx context.Context) {
 	if !e.ledgerOut.due(e.Clock.Now()) {
 		return
@@ -23,7 +25,7 @@ func (e *Engine) loadLedger(ctx context.Context) {
 		l := ledger.Rebuild(e.Config, e.roster.Nodes(), e.Clock.Now())
 		l.Arrival = e.connection.arrival
 		if err := e.saveLedger(ctx, l, ""); err == nil {
-			e.Log.Info("the ledger was made from the Nodes", "slots", len(l.Slots))
+			e.Log.Info("there was no ledger; it was created from the records on the Nodes", "slots", len(l.Slots))
 		}
 		return
 	}
@@ -49,8 +51,8 @@ func (e *Engine) loadLedger(ctx context.Context) {
 	e.arrived(data, l)
 }
 
-// saveLedger writes the ledger by compare-and-swap. After any error the stored ledger is unknown,
-// so it is read again before the next decision.
+// saveLedger writes the ledger by compare-and-swap. After any error it is unknown what is stored,
+// so the ledger is read again before the next decision.
 func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version string) error {
 	v, err := e.trySave(ctx, l, version)
 	if err != nil {
@@ -72,11 +74,11 @@ func (e *Engine) saveLedger(ctx context.Context, l *ledger.Ledger, version strin
 	return nil
 }
 
-// unknownFields logs once which unknown fields of the ledger are kept.
+// unknownFields logs, once for each set of fields, which unknown fields of the ledger are kept.
 func (e *Engine) unknownFields(fields []string) {
 	said := strings.Join(fields, ", ")
 	if said != "" && said != e.fieldsSaid {
-		e.Log.Error(nil, "the ledger has fields that this version of Drydock does not know; they are kept, and no decision rests on them", "fields", said)
+		e.Log.Error(nil, "the ledger has fields that this version of Drydock does not know; they are kept, and no decision uses them", "fields", said)
 	}
 	e.fieldsSaid = said
 }

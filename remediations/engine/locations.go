@@ -17,28 +17,29 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// Locations observes the leaders of a mesh's locations, and moves leadership.
+// Locations observes which node leads each location of a mesh, and moves the leadership to another
+// node.
 type Locations interface {
-	// Leads returns the node that leads the location according to the cache. Empty: no node does,
-	// or it is unknown.
+	// Leads returns the node that leads the location, from the cache. It is empty if no node leads,
+	// or if the leader is unknown.
 	Leads(location string) (node string)
-	// LeadsAll is Leads for many locations, from the cache as it is now. The call itself does not
-	// read the whole fleet.
+	// LeadsAll is Leads for many locations. It reads the cache once, when it is called. The
+	// returned function does not read it again.
 	LeadsAll() func(location string) (node string)
-	// Look observes the location live. It does not fail: the observation says what could not be
-	// read. It changes nothing.
+	// Look observes the location from the API server. It does not fail: the observation names what
+	// could not be read. It changes nothing.
 	Look(ctx context.Context, location string) location.Observation
-	// Move makes the change if the location still matches the move. It calls mayStill at the last
-	// moment before each key is written. The outcome is never empty. The error is why the move was
-	// not accepted.
+	// Move moves the leadership if the location is still as the move expects. It calls mayStill at
+	// the last moment before it writes each key. The outcome is never empty. The error is why the
+	// move was not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
-	// PutBack restores what Move recorded in Before, wherever it is still as Move left it. It may
-	// be repeated.
+	// PutBack restores the keys that Move recorded in Before, where they still are as Move left
+	// them. It may be repeated.
 	PutBack(ctx context.Context, m remediations.Move) error
 }
 
-// locations are the mesh's locations. Each is handled on the node that leads it, or led it when its
-// repair began.
+// locations is the kind whose targets are the mesh's locations. A location belongs to the node that
+// leads it now or, while it is under repair, to the node that led it when the repair began.
 var locations = kind{
 	of:      remediations.KindLocation,
 	carrier: (*Engine).leads,
@@ -82,14 +83,14 @@ var locations = kind{
 	counted:  func(p *pass, _ *subject, r *remediations.Record, d lifecycle.Decision, _ bool) { p.tallied(r, d) },
 }
 
-// occupyLocation counts the repair that is on record, or will be.
+// occupyLocation counts the location's repair that is on record, or will be after the decision.
 func (p *pass) occupyLocation(t *subject, d lifecycle.Decision, wouldBe bool) {
 	if r := cmp.Or(d.Record, t.Record); r != nil {
 		p.fleet.OccupyLocation(t.of.node, r, wouldBe)
 	}
 }
 
-// move starts the call of the last move.
+// move starts the call that makes the last move of the record.
 func (p *pass) move(t *subject, r *remediations.Record) string {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
@@ -109,8 +110,8 @@ func (p *pass) move(t *subject, r *remediations.Record) string {
 	return intent.ID
 }
 
-// others reads live all nodes of the move except the leader. With mayBeGone it skips a Node that no
-// longer exists: the Node's key is gone with the Node, so nothing needs to be put back there.
+// others reads from the API server all nodes of the move except the leader. With mayBeGone it skips
+// Nodes that no longer exist: their keys are gone with them, so nothing must be restored there.
 func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
 	names := map[string]bool{m.To: true, m.From: true}
 	for name := range m.Before {
@@ -126,21 +127,21 @@ func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) 
 			continue
 		}
 		if err != nil {
-			return nil, remediations.Withhold(remediations.ReasonBlind, "looking at node %s once more: %w", name, err)
+			return nil, remediations.Withhold(remediations.ReasonBlind, "reading Node %s right before the move: %w", name, err)
 		}
 		out = append(out, live)
 	}
 	return out, nil
 }
 
-// putBackStep names the putting back of leadership in the metrics.
+// putBackStep is the name, in the metrics, of the step that restores an earlier leadership.
 const putBackStep = "put-back-leader"
 
-// putBack puts the record's moves back beside the loop, newest first. Every later leader repeats
-// that until it is done.
+// putBack undoes the record's moves beside the loop, newest first. Each later leader of Drydock
+// repeats that until it is done.
 func (p *pass) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
 	if p.Locations == nil {
-		return // the record is held at its deadline, and then given up
+		return // without a provider of locations, the repair is held until its deadline and then given up
 	}
 	id, node, moves := r.PutBackID(), t.of.node, d.PutBack
 	t.m.call = &lifecycle.Call{IntentID: id}
@@ -166,7 +167,7 @@ func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.M
 	defer cancel()
 	live, err := p.Fleet.Node(look, node)
 	if err != nil {
-		return remediations.Withhold(remediations.ReasonBlind, "looking at node %s once more: %w", node, err)
+		return remediations.Withhold(remediations.ReasonBlind, "reading Node %s right before the put-back: %w", node, err)
 	}
 	others, err := p.others(live, m, true)
 	if err != nil {
@@ -178,13 +179,14 @@ func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.M
 	return p.Locations.PutBack(ctx, m)
 }
 
-// leads returns a function that finds the node for an alert about a location. Empty: there is none,
-// or it is unknown.
+// leads returns a function that finds the node for an alert about a location. The node is empty if
+// there is none, or if it is unknown.
 func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) string {
 	if e.Locations == nil {
 		return func(string, string) string { return "" }
 	}
-	// Both are read at the first such alert: most polls meet none about a location.
+	// leads and repairing are computed only when the first such alert needs them, because most
+	// polls bring no alert about a location.
 	leads := sync.OnceValue(e.Locations.LeadsAll)
 	repairing := sync.OnceValue(func() (nodes []*corev1.Node) {
 		for _, m := range e.roster.Concerned() {
@@ -196,12 +198,12 @@ func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) s
 	})
 	carrier := intake.OfLocations(repairing, func(location string) string { return leads()(location) })
 	return func(fingerprint, location string) string {
-		node, _ := carrier(ctx, remediations.AlertPrefix+fingerprint, location) // the cache gives no error
+		node, _ := carrier(ctx, remediations.AlertPrefix+fingerprint, location) // the carrier reads only the cache, which returns no error
 		return node
 	}
 }
 
-// emitLeaderMoved sends an Event on the new leader that explains why it leads.
+// emitLeaderMoved sends an Event about the new leader's Node that explains why the node leads now.
 func (p *pass) emitLeaderMoved(d lifecycle.Decision) {
 	r := d.Record
 	if r.Intent.Outcome != remediations.CallAccepted {

@@ -13,40 +13,41 @@ import (
 )
 
 const (
-	// holdTold is how long a fleet-wide hold must last before each held node gets an Event. Until
-	// then the Event about the ledger is enough: many nodes are held at once, and most holds are
-	// short.
+	// holdTold is how long a fleet-wide hold must last before each held node gets an Event of its
+	// own. Before that, only one Event about Drydock's ledger is sent: such a hold affects many
+	// nodes at once, and most of these holds are short.
 	holdTold = 10 * time.Minute
-	// holdsApart is the least time between two such Events, because thousands of nodes may be held
-	// equally long.
+	// holdsApart is the shortest time between two such Events, because thousands of nodes may have
+	// been held equally long.
 	holdsApart = time.Second
 )
 
-// longHold is a fleet-wide hold of one target.
+// longHold is a fleet-wide hold as one target experiences it.
 type longHold struct {
 	reason  remediations.Reason
 	message string
 	since   time.Time
 	of      Trail
 	about   *remediations.Object
-	// pass is the last pass with an active hold.
+	// pass is the number of the last pass in which the hold was active.
 	pass int
-	// queued: the hold's Event waits to be sent.
+	// queued is true once the Event about this hold is in longHolds.due, and stays true after it
+	// was sent.
 	queued bool
 }
 
-// longHolds are the long holds of all targets, and the queue of due Events.
+// longHolds are the fleet-wide holds of all targets, and the queue of targets whose Events are due.
 type longHolds struct {
 	held map[target]*longHold
 	due  []target
-	// sent is when the last of these Events was sent. timer runs until the next one may be sent.
-	// Nil: no Event waits.
+	// sent is when the last of these Events was sent. timer runs until the next one may be sent,
+	// and is nil if it does not run.
 	sent  time.Time
 	timer clock.Timer
 }
 
-// follow notes how long the fleet has held the target, and queues an Event about a hold that is
-// long enough. A look between two holds does not end the hold.
+// follow notes how long a fleet-wide hold has held the target. If that is long enough, it queues an
+// Event. A decision in between that only waits for an observation does not end the hold.
 func (p *pass) follow(of target, r *remediations.Record, about *remediations.Object, d lifecycle.Decision) {
 	h := p.long.held[of]
 	switch {
@@ -75,7 +76,8 @@ func (e *Engine) forgetHolds() {
 	e.long.due = slices.DeleteFunc(e.long.due, func(of target) bool { return e.long.held[of] == nil || !e.long.held[of].queued })
 }
 
-// nextHold fires when the next Event about a long hold may be sent. Nil: no Event waits.
+// nextHold returns a channel that fires when the next Event about a long hold may be sent. It
+// returns nil if no Event waits.
 func (e *Engine) nextHold() <-chan time.Time {
 	if e.long.timer == nil {
 		if len(e.long.due) == 0 {
@@ -86,7 +88,7 @@ func (e *Engine) nextHold() <-chan time.Time {
 	return e.long.timer.C()
 }
 
-// tellHold sends the next Event about a long hold, once for each repair and reason.
+// tellHold sends the next Event about a long hold. It sends one Event for each repair and reason.
 func (e *Engine) tellHold() {
 	if e.long.timer != nil {
 		e.long.timer.Stop()
@@ -108,7 +110,8 @@ func (e *Engine) tellHold() {
 	}
 }
 
-// eventsAbout returns the target's Node. Empty: the target's Events are about another object.
+// eventsAbout returns the name of the target's Node. It returns an empty name if the target's
+// Events are about another object.
 func (of target) eventsAbout(about *remediations.Object) string {
 	if about != nil {
 		return ""
@@ -116,8 +119,9 @@ func (of target) eventsAbout(about *remediations.Object) string {
 	return of.node
 }
 
-// HeldIsWarning reports whether people should check a hold with this reason. Other holds end by
-// themselves in the normal course of a repair.
+// HeldIsWarning reports whether an Event about a hold with this reason has the type Warning,
+// because a person should check it. Holds with other reasons end by themselves in the normal course
+// of a repair.
 func HeldIsWarning(r remediations.Reason) bool {
 	return r != remediations.ReasonTooYoung && r != remediations.ReasonCooldown && r != remediations.ReasonOutsideWindow
 }

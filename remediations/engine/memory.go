@@ -9,50 +9,53 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// memory is what the engine remembers of one node between passes. All of it may be lost: the record
-// has what matters.
+// memory is what the engine remembers about one node between passes. All of it may be lost: the
+// record on the Node has what matters.
 type memory struct {
 	targetMemory
 	lookSince time.Time
 	lease     *signs.Lease
-	// work is the repeatable step that this process runs on the node. Nil: none.
+	// work is the repeatable step that this process runs on the node. It is nil if there is none.
 	work *working
 	// survey is the provider's answer before a step. replacement and pods are later answers about
-	// the step's proof. asking: a question is under way.
+	// the proof of the step. asking is true while a question to the provider is under way.
 	survey      *remediations.Survey
 	replacement *remediations.Replacement
 	pods        *remediations.PodProof
 	asking      bool
-	// completing: the last attempt is being completed. completedAt is the time of the last try.
-	// completed is the intent of the attempt that has been completed.
+	// completing is true while the engine calls Complete for the last attempt. completedAt is when
+	// the last such call ended. completed is the intent ID of the attempt for which nothing is left
+	// to complete.
 	completing  bool
 	completedAt time.Time
 	completed   string
-	// read are the signs of a policy's witness that were read. testifying: they are being read.
+	// read are the last readings of the signs of a policy's witness. testifying is true while signs
+	// are being read.
 	read       map[signs.Sign]signs.Testimony
 	testifying bool
 	alerts     uint64
-	// writes is the time during which no write on the Node succeeds.
+	// writes is the outage of writing on the Node.
 	writes outage
-	// unwritten: the last write on the Node was certainly refused.
+	// unwritten is true if the last write on the Node was certainly refused.
 	unwritten bool
-	// written is the Node as this process last wrote it, until the cache has caught up. over is the
-	// Node before that write.
+	// written is the Node as this process last wrote it. It is kept until the cache shows that
+	// write. over is the Node from before that write.
 	written, over *corev1.Node
 	wroteAt       time.Time
-	// journal is the decoded journal of readOf.
+	// journal is the decoded journal of the Node readOf.
 	journal remediations.Journal
 	readOf  *corev1.Node
-	// reset is what the reset on the Node asked the ledger to forget. It stays until the Node is
-	// written, because the ledger's answer may be lost.
+	// reset is the message about a person's request to forget something in the ledger. It is kept
+	// until the request is removed from the Node, because the save of the ledger may have to be
+	// repeated.
 	reset string
 	// standing is the last decision, if the next pass may use it again while its inputs stay the
-	// same. Nil: the next pass decides again.
+	// same. It is nil if the next pass must decide again.
 	standing *standing
-	// shown are the node's series after its last decision.
+	// shown are the node's series in the metrics after its last decision.
 	shown []nodeSample
-	// silence is the silence of a repair if its Node was deleted before the answer to its call
-	// came.
+	// silence is the ID of a repair's silence, if the Node was deleted before the answer to the
+	// repair's call came.
 	silence string
 }
 

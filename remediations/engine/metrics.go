@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// RepairMetrics are the metrics about repairs alone. The engine uses them, and so does the rescue,
-// in every replica.
+// RepairMetrics are the metrics about repairs. The engine sets them on the leader. The rescue of
+// API servers sets them in every replica.
 type RepairMetrics struct {
 	repairs  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
@@ -36,8 +36,8 @@ func (m RepairMetrics) Called(step string, outcome remediations.CallOutcome) {
 	m.steps.WithLabelValues(step, string(outcome)).Inc()
 }
 
-// Show sets the phase and the hold of a policy that has at most one repair. An empty phase: there
-// is no repair. An empty reason: nothing holds it.
+// Show sets the phase and the hold of a policy that has at most one repair. An empty phase means
+// that there is no repair. An empty reason means that nothing holds it.
 func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediations.Reason) {
 	for _, ph := range phases {
 		m.repairs.WithLabelValues(policy, string(ph)).Set(gauge(ph == in))
@@ -47,8 +47,8 @@ func (m RepairMetrics) Show(policy string, in remediations.Phase, held remediati
 	}
 }
 
-// metrics are the fleet's metrics. Only the leader sets them. Rules and dashboards aggregate with
-// max by.
+// metrics are the metrics about the fleet. Only the leader sets them. Rules and dashboards
+// aggregate the replicas with `max by`.
 type metrics struct {
 	RepairMetrics
 	breaker  *prometheus.GaugeVec
@@ -57,15 +57,16 @@ type metrics struct {
 	gpus     *prometheus.GaugeVec
 	leader   prometheus.Gauge
 	selfTest selfTestMetrics
-	// uncovered has one series for each step in served.
+	// uncovered has one series for each step in served, the steps that a provider carries out.
 	uncovered *prometheus.GaugeVec
 	served    []string
-	// gpuNodes are the nodes with a series in gpus. Nil: there are none yet. gpusAt is the version
-	// of gpuNodes. breakers are the states that the breaker metric shows, by scope.
+	// gpuNodes are the nodes with a series in gpus, with their numbers of GPUs. It is nil before
+	// the first series. gpusAt is the version of these numbers. breakers are the states that the
+	// breaker metric shows, by scope.
 	gpuNodes map[string]int
 	gpusAt   int
 	breakers map[string]ledger.BreakerState
-	// was is the tally that repairs and holds show. Nil: there is none yet.
+	// was is the tally that the gauges of repairs and holds show. It is nil before the first pass.
 	was   *tally
 	nodes nodeMetrics
 }
@@ -74,7 +75,7 @@ var phases = []remediations.Phase{remediations.PhasePending, remediations.PhaseA
 
 var callOutcomes = []remediations.CallOutcome{remediations.CallAccepted, remediations.CallRefused, remediations.CallUnknown}
 
-// Causes of blindness, as the metric names them.
+// The causes of blindness, as values of the metric's label cause.
 const (
 	blindAlertmanager = "alertmanager"
 	blindLeases       = "leases"
@@ -103,7 +104,7 @@ func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairM
 			Buckets: []float64{15, 30, 60, 120, 300, 600, 1200, 2400, 4800, 9600},
 		}, []string{"policy", "outcome"})),
 		steps: shared(reg, prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "drydock_steps_total", Help: "Attempts of steps that were issued, by step and what the provider said.",
+			Name: "drydock_steps_total", Help: "Attempts that were issued, by step and outcome of the call.",
 		}, []string{"step", "outcome"})),
 		holds: shared(reg, prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "drydock_holds", Help: "Repairs held by a guard, by policy and reason.",
@@ -127,13 +128,14 @@ func NewRepairMetrics(reg prometheus.Registerer, c *remediations.Config) RepairM
 	return m
 }
 
-// shared registers the collector, or returns the registered collector of the same name.
+// shared registers the collector. If a collector with the same name is registered already, it
+// returns that one.
 func shared[C prometheus.Collector](reg prometheus.Registerer, c C) C {
 	var there prometheus.AlreadyRegisteredError
 	if err := reg.Register(c); errors.As(err, &there) {
 		return there.ExistingCollector.(C)
 	} else if err != nil {
-		panic(err) // two different families with one name: a mistake in this package
+		panic(err) // a mistake in this package: two different metrics have the same name
 	}
 	return c
 }
@@ -163,14 +165,15 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 	return m
 }
 
-// tally is one pass's count. It is set on the gauges at once at the end of the pass.
+// tally holds the counts of one pass. At the end of the pass, the gauges are set to all of them at
+// once.
 type tally struct {
 	repairs map[[2]string]int
 	holds   map[[2]string]int
-	// sidecars are the pods whose sidecars ran out of attempts, with their nodes.
+	// sidecars are the pods whose sidecars ran out of attempts. The value is the pod's node.
 	sidecars map[string]string
-	// nodes are the series about single nodes and sidecars. shown counts those nodes, and gates
-	// those sidecars.
+	// nodes are the series about single nodes and sidecars. shown counts the nodes that have
+	// series, and gates the sidecars.
 	nodes        map[nodeSeries]float64
 	shown, gates int
 }
@@ -184,7 +187,7 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind ma
 		m.was = newTally()
 		for _, policy := range c.PolicyNames() {
 			if p := c.Policy(policy); p != nil && p.Kind == remediations.KindAPIServer {
-				continue // the rescue counts those
+				continue // the rescue sets the series of these policies
 			}
 			for _, ph := range phases {
 				m.was.repairs[[2]string{policy, string(ph)}] = -1
@@ -204,14 +207,14 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind ma
 	m.setGPUs(f)
 }
 
-// answered notes when a source answered.
+// answered sets when the source last answered.
 func (m *metrics) answered(source string, at time.Time) {
 	m.sources.WithLabelValues(source).Set(float64(at.Unix()))
 }
 
-// setAll sets the gauge's series to the count and skips unchanged ones. Recreating hundreds of
-// series would be most of the cost of a pass. was holds the series that are not zero. setAll keeps
-// it up to date.
+// setAll sets the gauge's series to the counts in is, and skips series that did not change: setting
+// hundreds of series would be most of the cost of a pass. was holds the series that are not zero,
+// and setAll updates it.
 func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	for k := range was {
 		if is[k] == 0 {
@@ -227,8 +230,8 @@ func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	}
 }
 
-// setGPUs changes only what changed. A scrape in between must not find a node without its series:
-// to an alert, that looks like a recovered node.
+// setGPUs updates the series in place. If it removed and set them again, a scrape in between could
+// miss a node's series, and to an alert that looks like a recovered node.
 func (m *metrics) setGPUs(f *fleet.Fleet) {
 	if m.gpusAt == f.GPUsVersion() && m.gpuNodes != nil {
 		return
@@ -244,7 +247,8 @@ func (m *metrics) setGPUs(f *fleet.Fleet) {
 	m.gpuNodes, m.gpusAt = f.ExpectedGPUs, f.GPUsVersion()
 }
 
-// setBreakers changes only what changed, for the same reason. The cluster always has a breaker.
+// setBreakers updates the series in place, for the same reason as setGPUs. The cluster always has a
+// breaker.
 func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	is := map[string]ledger.BreakerState{ledger.ScopeCluster: ledger.BreakerClosed}
 	for scope, b := range breakers {
@@ -266,7 +270,7 @@ func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	m.breakers = is
 }
 
-// reset removes the fleet's metrics from a replica that no longer leads.
+// reset removes the fleet's metrics when this replica no longer leads.
 func (m *metrics) reset() {
 	for _, g := range []*prometheus.GaugeVec{m.repairs, m.holds, m.breaker, m.blind, m.sources, m.gpus, m.selfTest.state, m.selfTest.arrival, m.uncovered} {
 		g.Reset()

@@ -15,9 +15,9 @@ import (
 
 const (
 	// mostShown bounds the nodes that have series of their own. Repairs that have begun have
-	// priority; the totals cover the rest.
+	// priority. The totals cover all nodes.
 	mostShown = 1000
-	// signShown is how long the reading of a sign is shown.
+	// signShown is how long after its reading a sign is shown.
 	signShown = time.Minute
 )
 
@@ -43,30 +43,30 @@ type nodeSample struct {
 	value float64
 }
 
-// nodeMetrics are the series about single nodes. A node has them only while one of its repairs or
-// alerts is on record.
+// nodeMetrics are the series about single nodes. A node has series only while it has a repair or an
+// alert on record.
 type nodeMetrics struct {
 	families [nodeFamilies]*prometheus.GaugeVec
-	// was are the series that are shown.
+	// was are the series that are shown now, with their values.
 	was map[nodeSeries]float64
 }
 
 func newNodeMetrics() nodeMetrics {
 	m := nodeMetrics{was: map[nodeSeries]float64{}}
 	m.families[nodePhase] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drydock_node_repair_phase", Help: "1 for the phase of the repair on record of the node. A node without a repair has no series; at most 1,000 nodes have one.",
+		Name: "drydock_node_repair_phase", Help: "1 for the phase of the repair that the node has on record. A node without a repair has no series; at most 1,000 nodes have one.",
 	}, []string{"node", "policy", "mode", "phase"})
 	m.families[nodeAttempts] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drydock_node_repair_attempts", Help: "Attempts that the repair on record has issued on the node, by step and result: running, or failed, which means that the node was not cured by it.",
+		Name: "drydock_node_repair_attempts", Help: "Attempts of the repair that the node has on record, by step and result: running, or failed, which means that the attempt did not cure the node.",
 	}, []string{"node", "policy", "step", "result"})
 	m.families[nodeHold] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "drydock_node_hold", Help: "1 for the reason that holds the repair of the node.",
 	}, []string{"node", "policy", "reason"})
 	m.families[nodeSign] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drydock_node_sign", Help: "1 for what a sign of the policy's witness says of a node with a repair or a hold: its answer (ill, well, unknown) and the reason for it.",
+		Name: "drydock_node_sign", Help: "1 for the last reading of a sign of the policy's witness, for a node with a repair or a hold: the answer (ill, well, unknown) and its reason.",
 	}, []string{"node", "policy", "sign", "answer", "reason"})
 	m.families[sidecarHealth] = prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "drydock_sidecar_health", Help: "1 for what the last probe of the pod's sidecar found: ready, not_ready, unreachable, probe_error. A sidecar without a repair or an alert has no series; at most 1,000 sidecars have one.",
+		Name: "drydock_sidecar_health", Help: "1 for the result of the last probe of the pod's sidecar: ready, not_ready, unreachable, probe_error. A sidecar without a repair or an alert has no series; at most 1,000 sidecars have one.",
 	}, []string{"namespace", "pod", "node", "policy", "outcome"})
 	return m
 }
@@ -79,7 +79,7 @@ func (m *nodeMetrics) collectors() []prometheus.Collector {
 	return out
 }
 
-// set shows the series of a pass, and changes only what changed.
+// set shows the series of a pass. It changes only series that differ from the previous pass.
 func (m *nodeMetrics) set(is map[nodeSeries]float64) {
 	for of := range m.was {
 		if _, still := is[of]; !still {
@@ -107,7 +107,7 @@ func (s nodeSeries) values() []string {
 	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5, sidecarHealth: 5}[s.family]]
 }
 
-// show counts the series of one node, unless too many nodes have series.
+// show adds the series of one node to the tally, unless too many nodes have series already.
 func (t *tally) show(samples []nodeSample) {
 	if len(samples) == 0 || (t.shown >= mostShown && samples[0].of.family == nodeHold) {
 		return
@@ -123,7 +123,8 @@ var sidecarOutcomes = map[sidecar.Health]string{
 	sidecar.HealthReady: "ready", sidecar.HealthNotReady: "not_ready", sidecar.HealthUnreachable: "unreachable", sidecar.HealthProbeError: "probe_error",
 }
 
-// showSidecar counts the series of a pod's sidecar, unless too many sidecars have one.
+// showSidecar adds the series of a pod's sidecar to the tally, unless too many sidecars have one
+// already.
 func (t *tally) showSidecar(of *subject, policy string) {
 	seen, _ := of.m.seen.(*sidecar.Observation)
 	if seen == nil || sidecarOutcomes[seen.Health] == "" || t.gates >= mostShown {
@@ -135,7 +136,7 @@ func (t *tally) showSidecar(of *subject, policy string) {
 }
 
 // samples returns the series of the node after the decision. If the repair has not begun, the
-// hold's series comes first.
+// series about its hold comes first, so that show can treat the node as one that only waits.
 func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []nodeSample) {
 	add := func(family int, value float64, labels ...string) {
 		s := nodeSample{of: nodeSeries{family: family}, value: value}
@@ -177,7 +178,7 @@ func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decis
 	return out
 }
 
-// attemptsOf counts the attempts on record by step and result. The last attempt is running until
+// attemptsOf counts the attempts on record by step and result. The last attempt is "running" until
 // the repair continues or ends.
 func attemptsOf(r *remediations.Record) map[[2]string]int {
 	out := map[[2]string]int{}
@@ -199,8 +200,8 @@ type policySaid struct {
 	policy string
 }
 
-// said returns what the signs of the repair's policy show about the node, if they were read a
-// moment ago.
+// said returns what the signs of the repair's policy showed about the node, if they were read less
+// than signShown ago.
 func (p *pass) said(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []policySaid) {
 	of := d.Policy
 	if of == nil && r != nil {

@@ -12,20 +12,22 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// pass is one pass over the fleet.
+// pass is the state of one pass over the fleet.
 type pass struct {
 	*Engine
 	ctx   context.Context
 	now   time.Time
 	fleet *fleet.Fleet
 	tally *tally
-	// holds are the fleet-wide holds, by reason.
+	// holds are the fleet-wide holds of this pass: the reason, and the message about the first node
+	// that it holds.
 	holds  map[remediations.Reason]string
 	next   time.Time
 	failed bool
-	// ends are the ends that this pass's decisions found, for learn.
+	// ends are the ends of repairs that this pass found on Nodes and not in the ledger. learn
+	// writes them into the ledger.
 	ends []endsOn
-	// tidying is the time spent on writes without urgency.
+	// tidying is the time that this pass has spent on writes without urgency. tidyFor bounds it.
 	tidying time.Duration
 }
 
@@ -48,7 +50,7 @@ var nodes = kind{
 	slots: &slots{
 		begin: func(p *pass, t *subject, d lifecycle.Decision) bool {
 			if !p.remember(t.of.node).writes.due(p.now) {
-				return false // the intent cannot be written now, so it must not take a slot
+				return false // the intent cannot be written now, so the repair must not take a slot
 			}
 			p.fleet.Try(p.Config.Zone(t.Node), t.of.node, d.Record.ID)
 			return true
@@ -68,7 +70,8 @@ var nodes = kind{
 	counted: (*pass).countNode,
 }
 
-// askNode asks the provider and the witness about the node, and ends work that no longer continues.
+// askNode asks the provider and the witness what the decision needs to know about the node. It also
+// ends long-running work that the decision no longer continues.
 func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
 	m := p.remember(t.of.node)
 	if p.Decided != nil {
@@ -89,7 +92,7 @@ func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
 func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
 	m, was := p.remember(t.of.node), t.Record
 	if was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
-		m.call = nil // the attempt is reported again when it is made
+		m.call = nil // so that the Event is sent again when the attempt is issued again
 		delete(m.emitted, was.Intent.ID+"|RepairStepIssued")
 	}
 	p.stop(d)
@@ -99,7 +102,8 @@ func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
 	}
 }
 
-// countNode answers people, and counts the node once all of the decision is applied.
+// countNode runs once the decision is applied. It sends the Events that answer people, and counts
+// the node.
 func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decision, wrote bool) {
 	n, m := t.Node, p.remember(t.of.node)
 	if wrote && d.Verb == lifecycle.VerbWait && d.Record != nil && d.Record.Note != "" {
@@ -115,7 +119,7 @@ func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decisio
 	p.stand(t, d)
 }
 
-// tallyNode counts the node's repair, and what holds the node, also without a policy.
+// tallyNode counts the node's repair and the node's hold. A hold counts also if no policy applies.
 func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
 	r = afterwards(r, d)
 	p.tallied(r, d)
@@ -125,7 +129,7 @@ func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediat
 	return r
 }
 
-// askAlerts queries the Alertmanagers for the node.
+// askAlerts requests a query of the Alertmanagers for the node.
 func (p *pass) askAlerts(m *memory) {
 	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
 		m.lookSince = p.now
@@ -133,8 +137,8 @@ func (p *pass) askAlerts(m *memory) {
 	p.look(p.ctx)
 }
 
-// answer reports to people the result of what they wrote on the Node. A removed key is answered
-// with the write that removes it, and every time, because a person may ask twice.
+// answer sends Events about what people wrote on the Node. If the write removes a person's key, the
+// answer is sent every time, because a person may set the key again.
 func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	if m := p.remember(node); m.reset != "" && wrote && slices.Contains(d.Consume, remediations.ResetKey) {
 		p.Events.Event(node, Event{Reason: "RepairCancelled", Action: "Reset", Note: m.reset})
@@ -153,8 +157,8 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	}
 }
 
-// drop writes that nothing is to be done, and first lets the ledger forget what a person no longer
-// wants.
+// drop writes that nothing is to be done for the target. Before that, the ledger forgets what a
+// person no longer wants.
 func (p *pass) drop(t *subject, d lifecycle.Decision) (wrote bool) {
 	if d.Forgets() {
 		p.remember(t.of.node).reset = d.Message

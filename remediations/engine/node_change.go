@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// change returns the single write of a decision. Nil: it writes nothing. key is the key of the
-// target's record.
+// change returns the one write that carries out a decision on the Node. It returns nil if the
+// decision writes nothing. key is the annotation with the target's record.
 func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	n, journal := s.Node, s.Journal
 	c := NodeChange{Annotations: map[string]*string{}, Labels: map[string]*string{}}
@@ -35,14 +35,15 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		c.Annotations[key] = &value
 	case d.Verb == lifecycle.VerbReset:
 		for k := range n.Annotations {
-			// A sidecar or leader under repair is not exhausted, so its record stays. An unreadable
-			// record may be an exhausted one, and is removed.
+			// This reset removes exhausted records. A sidecar or leader under repair is not
+			// exhausted, so its record stays. An unreadable record may be an exhausted one, so it
+			// is removed.
 			other := journal.Records[k]
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.PhaseExhausted) {
 				c.Annotations[k] = nil
 			}
 		}
-		c.Annotations[remediations.NodeRepairKey] = nil // present or not, this key makes label set the phase label again
+		c.Annotations[remediations.NodeRepairKey] = nil // even if the key is absent: with it, label sets the phase label again
 	case d.Verb == lifecycle.VerbEnd || d.Verb == lifecycle.VerbDrop:
 		if _, has := n.Annotations[key]; has {
 			c.Annotations[key] = nil
@@ -96,8 +97,8 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 	return &c
 }
 
-// markedAt returns when Drydock set the taint that the decision removes, from the record or from
-// what an ended repair left.
+// markedAt returns when Drydock set the out-of-service taint that the decision removes. The time
+// comes from the record, or from the history entry of an ended repair that left the taint.
 func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time) {
 	var undo []remediations.Undo
 	if journal.Record != nil {
@@ -119,16 +120,16 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 	return at
 }
 
-// tidies reports whether the decision's write has no urgency: no side effect depends on it, and it
-// answers no person.
+// tidies reports whether the decision's write can wait: no side effect depends on it, and no person
+// waits for it.
 func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
 	verb := d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbRest
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
-// persist makes the decision's write, which names the version of the Node that the decision used.
-// It reports whether the write is durable. If not, the next pass decides again.
+// persist makes the decision's write. The write names the version of the Node that the decision
+// used. persist reports whether the write is durable. If not, the next pass decides again.
 func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 	c := change(t.State, t.Key, d)
 	if c == nil {
@@ -175,8 +176,8 @@ func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 	return true
 }
 
-// show updates the Node's conditions right after its record and before the call. A failure holds
-// nothing: an announcement must not stop a repair from continuing or ending.
+// show updates the Node's conditions after its record was written and before the call is made. If
+// it fails, the repair continues: an announcement must not stop a repair.
 func (p *pass) show(n *corev1.Node) {
 	if p.Conditions == nil {
 		return
@@ -186,7 +187,7 @@ func (p *pass) show(n *corev1.Node) {
 	shown, err := p.Conditions.Show(ctx, n)
 	if err != nil {
 		if !errors.Is(err, ErrConflict) && !errors.Is(err, ErrNotFound) {
-			p.Log.Error(err, "the conditions of a Node do not say yet what Drydock does; this is tried again, and holds nothing", "node", n.Name)
+			p.Log.Error(err, "the conditions of a Node could not be updated to show its repair; Drydock tries again, and no repair waits for it", "node", n.Name)
 		}
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readNodes updates the roster from the cache. It reads only changed Nodes if the Fleet can list
-// them. If the cache is older than this process's own last write of a Node, that write counts
-// instead.
+// readNodes updates the roster from the cache of Nodes. It reads only the changed Nodes if the
+// Fleet knows them. If the cache does not show this process's own last write of a Node yet, the
+// written Node is used.
 func (e *Engine) readNodes(ctx context.Context) error {
 	var nodes []*corev1.Node
 	var gone []string
@@ -25,7 +25,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 		}
 		e.compareNodes(all, nil)
 		if len(e.wrote) > 0 {
-			all = slices.Clone(all) // the slice belongs to the port
+			all = slices.Clone(all) // a copy, because the slice belongs to the Fleet
 		}
 		all = e.caughtUp(all)
 		e.forgetOthers(all)
@@ -43,7 +43,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 	e.roster.Change(nodes, gone)
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil {
-			e.journal(n) // otherwise the memory would keep an older Node for long after a storm
+			e.journal(n) // otherwise the memory would keep an older version of the Node for a long time after a storm
 		}
 	}
 	for _, name := range gone {
@@ -52,7 +52,7 @@ func (e *Engine) readNodes(ctx context.Context) error {
 	return nil
 }
 
-// caughtUp replaces older Nodes with this process's own writes.
+// caughtUp replaces Nodes that are older than this process's own writes with the written Nodes.
 func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	if len(e.wrote) == 0 {
 		return nodes
@@ -67,11 +67,11 @@ func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	return nodes
 }
 
-// unseen returns this process's own writes that the cache does not show yet.
+// unseen returns the Nodes as this process wrote them, if the cache does not show that write yet.
 func (e *Engine) unseen() (nodes []*corev1.Node) {
 	for name, m := range e.wrote {
 		n := e.roster.Node(name)
-		if n == nil || n.UID != m.written.UID || !older(m.over, m.written) { // a write that changes nothing causes no event
+		if n == nil || n.UID != m.written.UID || !older(m.over, m.written) { // a write that changed nothing causes no watch event
 			e.caught(name, m)
 			continue
 		}
@@ -80,13 +80,13 @@ func (e *Engine) unseen() (nodes []*corev1.Node) {
 	return nodes
 }
 
-// caught forgets a write that the cache now shows.
+// caught forgets the written Node once the cache shows that write.
 func (e *Engine) caught(name string, m *memory) {
 	m.written, m.over = nil, nil
 	delete(e.wrote, name)
 }
 
-// forgetOthers drops the memory of Nodes that another Node with the same name has replaced.
+// forgetOthers drops the memory of Nodes that were deleted and created again under the same name.
 func (e *Engine) forgetOthers(nodes []*corev1.Node) {
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil && m.readOf.UID != n.UID {
@@ -112,6 +112,6 @@ func (e *Engine) latest(n *corev1.Node) *corev1.Node {
 	return n
 }
 
-// older reports whether a was read before b was written. Versions that cannot be compared are not
-// older; the next write is checked against the version anyway.
+// older reports whether a was read before b was written. If their versions cannot be compared, a
+// does not count as older. That is safe: the next write is checked against the version anyway.
 func older(a, b *corev1.Node) bool { return olderVersion(a.ResourceVersion, b.ResourceVersion) }

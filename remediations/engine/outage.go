@@ -8,23 +8,24 @@ import (
 )
 
 const (
-	// outageFirst is the wait before the first retry of a failed call, outageLongest the longest
-	// wait. The wait doubles in between. A Node may wait longer: it is one of many, and its slot
-	// must be free in between.
+	// outageFirst is the wait before the first retry of a failed call. The wait doubles with each
+	// further failure. outageLongest is the longest wait, and nodeLongest the longest wait for
+	// writes on one Node. A Node may wait longer because it takes no slot while it waits, so it
+	// delays no other node.
 	outageFirst   = time.Second
 	outageLongest = 30 * time.Second
 	nodeLongest   = time.Minute
 )
 
-// outage remembers a failing call, so that it is retried after a wait, and not by every caller that
-// needs it.
+// outage describes a call that keeps failing. Then the call is retried only after a wait, and not
+// by every caller that needs it.
 type outage struct {
-	// since is when the call began to fail. Zero: it does not fail. The call is not retried before
-	// again.
+	// since is when the call began to fail. Zero means that it does not fail. again is when the
+	// call may be retried.
 	since, again time.Time
 	wait         time.Duration
 	err          error
-	// People were informed of the outage.
+	// told is true once people were informed of the outage.
 	told bool
 }
 
@@ -39,28 +40,28 @@ func (o *outage) failed(now time.Time, err error, longest time.Duration) {
 
 func (o *outage) over() { *o = outage{} }
 
-// due reports whether the call may be tried now. A time further ahead than any wait comes from a
-// wrong clock.
+// due reports whether the call may be tried now. A retry time that is further ahead than the wait
+// comes from a wrong clock, and then the call may be tried.
 func (o *outage) due(now time.Time) bool {
 	return !now.Before(o.again) || o.again.Sub(now) > o.wait
 }
 
-// idle reports whether the call has not been tried for some time, because nothing needs it any
+// idle reports whether the call has not been tried for a long time, because nothing needs it any
 // more.
 func (o *outage) idle(now time.Time) bool {
 	return now.Sub(o.again) > 2*remediations.OutageFor
 }
 
-// retry makes the next pass come when the failing call is due. A call that was already due in this
-// pass was tried, or was not needed. An immediate pass would change nothing, and nor would the one
-// after it.
+// retry makes the next pass start when the failing call may be retried. It does nothing if that
+// time had come before this pass: this pass then tried the call, or did not need it, and another
+// pass at once would change nothing.
 func (p *pass) retry(o outage) {
 	if !o.since.IsZero() && o.again.After(p.now) && o.again.Before(p.next) {
 		p.next = o.again
 	}
 }
 
-// lasting reports whether the outage is long enough to inform people.
+// lasting reports whether the outage has lasted long enough to inform people.
 func (o *outage) lasting(now time.Time) bool {
 	return lifecycle.Lost(o.since, now)
 }

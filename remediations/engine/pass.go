@@ -21,15 +21,17 @@ const (
 	// idle is the longest time between two passes. Each answer of Alertmanager causes a pass in any
 	// case.
 	idle = time.Minute
-	// soon is the wait after a write conflict: the cache needs a moment to catch up.
+	// soon is the wait before a pass that must decide again, for example after a write conflict:
+	// the cache needs a moment to catch up.
 	soon = 50 * time.Millisecond
-	// patientAfter is the number of such passes before the wait doubles.
+	// patientAfter is the number of such passes in a row without a write after which the wait
+	// doubles.
 	patientAfter = 10
-	// later is the wait after the API server refused or did not answer.
+	// later is the wait after the API server refused a request or did not answer.
 	later = 2 * time.Second
-	// tidyFor bounds the time that a pass spends on writes without urgency: alerts that have ended,
-	// repairs that must wait. After a storm there are thousands of them, and a person's request
-	// must not wait for them.
+	// tidyFor bounds the time that one pass spends on writes without urgency: it removes alerts
+	// that have ended, and notes on repairs that must wait. After a storm there are thousands of
+	// such writes. A person's request must not wait for all of them.
 	tidyFor = 500 * time.Millisecond
 )
 
@@ -54,12 +56,12 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	}
 	e.prefetchedLeases()
 	lost := e.attempts.lost(e.Clock.Now().Add(-e.Config.LongestWait()), e.shownOn)
-	if e.ledger == nil || len(lost) > 0 { // the ledger in memory does not show what the store lost
+	if e.ledger == nil || len(lost) > 0 { // after the store went back to an older state, the ledger in memory still shows what the store has lost
 		e.loadLedger(ctx)
 	}
 	e.judgeLost(lost)
 	l := e.ledger
-	if l == nil { // expected GPUs stay known while the ledger cannot be read
+	if l == nil { // without a ledger, the expected GPUs come from the last ledger that was read
 		l = &ledger.Ledger{GPUs: e.roster.LedgerGPUs()}
 	}
 	now := e.Clock.Now()
@@ -68,7 +70,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.readWrites()
 	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
 	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
-		p.readHeartbeats() // while no alert fires, no node requests this, and a breaker needs the leases to close
+		p.readHeartbeats() // an open breaker needs the leases to close, and while no alert fires no node requests them
 	}
 	if e.ledger != nil && e.ledger.Ahead(now) {
 		l = p.clamp()
@@ -109,8 +111,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }
 
-// hurry returns the wait before the next pass. Passes that change nothing become less frequent,
-// because more passes do not bring what they wait for.
+// hurry returns the wait before a pass that was requested at once. The wait grows with each such
+// pass that writes nothing: the passes wait for a change from outside, and more passes do not bring
+// it.
 func (e *Engine) hurry(writesBefore int) time.Duration {
 	if e.writesDone > writesBefore {
 		e.hurries = 0
@@ -119,7 +122,7 @@ func (e *Engine) hurry(writesBefore int) time.Duration {
 	return min(soon<<min(e.hurries/patientAfter, 10), later)
 }
 
-// clamp corrects ledger times that lie in the future, once most kubelet leases confirm this
+// clamp sets ledger times that lie in the future to now, once most kubelet leases confirm this
 // replica's clock.
 func (p *pass) clamp() *ledger.Ledger {
 	was := p.ledger
@@ -128,7 +131,7 @@ func (p *pass) clamp() *ledger.Ledger {
 	}
 	l := was.Clone()
 	l.Clamp(p.now)
-	p.Log.Info("times from the future in the ledger were set to now")
+	p.Log.Info("the ledger had times in the future; they were set to the current time")
 	if p.saveLedger(p.ctx, l, p.ledgerAt) != nil {
 		return was
 	}
@@ -141,8 +144,8 @@ func (p *pass) blind() bool {
 		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now) || p.stale != ""
 }
 
-// noteBlind notes whether this process is blind. It returns since when, if that is long enough for
-// the record, and otherwise zero.
+// noteBlind notes since when this process is blind. It returns that time if it is long enough ago
+// for the ledger, and otherwise zero.
 func (p *pass) noteBlind() time.Time {
 	switch {
 	case !p.blind():
@@ -179,7 +182,7 @@ func (e *Engine) order() []*corev1.Node {
 	return fleet.InTurn(turns)
 }
 
-// state gathers the input of Decide for a node.
+// state gathers the input of node.Decide for a node.
 func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
@@ -194,21 +197,21 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	}
 }
 
-// journal decodes the Node's journal once for each Node that is read or written. Journals are never
-// changed in place.
+// journal decodes the Node's journal, once for each version of the Node. A journal is never changed
+// in place.
 func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	m := e.remember(n.Name)
 	if m.readOf == n {
 		return m.journal
 	}
-	if m.readOf == nil || !maps.Equal(m.readOf.Annotations, n.Annotations) { // a heartbeat changes no annotation
+	if m.readOf == nil || !maps.Equal(m.readOf.Annotations, n.Annotations) { // a mere heartbeat changes no annotation
 		m.journal = e.Config.Registry.ReadJournal(n)
 	}
 	m.readOf = n
 	if sig := signature(n); sig != m.alerts {
-		// An alert or a person changed something on the node, so earlier answers of Alertmanager
-		// are too old for a decision. A person who removes a pause may have created a silence a
-		// moment ago.
+		// An alert or a person changed an annotation of the node. So an answer of Alertmanager from
+		// before that change is too old for a decision: a person who removes a pause may have
+		// created a silence a moment ago.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	return m.journal
@@ -260,7 +263,7 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 		m.writes.failed(e.Clock.Now(), err, nodeLongest)
 		if m.writes.lasting(e.Clock.Now()) && !m.writes.told {
 			m.writes.told = true
-			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Write", Note: fmt.Sprintf("Drydock cannot write its annotations on Node %s since %s: %v. Its repair does not continue; look for a webhook, a policy or a size limit that refuses the write.", n.Name, m.writes.since.UTC().Format(time.RFC3339), err)})
+			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Write", Note: fmt.Sprintf("Drydock has not been able to write its annotations on Node %s since %s: %v. The node's repair does not continue. Look for a webhook, a policy or a size limit that refuses the write.", n.Name, m.writes.since.UTC().Format(time.RFC3339), err)})
 		}
 		e.Log.Error(err, "a Node could not be written", "node", n.Name)
 	}

@@ -9,11 +9,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset forgets the node's record, and what the ledger counts for the node.
+// reset removes the node's record, and what the ledger counts for the node, because a person
+// requested it.
 func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
-	// The counts go first. The request stays on the Node until the record is removed, so a reset
-	// that a crash interrupts is done again.
-	l := p.ledger.Clone() // without a ledger nothing is reset
+	// The ledger's counts go first. The person's request stays on the Node until the record is
+	// removed. So a reset that a crash interrupts is done again.
+	l := p.ledger.Clone() // the core resets only with a ledger
 	if r := t.Record; r != nil {
 		l.Release(r.ID)
 	} else {
@@ -26,15 +27,15 @@ func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	if p.save(l) != nil || !p.persist(t, d) {
 		return false
 	}
-	p.attempts.settle(func(_ string, one attempted) bool { return one.node == t.of.node }) // a record that could not be read is dropped with its ID
+	p.attempts.settle(func(_ string, one attempted) bool { return one.node == t.of.node }) // the removed record was perhaps unreadable, so the ID of its attempt is unknown
 	p.emitOnce(t.of.node, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(t.Record)})
 	p.vacate(t.of.node)
 	return true
 }
 
-// refusesAccount reports whether the provider has refused the account for two machines. A refusal
-// for one machine may concern that machine alone, or be a single mistake. An accepted call shows
-// that the account is good.
+// refusesAccount reports whether the provider has refused its account for two different targets.
+// One refusal may concern that one machine, or be a single mistake. An accepted call shows that the
+// account works.
 func refusesAccount(doubted map[string]target, c called) bool {
 	switch first, known := doubted[c.provider]; {
 	case c.call.Outcome == remediations.CallAccepted:
@@ -49,7 +50,7 @@ func refusesAccount(doubted map[string]target, c called) bool {
 	return false
 }
 
-// stop stops a policy whose provider refuses the account.
+// stop stops the policy in the ledger if its provider refuses the account.
 func (p *pass) stop(d lifecycle.Decision) {
 	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
 		return
@@ -61,8 +62,9 @@ func (p *pass) stop(d lifecycle.Decision) {
 	}
 }
 
-// forget lets stopped policies continue, accepts that the machine has fewer GPUs, and ends cancels.
-// It returns whether that is durable, so that the request may be removed from the Node.
+// forget carries out in the ledger what a person requested on the Node: stopped policies continue,
+// the machine has fewer GPUs from now on, and cancels end. It reports whether that is saved. Only
+// then may the request be removed from the Node.
 func (p *pass) forget(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {

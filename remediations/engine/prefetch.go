@@ -11,15 +11,18 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// beatsGood is how long a count of the leases is used. After that, Decide requests a new one.
+// beatsGood is how long a count of the leases may be used. After that, a decision requests a new
+// count.
 const beatsGood = 10 * time.Second
 
 const (
-	// leadYoung is how long an earlier leader may still finish its last write. Until then the
-	// ledger is read at each poll, so that a slot is freed that no other process would free.
+	// leadYoung is how long after a change of leader the earlier leader may still finish its last
+	// write. Until then the ledger is read at each poll. Otherwise a slot that the earlier leader
+	// took at the last moment would stay taken.
 	leadYoung = 2 * time.Minute
-	// ledgerGood is how long the ledger is not read while nothing waits. After that time, what
-	// people see in it is correct again, for example the slot of a process that slept for hours.
+	// ledgerGood is the longest time between two reads of the ledger while nothing waits. A read
+	// corrects what people see in the ledger, for example after a process that slept for hours has
+	// written to it.
 	ledgerGood = 10 * time.Minute
 )
 
@@ -30,9 +33,9 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 	return now.Sub(led) < leadYoung || now.Sub(e.ledgerRead) >= ledgerGood
 }
 
-// prefetchFor notes that Alertmanager is being queried for a node that may be repaired next, and
-// meanwhile asks the provider about its machine. It asks about one machine at a time, because most
-// nodes of a storm are never repaired.
+// prefetchFor prepares a decision while Alertmanager is being queried for the node: it asks the
+// provider about the node's machine. It asks about only one machine at a time, because most nodes
+// of a storm are never repaired.
 func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
 	p.prefetchDue = p.prefetchDue || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
@@ -40,9 +43,9 @@ func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecyc
 	}
 }
 
-// prefetch reads the other inputs of the decision while Alertmanager is being queried. These are
-// all nodes' leases and the ledger. An earlier leader may have changed the ledger, which is not
-// read while no repair is needed. The loop has no other work until Alertmanager answers.
+// prefetch reads the leases and the ledger while Alertmanager is being queried, because the loop
+// has no other work until Alertmanager answers. The ledger may have changed: it is not read while
+// no repair is needed.
 func (e *Engine) prefetch(ctx context.Context) {
 	if !e.prefetchDue || !e.looking || ctx.Err() != nil {
 		return
@@ -54,8 +57,8 @@ func (e *Engine) prefetch(ctx context.Context) {
 	}
 }
 
-// Expect reports that an alert is about to be written on a Node, so that the leases are ready when
-// the alert is there. It never blocks.
+// Expect reports that an alert is about to be written on a Node. The leases are then read before
+// the alert is there. Expect never blocks.
 func (e *Engine) Expect() {
 	select {
 	case e.expected <- struct{}{}:
@@ -63,8 +66,8 @@ func (e *Engine) Expect() {
 	}
 }
 
-// prefetchLeases lists the leases beside the loop if a decision would request them. The list of a
-// large fleet takes longer than all else between an alert and its repair.
+// prefetchLeases lists the leases beside the loop if the current count of them is too old for a
+// decision. In a large fleet, this list takes longer than all else between an alert and its repair.
 func (e *Engine) prefetchLeases(ctx context.Context) {
 	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || !e.beatsOld() {
 		return
@@ -76,17 +79,18 @@ func (e *Engine) prefetchLeases(ctx context.Context) {
 	e.Beside(func() {
 		listing <- e.list(ctx, sample, fleet)
 		if failing {
-			e.enqueue(func() {}) // wake the loop: it did not wait for this list
+			e.enqueue(func() {}) // wake the loop, which did not wait for this list
 		}
 	})
 }
 
-// beatsOld reports whether the count of the leases is too old.
+// beatsOld reports whether the count of the leases is too old for a decision.
 func (e *Engine) beatsOld() bool {
 	return e.heartbeats == nil || e.Clock.Now().Sub(e.heartbeats.ReadAt) > beatsGood
 }
 
-// listed are all leases, or the error. If a sample is enough, few is its count.
+// listed is the result of reading leases. If a sample was enough, few is its count. Otherwise
+// leases are all leases, or err is why they cannot be listed.
 type listed struct {
 	few    *signs.Heartbeats
 	leases map[string]signs.Lease
@@ -94,13 +98,13 @@ type listed struct {
 	at     time.Time
 }
 
-// sampleFor bounds the reads of a sample. After that all leases are listed, with a time limit of
-// their own.
+// sampleFor bounds the time for reading a sample. After that, all leases are listed, with a time
+// limit of their own.
 const sampleFor = 2 * time.Second
 
-// sample returns the nodes whose leases are read instead of all leases. It returns none if only a
-// count of all leases may decide: in a small fleet, while the leases cannot be listed, and while
-// Drydock is blind, until a count of all leases shows otherwise.
+// sample returns the nodes whose leases are read in place of all leases. It returns no nodes if all
+// leases must be counted: in a small fleet, while the leases cannot be listed, and while Drydock is
+// blind.
 func (e *Engine) sample() (nodes []string, fleet int) {
 	if !e.leasesOut.since.IsZero() || e.heartbeats.Blind() != "" {
 		return nil, 0
@@ -112,15 +116,16 @@ func (e *Engine) sample() (nodes []string, fleet int) {
 	return nodes, len(names)
 }
 
-// counts reports whether the lease with this name counts: its Node exists and is not excluded.
-// Leases of deleted nodes may remain, and leases of machines that are off on purpose are stale.
+// counts reports whether the lease with this name counts: its Node must exist and must not be
+// excluded. Leases of deleted Nodes may remain, and the leases of excluded nodes may be stale
+// because their machines are off on purpose.
 func (e *Engine) counts(name string) bool {
 	n := e.roster.Node(name)
 	return n != nil && !remediations.Excluded(n)
 }
 
-// list reads the leases of the sample. It reads all leases if the sample is empty or proves
-// nothing. It runs beside the loop.
+// list reads the leases of the sample. If the sample is empty or proves nothing, it reads all
+// leases. It runs beside the loop.
 func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	if few := e.countSample(ctx, sample, fleet); few != nil {
 		return listed{few: few, at: few.ReadAt}
@@ -129,7 +134,8 @@ func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	return listed{leases: leases, err: err, at: e.Clock.Now()}
 }
 
-// countSample returns nil if the sample is empty, cannot be read, or proves nothing.
+// countSample counts the leases of the sample. It returns nil if the sample is empty, cannot be
+// read, or proves nothing.
 func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *signs.Heartbeats {
 	if len(sample) == 0 {
 		return nil
@@ -148,8 +154,8 @@ func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *s
 	return few
 }
 
-// prefetchedLeases takes in the list of prefetchLeases once it has arrived. After a failure, the
-// next decision that needs the leases lists them again, after a wait.
+// prefetchedLeases uses the list that prefetchLeases requested, if it has arrived. After a failure,
+// the next decision that needs the leases lists them again, after a wait.
 func (e *Engine) prefetchedLeases() {
 	select {
 	case l := <-e.listing:
@@ -159,7 +165,7 @@ func (e *Engine) prefetchedLeases() {
 	}
 }
 
-// countLeases turns the leases into the count that decisions use.
+// countLeases counts the healthy leases among those that were read. Decisions use this count.
 func (e *Engine) countLeases(l listed) {
 	if l.err == nil {
 		e.metrics.answered(sourceLeases, l.at)
@@ -179,7 +185,7 @@ func (e *Engine) countLeases(l listed) {
 		l.err = errors.New("no Node has a lease")
 	}
 	if l.err != nil {
-		e.Log.Error(l.err, "the nodes' leases cannot be listed; nothing is begun without them")
+		e.Log.Error(l.err, "the nodes' leases cannot be listed; no step begins without them")
 		e.leasesOut.failed(e.Clock.Now(), l.err, outageLongest)
 		return
 	}

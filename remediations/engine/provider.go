@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// survey asks the provider about the machine before a step. It returns true if no call is needed: a
-// provider without Survey never objects.
+// survey asks the provider about the machine before a step. It returns true if the answer is there
+// at once because no call is needed: a provider without Survey never objects.
 func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
@@ -37,31 +37,31 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 		}
 		answer.Step, answer.Provider = step, provider
 		p.enqueue(func() {
-			answer.At = p.Clock.Now() // the time of the answer: a slow answer is not less valid
+			answer.At = p.Clock.Now() // the time of the answer and not of the question, because a slow answer is as valid as a quick one
 			p.silent.note(&answer)
 			known := m.survey != nil && m.survey.Step == answer.Step && m.survey.Trouble == answer.Trouble
 			p.surveys--
 			m.asking, m.survey = false, &answer
 			if answer.Trouble != "" && !known {
-				trailOf(s.Journal.Record).Log(p.Log).Info("the step would be refused", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
+				trailOf(s.Journal.Record).Log(p.Log).Info("the provider would refuse the step", "provider", provider, "node", machine.Node, "step", step.String(), "why", answer.Trouble)
 			}
 		})
 	})
 	return false
 }
 
-// silentProviders are the providers that give no usable answer about any machine, by provider name,
-// or by step if the step has no named provider.
+// silentProviders are the providers that give no usable answer about any machine. The key is the
+// provider's name, or the step's name if the step has no named provider.
 type silentProviders map[string]providerSilence
 
-// providerSilence is when the silence began, and when the provider was last asked.
+// providerSilence is when the silence of a provider began, and when the provider was last asked.
 type providerSilence struct{ since, asked time.Time }
 
-// silentFor is how long a provider may stay unasked and still count as silent.
+// silentFor is how long after the last question a silent provider still counts as silent.
 const silentFor = 2 * remediations.AskMended
 
-// note notes the provider's answer. An unusable answer receives the time since when there has been
-// no usable one.
+// note notes whether the provider's answer is usable. If it is not, note sets in the answer since
+// when there has been no usable one.
 func (s silentProviders) note(answer *remediations.Survey) {
 	of := cmp.Or(answer.Provider, answer.Step.Name)
 	if answer.Reason != "" {
@@ -79,7 +79,7 @@ func (s silentProviders) note(answer *remediations.Survey) {
 	answer.OutSince = was.since
 }
 
-// askProof asks the intent's provider whether the proof exists.
+// askProof asks the provider that carried out the step whether the proof of the step exists.
 func (p *pass) askProof(m *memory, r *remediations.Record) {
 	if m.asking || r.Intent.Before == "" {
 		return
@@ -109,7 +109,7 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 	}
 }
 
-// askMachine asks the provider what became of the machine.
+// askMachine asks the provider beside the loop what became of the machine.
 func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx context.Context) (remediations.Replacement, error)) {
 	m.asking = true
 	p.Beside(func() {
@@ -122,14 +122,15 @@ func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx cont
 		answer.Asked = about
 		p.enqueue(func() {
 			if was := m.replacement; err != nil && was != nil && was.Intent == about.Intent {
-				answer.Blocked = was.Blocked // a failed question does not show that the blockage has ended
+				answer.Blocked = was.Blocked // a question that failed does not show that the blockage has ended
 			}
 			m.asking, m.replacement = false, &answer
 		})
 	})
 }
 
-// provider returns the provider whose limit the decided repair counts for; empty: none.
+// provider returns the provider whose limit the decided repair counts for. It is empty if there is
+// none.
 func (p *pass) provider(s *lifecycle.State, d lifecycle.Decision) string {
 	index := 0
 	for _, r := range []*remediations.Record{d.Record, s.Journal.Record} {

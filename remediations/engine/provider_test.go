@@ -52,7 +52,7 @@ func TestWhatWouldBeRefusedIsOneLine(t *testing.T) {
 		lines := logOf(w)
 		why := func() (out []string) {
 			for _, l := range lines() {
-				if l["msg"] == "the step would be refused" {
+				if l["msg"] == "the provider would refuse the step" {
 					require.Equal(t, "n0", l["node"], l)
 					require.Equal(t, "reboot", l["step"], l)
 					said, _ := l["why"].(string)

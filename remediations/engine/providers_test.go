@@ -106,7 +106,7 @@ func TestNoCallIsMadeForANodeThatChangedItsProviderOrMachine(t *testing.T) {
 		says   string
 		by     []string
 	}{
-		"to another provider by a label": {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["rack"] = "1" }) }, "bmc now serves Node n0, and civo was asked", []string{"n0"}},
+		"to another provider by a label": {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["rack"] = "1" }) }, "bmc now serves Node n0; the call was meant for civo", []string{"n0"}},
 		"to another machine":             {func(w *world) { w.machineAt("n0", "civo://other") }, superseded, nil},
 		"to nobody":                      {func(w *world) { w.machineAt("n0", "aws:///eu/i-0") }, superseded, nil},
 		"control: to itself":             {func(w *world) { w.edit("n0", func(n *corev1.Node) { n.Labels["other"] = "1" }) }, "", nil},

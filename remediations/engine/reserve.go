@@ -7,13 +7,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// reserves reports whether the node is taken for Drydock before the step.
+// reserves reports whether Drydock reserves the node at other repair systems before the step.
 func (e *Engine) reserves(step string) bool {
 	return len(e.Reservers) > 0 && e.Config.Reserves && e.Config.Remediation(step).Disruptive
 }
 
-// reserved returns a trouble if another system has taken the node, or if that is unknown. The
-// result is empty if the node is free.
+// reserved returns a Survey with a Trouble if another system has reserved the node, or if that is
+// unknown. The Survey is empty if the node is free.
 func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s remediations.Survey) {
 	if !e.reserves(step) {
 		return s
@@ -37,7 +37,8 @@ func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s re
 	return s
 }
 
-// reserve takes the node right before the step, and withholds the step if that fails.
+// reserve reserves the node for Drydock right before the step. If that fails, it returns an error
+// that withholds the step.
 func (e *Engine) reserve(ctx context.Context, m Machine, by, step string) error {
 	if !e.reserves(step) {
 		return nil

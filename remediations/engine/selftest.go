@@ -13,29 +13,30 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// connection is the engine's state of the self-test. No decision about a node depends on it.
+// connection is the engine's state of the self-test, which checks that alerts reach Drydock. No
+// decision about a node depends on it.
 type connection struct {
 	memory selftest.Memory
 	is     selftest.Result
-	// The last reported state other than unknown. An Event about a bad state is followed by an Event
-	// about its end, whatever came in between.
+	// told is the last state that people were informed of, except unknown. So an Event about a bad
+	// state is always followed by an Event about its end.
 	told selftest.State
-	// arrival is the arrival in the ledger when it was last read. unread is a stored value that is
-	// not a valid time.
+	// arrival is when the self-test's alert last arrived, according to the ledger. unread is the
+	// stored value if it is not a valid time.
 	arrival time.Time
 	unread  string
 }
 
-// arrived reads the last arrival from a ledger.
+// arrived reads from a ledger when the self-test's alert last arrived.
 func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	c := &e.connection
 	c.arrival = l.Arrival
-	if c.memory.At.IsZero() { // the result of the earlier leader
+	if c.memory.At.IsZero() { // this leader has no result yet, so it continues with the earlier leader's
 		c.is, c.told = l.Status.SelfTest, l.Status.SelfTest.State
 	}
 	_, err := ledger.DecodeArrival(data)
 	if err != nil && data[ledger.KeyArrival] != c.unread {
-		e.Log.Error(err, "the self-test's last arrival cannot be read")
+		e.Log.Error(err, "the ledger's time of the self-test alert's last arrival is not valid")
 	}
 	c.unread = ""
 	if err != nil {
@@ -43,8 +44,8 @@ func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	}
 }
 
-// selfTest judges the connection once for each answer of Alertmanager, and reports changes. It
-// returns the result for the ledger.
+// selfTest judges, after each answer of Alertmanager, whether alerts reach Drydock, and reports
+// changes. It returns the result for the ledger.
 func (p *pass) selfTest() selftest.Result {
 	c := &p.connection
 	if p.word == nil || !p.word.AskedAt.After(c.memory.At) {
@@ -61,7 +62,7 @@ func (p *pass) selfTest() selftest.Result {
 	if c.is.State == was.State {
 		return c.is
 	}
-	p.Log.Info("the self-test has another state", "state", c.is.State, "before", was.State, "why", c.is.Message)
+	p.Log.Info("the state of the self-test changed", "state", c.is.State, "before", was.State, "why", c.is.Message)
 	switch {
 	case c.is.State.Bad() && c.is.State != c.told:
 		p.Events.Event("", Event{Warning: true, Reason: "NotConnected", Action: string(c.is.State), Note: c.is.Message})
@@ -74,8 +75,8 @@ func (p *pass) selfTest() selftest.Result {
 	return c.is
 }
 
-// awaitsArrival reports whether the ledger must be read for a later arrival, which another replica
-// may have noted.
+// awaitsArrival reports whether the ledger must be read again because another replica may have
+// noted a later arrival in it.
 func (e *Engine) awaitsArrival() bool {
 	at := e.connection.arrival
 	if e.Posts != nil {
@@ -84,9 +85,9 @@ func (e *Engine) awaitsArrival() bool {
 	return selftest.AwaitsArrival(e.connection.is, at, e.Clock.Now())
 }
 
-// saveOverArrival saves a ledger again after a conflict, if only the arrival of the self-test's
-// alert changed in the store. Each replica writes that arrival, so the data behind the caller's
-// decision is unchanged. Otherwise it returns conflict.
+// saveOverArrival saves a ledger again after a conflict, if the store differs only in the arrival
+// of the self-test's alert. Each replica writes that arrival at any time, so the data behind the
+// caller's decision is unchanged. In all other cases it returns the conflict.
 func (e *Engine) saveOverArrival(ctx context.Context, l *ledger.Ledger, conflict error) (string, error) {
 	data, version, err := e.Store.Load(ctx)
 	if err != nil || e.stored == nil || !maps.Equal(withoutArrival(data), withoutArrival(e.stored)) {
@@ -104,15 +105,15 @@ func withoutArrival(data map[string]string) map[string]string {
 	return data
 }
 
-// trySave is Store.Save for a ledger cut to the allowed size. A new arrival in the meantime is not
-// a conflict.
+// trySave cuts the ledger to the allowed size and saves it. A new arrival of the self-test's alert
+// in the meantime is not a conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
 	if e.lacksCharge() != "" {
 		return "", ErrNotInCharge
 	}
 	data, forgotten := l.Fit()
 	if forgotten > 0 {
-		e.Log.Info("the ledger is too long for a ConfigMap; the oldest cures and ends are forgotten", "cures", forgotten)
+		e.Log.Info("the ledger is too large for a ConfigMap; its oldest cures and ends are dropped", "cures", forgotten)
 	}
 	v, err := e.Store.Save(ctx, data, version)
 	if errors.Is(err, ErrConflict) {
@@ -130,12 +131,13 @@ func newSelfTestMetrics() selfTestMetrics {
 			Name: "drydock_selftest_state", Help: "1 for the state of the self-test: how far the alert that always fires gets on its way to Drydock.",
 		}, []string{"state"}),
 		arrival: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "drydock_selftest_last_arrival_timestamp_seconds", Help: "When the alert that always fires last arrived at any replica; absent: never.",
+			Name: "drydock_selftest_last_arrival_timestamp_seconds", Help: "When the alert that always fires last arrived at any replica. There is no series before its first arrival.",
 		}, nil),
 	}
 }
 
-// setSelfTest sets the state. An empty state, without a configured self-test, counts as unknown.
+// setSelfTest sets the state. An empty state means that no self-test is configured, and counts as
+// unknown.
 func (m *metrics) setSelfTest(state selftest.State, arrival time.Time) {
 	if state == "" {
 		state = selftest.Unknown

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settleOnly puts a call's outcome on record and does nothing else, for an engine that is stopping.
+// settleOnly writes a call's outcome on the Node and does nothing else. A stopping engine uses it.
 func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	n, err := e.Fleet.Node(ctx, c.of.node)
 	if err != nil {
@@ -22,11 +22,13 @@ func (e *Engine) settleOnly(ctx context.Context, c called) error {
 	return err
 }
 
-// outcomeOf returns the change that puts the outcome on record. Nil: there is none.
+// outcomeOf returns the change that writes the call's outcome into the record. It returns nil if
+// there is nothing to write.
 func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	k := kindOf(c.of.kind)
 	for _, one := range e.Config.Subjects(k.of, s.Journal) {
-		// What is being put back, and a step that may be repeated, the next leader repeats.
+		// Only a call that must not be repeated needs its outcome. The next leader repeats the
+		// others: it puts leadership back, and repeats a repeatable step.
 		if r := one.Record; one.Name == c.of.name && r != nil && r.Phase == remediations.PhaseActing && r.Back == nil && e.Config.Remediation(r.Step.Name).Once {
 			return change(s, one.Key, k.decide(e, &subject{State: s, Subject: one, of: c.of, m: &targetMemory{}}, e.Clock.Now()))
 		}
@@ -34,13 +36,13 @@ func (e *Engine) outcomeOf(s *lifecycle.State, c called) *NodeChange {
 	return nil
 }
 
-// graceful is how long a stopping engine waits for calls under way, to put their outcomes on
-// record.
+// graceful is how long a stopping engine waits for calls under way, so that it can write their
+// outcomes.
 const graceful = 5 * time.Second
 
-// finish waits a little for calls under way, so that their outcomes are known after a restart. The
-// writes are checked against the resourceVersion, so they do no harm if another replica already
-// leads.
+// finish waits up to graceful for calls under way, so that their outcomes are known after a
+// restart. Each write is checked against the resourceVersion, so it does no harm if another replica
+// already leads.
 func (e *Engine) finish(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), graceful)
 	defer cancel()

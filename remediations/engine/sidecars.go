@@ -14,33 +14,34 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Approval names the sidecar to approve.
+// Approval names the sidecar that a step approves.
 type Approval struct {
 	Provider string
-	// Pod has the UID from the decision, and Node hosts that pod. Task is the ID of the sidecar's
-	// task.
+	// Pod is the pod, with the UID that it had when the step was decided. Node hosts that pod. Task
+	// is the ID of the sidecar's task.
 	Pod  remediations.Pod
 	Node string
 	Task string
 }
 
-// Sidecars observes the gated sidecars of pods, and approves them.
+// Sidecars observes the sidecars of pods, and approves them. Such a sidecar keeps its pod waiting
+// until it is approved.
 type Sidecars interface {
-	// Hosts returns the node that hosts the pod. Empty: no node hosts it, or the pod does not
-	// exist.
+	// Hosts returns the node that hosts the pod. It is empty if no node hosts the pod, or if the
+	// pod does not exist.
 	Hosts(ctx context.Context, p remediations.Pod) (node string, err error)
-	// Look reads the pod, its owner, and the health that the sidecar reports. It does not fail: the
-	// observation says what could not be read. It changes nothing.
+	// Look reads the pod, the pod's owner, and the health that the sidecar reports. It does not
+	// fail: the observation names what could not be read. It changes nothing.
 	Look(ctx context.Context, provider string, p remediations.Pod) sidecar.Observation
-	// Approve observes the sidecar again, calls mayStill at the last moment, and approves. The
-	// outcome is never empty. The error is why the approval was not accepted.
+	// Approve observes the sidecar again, calls mayStill at the last moment, and then approves the
+	// sidecar. The outcome is never empty. The error is why the approval was not accepted.
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
 }
 
 // sidecarsNamed bounds the exhausted sidecars that the ledger names.
 const sidecarsNamed = 20
 
-// sidecars are the sidecars of the node's pods.
+// sidecars is the kind whose targets are the sidecars of a node's pods.
 var sidecars = kind{
 	of: remediations.KindSidecar, sinceSeen: true,
 	carrier: (*Engine).hosts,
@@ -66,7 +67,8 @@ var sidecars = kind{
 		}
 		return o
 	},
-	// A ready sidecar waits for nothing, even if its alert still fires.
+	// A ready sidecar needs no repair, so no Event is sent although its alert still fires and its
+	// repair is held.
 	quiet: func(t *subject) bool {
 		seen, _ := t.m.seen.(*sidecar.Observation)
 		return t.Record == nil && seen != nil && seen.Health == sidecar.HealthReady
@@ -74,7 +76,7 @@ var sidecars = kind{
 	counted: (*pass).countSidecar,
 }
 
-// approve sends the approval.
+// approve starts the call that approves the sidecar.
 func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	r := d.Record
 	intent, key := *r.Intent, t.Key
@@ -92,7 +94,8 @@ func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	return intent.ID
 }
 
-// countSidecar counts the sidecars that take a place, and names those that a person must check.
+// countSidecar counts the sidecars under repair, for the limit on them, and collects the exhausted
+// sidecars, which a person must check.
 func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	p.tallied(r, d)
 	switch {
@@ -114,22 +117,23 @@ func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Deci
 	}
 }
 
-// hostsAsked bounds the pods that one poll looks up. The next poll continues.
+// hostsAsked bounds the pods that one poll of Alertmanager looks up at the API server. The next
+// poll looks up further pods.
 const hostsAsked = 32
 
-// hosts returns a function that finds the Node for a pod's alert: the Node that has the alert, else
-// the node that hosts the pod according to the API server. Empty: there is none, or it is unknown
-// now.
+// hosts returns a function that finds the Node for an alert about a pod. That is the Node that
+// already has the alert, or else the Node that hosts the pod. The result is empty if there is none,
+// or if it is unknown now.
 func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string {
 	if e.Sidecars == nil {
 		return func(string, string) string { return "" }
 	}
-	carriers := sync.OnceValue(func() map[string]string { // most polls meet no alert about a pod
+	carriers := sync.OnceValue(func() map[string]string { // computed only if the poll has an alert about a pod, because most polls have none
 		out := map[string]string{}
 		for _, m := range e.roster.Concerned() {
 			j := e.Config.Registry.ReadJournal(m.Node)
 			if j.Malformed != nil {
-				continue // nothing is decided on this node until a person acts, so a move of the pod would go unnoticed
+				continue // a person must act on this Node first; until then, its alerts are decided on no other Node
 			}
 			for _, a := range j.Alerts {
 				out[a.Fingerprint] = m.Node.Name
@@ -149,14 +153,15 @@ func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string
 		defer cancel()
 		node, err := hosts(ctx, remediations.AlertPrefix+fingerprint, pod)
 		if err != nil {
-			e.Log.Error(err, "which node hosts a pod cannot be read; its alert waits for the next poll", "pod", pod)
-			asked = hostsAsked // if the API server does not answer, do not ask it for every pod
+			e.Log.Error(err, "the node of a pod cannot be read; the pod's alert waits for the next poll", "pod", pod)
+			asked = hostsAsked // the API server does not answer, so do not ask it for further pods
 		}
 		return node
 	}
 }
 
-// lookAtSidecar observes the sidecar through the policy's provider.
+// lookAtSidecar returns the function that observes the sidecar through the policy's provider. It
+// returns nil if no provider is known.
 func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) any {
 	policy := d.Policy
 	if policy == nil && t.Record != nil {
@@ -173,7 +178,7 @@ func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.
 	}
 }
 
-// sawSidecar combines the observation with earlier observations of the same container.
+// sawSidecar adds to the observation what earlier observations of the same container showed.
 func (p *pass) sawSidecar(t *subject) {
 	g := t.m.seen.(*sidecar.Observation)
 	g.Follow(p.gates[t.Name])
@@ -183,8 +188,8 @@ func (p *pass) sawSidecar(t *subject) {
 	p.transition(t)
 }
 
-// transition sends an Event when a sidecar begins to wait, and when it is ready again. States in
-// between need no Event.
+// transition sends an Event when a sidecar is no longer ready, and when it is ready again. Other
+// changes of its health need no Event.
 func (p *pass) transition(t *subject) {
 	g, m := t.m.seen.(*sidecar.Observation), t.m
 	switch {
@@ -192,14 +197,14 @@ func (p *pass) transition(t *subject) {
 		m.waits = false
 	case g.Health == sidecar.HealthNotReady && !m.waits:
 		m.waits = true
-		p.regarding(g, Event{Warning: true, Reason: "SidecarReadinessLost", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is not ready: %s", t.Name, g.Detail)})
+		p.regarding(g, Event{Warning: true, Reason: "SidecarReadinessLost", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of pod %s is not ready: %s", t.Name, g.Detail)})
 	case g.Health == sidecar.HealthReady && m.waits:
 		m.waits = false
-		p.regarding(g, Event{Reason: "SidecarReadinessRestored", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of %s is ready", t.Name)})
+		p.regarding(g, Event{Reason: "SidecarReadinessRestored", Action: "Sidecar", Note: fmt.Sprintf("the sidecar of pod %s is ready", t.Name)})
 	}
 }
 
-// regarding sends an Event about the pod, and about the object that owns the pod.
+// regarding sends the same Event about the pod and about the object that owns the pod.
 func (e *Engine) regarding(g *sidecar.Observation, event Event) {
 	event.About = &remediations.Object{APIVersion: "v1", Kind: "Pod", Namespace: g.Pod.Namespace, Name: g.Pod.Name, UID: g.Pod.UID}
 	e.Events.Event("", event)

@@ -12,12 +12,13 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// slotYoung is longer than the lifetime of an intent and the time of a write to the API server
-// together.
+// slotYoung is the age up to which a slot may still get its intent. It is longer than the lifetime
+// of an intent and the time of a write to the API server together.
 const slotYoung = 30 * time.Second
 
-// sweep frees slots whose node shows no repair in flight: the intent was never written, or the
-// release was lost. It reads the Node from the API server first, because the cache may be behind.
+// sweep frees slots of the ledger whose Node shows no repair in flight: the intent was never
+// written, or the slot could not be freed at the end. Before it frees a slot, it reads the Node
+// from the API server, because the cache may be behind.
 func (p *pass) sweep() {
 	if p.ledger == nil || len(p.ledger.Slots) == 0 {
 		return
@@ -45,12 +46,12 @@ func (p *pass) sweep() {
 		}
 		replaced := gone || (string(live.UID) != slot.UID && !occupied(live, p.Config.Registry.ReadJournal(live), slot))
 		if replaced && outlives[slot.Repair] {
-			continue // the machine is being replaced: the ledger has the repair
+			continue // the machine is being replaced, and the ledger has its repair as an orphan
 		}
-		// A replica that lost leadership after it took the slot may still write its intent. So a
-		// young slot stays.
+		// A young slot stays, because a replica that took the slot and then lost leadership may
+		// still write the intent.
 		if replaced || ((stuck || !occupied(live, p.Config.Registry.ReadJournal(live), slot)) && p.now.Sub(slot.Since) > slotYoung) {
-			p.Log.Info("freeing a slot that no repair occupies", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
+			p.Log.Info("freeing a slot of the ledger that no repair uses", "node", slot.Node, "repair", slot.Repair, "policy", slot.Policy, "nodeGone", gone)
 			if replaced {
 				if !p.superseded(slot) {
 					return
@@ -64,28 +65,29 @@ func (p *pass) sweep() {
 	}
 }
 
-// unknownSlot reports once that a slot is kept, because this version takes none for its kind. The
-// version that took the slot frees it, or a person does.
+// unknownSlot reports once that a slot of an unknown kind is kept. This version of Drydock takes no
+// slot of that kind. The version that took the slot, or a person, must free it.
 func (p *pass) unknownSlot(slot ledger.Slot) {
 	key := string(slot.Kind) + "/" + slot.Node + "/" + slot.Repair
 	if p.unknownSlots[key] {
 		return
 	}
 	p.unknownSlots[key] = true
-	p.Log.Error(nil, "the ledger has a slot of a kind that this version of Drydock does not know; the slot is kept", "kind", slot.Kind, "node", slot.Node, "repair", slot.Repair)
-	p.Events.Event("", Event{Warning: true, Reason: "SlotUnknown", Action: slot.Repair, Note: fmt.Sprintf("the ledger has a slot of the kind %.40q for Node %s, repair %s, which this version of Drydock does not know; the slot counts until the version that took it frees it", slot.Kind, slot.Node, slot.Repair)})
+	p.Log.Error(nil, "the ledger has a slot for a kind of target that this version of Drydock does not know; the slot is kept", "kind", slot.Kind, "node", slot.Node, "repair", slot.Repair)
+	p.Events.Event("", Event{Warning: true, Reason: "SlotUnknown", Action: slot.Repair, Note: fmt.Sprintf("the ledger has a slot for the kind of target %.40q, which this version of Drydock does not know (Node %s, repair %s); the slot counts for the limits until the version that took it frees it", slot.Kind, slot.Node, slot.Repair)})
 }
 
-// stuck reports whether other repairs need not wait for this slot. The repair's deadline has long
-// passed, its end cannot be written on the Node, and no call is under way.
+// stuck reports whether the slot may be freed although its repair is still on the Node. That is so
+// if the repair's deadline has long passed, its end cannot be written on the Node, and no call is
+// under way.
 func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) bool {
 	r := j.Record
 	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&
 		(m.call == nil || m.call.Outcome != "") && now.Sub(r.Deadline) > remediations.OverdueFor
 }
 
-// occupied reports whether the slot's repair is in flight according to the Node. If the record
-// cannot be read, the phase label decides.
+// occupied reports whether the slot's repair is in flight according to the Node. If the repair's
+// record cannot be read, the phase label decides.
 func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	r, key := j.Record, remediations.NodeRepairKey
 	if slot.Kind == remediations.KindLocation {
@@ -97,9 +99,9 @@ func occupied(n *corev1.Node, j remediations.Journal, slot ledger.Slot) bool {
 	return r != nil && r.Phase.InFlight() && r.ID == slot.Repair
 }
 
-// superseded reports the end of a repair whose Node was deleted during the repair. A new Node with
-// the same name starts with the counts of its machine. The ledger also remembers the interrupted
-// attempt for the machine. superseded returns false if that could not be saved.
+// superseded reports the end of a repair whose Node was deleted during the repair. First it saves
+// the interrupted attempt in the ledger, so that a new Node of the same machine starts with the
+// right counts. It returns false if that failed.
 func (p *pass) superseded(slot ledger.Slot) bool {
 	if l := p.ledger.Clone(); l.Interrupted(p.Config, slot, p.now) && p.save(l) != nil {
 		return false
@@ -112,26 +114,27 @@ func (p *pass) superseded(slot ledger.Slot) bool {
 	return true
 }
 
-// recordGone reports a repair that had a slot, did not end, and is no longer on its Node. What it
-// changed there stays, especially a cordon, and nothing else would report that.
+// recordGone reports a repair that has a slot and has not ended, but whose record is no longer on
+// its Node. What the repair changed on the Node stays there, especially a cordon, and nothing else
+// would report that.
 func (p *pass) recordGone(slot ledger.Slot, j remediations.Journal) {
 	if slices.ContainsFunc(j.History, func(e remediations.Entry) bool { return e.ID == slot.Repair || !e.Ended.Before(slot.Since) }) {
-		return // the repair has ended, or was reset
+		return // nothing to report: the repair has ended, or a person has reset it
 	}
 	if j.UnderWay(slot.Repair) != nil {
-		return // a leader died between the slot and the intent, and the repair waits
+		return // nothing to report: a leader died between taking the slot and writing the intent, and the repair waits on the Node
 	}
 	p.Events.Event(slot.Node, Event{
 		Warning: true, Reason: "RepairSuperseded", Action: slot.Repair, Of: Trail{Repair: slot.Repair, Policy: slot.Policy},
-		Note: fmt.Sprintf("repair %s by policy %s: its record is not on Node %s (attempt %s): it was never written, or it was removed; Drydock does nothing more for it. If it had begun, what it set on the node stays: a cordon, and what announce puts there. Make sure that the node is well before you take that away",
+		Note: fmt.Sprintf("repair %s by policy %s: Node %s does not have the repair's record (attempt %s): the record was never written, or it was removed. Drydock does nothing more for this repair. If the repair had begun, its cordon and the annotations of announce are still on the Node. Make sure that the node is healthy before you remove them",
 			slot.Repair, slot.Policy, slot.Node, slot.Attempt),
 	})
 }
 
-// unreserve restores the ledger from before a slot was taken for an intent that was certainly not
-// written. So no repair waits for one that does not continue. unreserve returns whether it restored
-// the ledger. If the intent may be written, the slot stays until sweep has seen that no repair came
-// of it.
+// unreserve gives a slot back whose intent was certainly not written: it saves the ledger from
+// before the slot was taken. So no other repair waits for a repair that does not continue. It
+// reports whether that succeeded. If the intent may have been written, the slot stays until sweep
+// sees no repair on the Node.
 func (p *pass) unreserve(before *ledger.Ledger, node string) bool {
 	if !p.remember(node).unwritten || p.save(before.Clone()) != nil {
 		return false
@@ -140,8 +143,8 @@ func (p *pass) unreserve(before *ledger.Ledger, node string) bool {
 	return true
 }
 
-// vacate removes the Node from the count. If another repair has a slot under this name, the Node
-// stays: that repair is replacing the earlier machine.
+// vacate removes the Node's repair from the count of this pass. The Node stays counted if the
+// ledger has another slot under its name: that repair is replacing the Node's earlier machine.
 func (p *pass) vacate(node string) {
 	if p.ledger == nil || p.ledger.SlotOf(node) == nil {
 		p.fleet.Vacate(node)

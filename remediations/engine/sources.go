@@ -15,18 +15,19 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// All decisions depend on sources: Alertmanager, the cache of Nodes, the leases, the ledger. Each
-// source may stop without an error, and the store behind it may go back to an older state.
+// All decisions depend on sources: Alertmanager, the cache of Nodes, the leases, and the ledger.
+// Each source may stop delivering without an error. The store behind it may also go back to an
+// older state, for example when etcd is restored from a backup.
 
 const (
-	// LookLongest bounds one query of Alertmanager. A replica that has not answered within it
-	// counts as not answering.
+	// LookLongest bounds one query of Alertmanager. A replica that has not answered by then counts
+	// as unreachable.
 	LookLongest = 25 * time.Second
-	// unseenFor is how long the cache of Nodes may lack a write of this process.
+	// unseenFor is how long the cache of Nodes may not show a write before it counts as behind.
 	unseenFor = 30 * time.Second
 )
 
-// The sources, as drydock_source_last_answer_timestamp_seconds names them.
+// The names of the sources, as in the metric drydock_source_last_answer_timestamp_seconds.
 const (
 	sourceAlertmanager = "alertmanager"
 	sourceNodes        = "nodes"
@@ -35,12 +36,12 @@ const (
 	sourceLoop         = "loop"
 )
 
-// sources are all of them.
+// sources are the names of all sources.
 var sources = []string{sourceAlertmanager, sourceNodes, sourceLeases, sourceLedger, sourceLoop}
 
 // LookWithin queries the Alertmanagers and gives up a query that takes too long, even if the source
-// ignores its context. last is the previous answer; nil: there is none. longest is zero if the
-// source itself answers at once, as in a simulation.
+// ignores its context. last is the previous answer, and is nil if there is none. If longest is
+// zero, the source answers at once, as in a simulation, and there is no time limit.
 func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest time.Duration, last *alerts.Snapshot) []alerts.Replica {
 	if longest == 0 {
 		return source.Look(ctx)
@@ -49,7 +50,7 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	defer cancel()
 	answer := make(chan []alerts.Replica, 1)
 	go func() { answer <- source.Look(ctx) }()
-	timer := c.NewTimer(longest + time.Second) // so that a source that honours its context can itself report which replica did not answer
+	timer := c.NewTimer(longest + time.Second) // longer than the context, so that a source that obeys its context can report which replica did not answer
 	defer timer.Stop()
 	select {
 	case replicas := <-answer:
@@ -67,48 +68,50 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	return out
 }
 
-// outside is the engine's memory of its sources, to compare with their next answers. All of it may
-// be lost.
+// outside is what the engine remembers about its sources, to compare it with their next answers.
+// All of it may be lost.
 type outside struct {
 	unshown unshown
-	// endsMet are the ends of alerts on Nodes that the last poll contradicted, by UID and
-	// fingerprint. The value is when this process first met the end.
+	// endsMet are alerts that have ended according to their Node and that the last poll still
+	// brought. The key is the Node's UID and the alert's fingerprint. The value is when this
+	// process first met the end.
 	endsMet map[[2]string]time.Time
-	// shown are the versions that the cache of Nodes gave last, ledgerKnown is the ledger's
-	// version.
+	// shown are the versions of the Nodes that the cache showed last, by name. ledgerKnown is the
+	// last known version of the ledger.
 	shown       map[string]version
 	ledgerKnown string
-	// stale is why this pass cannot trust the cache of Nodes. Empty: it can.
+	// stale is why this pass cannot trust the cache of Nodes. It is empty if the pass can trust it.
 	stale string
-	// alertsOut is the time during which no Alertmanager answers.
+	// alertsOut is the outage of all Alertmanagers together.
 	alertsOut outage
-	// writes is how the API server accepts writes on Nodes.
+	// writes is whether the API server accepts Drydock's writes on Nodes.
 	writes Writes
-	// aside is the time during which this installation is not in charge of the cluster.
+	// aside is the outage during which this installation is not in charge of the cluster.
 	aside outage
-	// asideSaid is the reason for that, as written in the ledger.
+	// asideSaid is why it is not in charge, as last written into the ledger.
 	asideSaid string
-	// nodesNew: the cache of Nodes gave something new since the last pass.
+	// nodesNew is true if the cache of Nodes has brought a change since the last pass.
 	nodesNew bool
-	// back describes a store that went back. Nil: it did not.
+	// back describes how the store went back to an older state. It is nil if the store did not, or
+	// if that was long ago.
 	back *ledger.WentBack
-	// unknownSlots are the slots of unknown kinds that were already reported to people.
+	// unknownSlots are the slots of unknown kinds that were already reported.
 	unknownSlots map[string]bool
-	// fieldsSaid are the unknown fields of the ledger that were already reported.
+	// fieldsSaid are the unknown fields of the ledger that were already logged.
 	fieldsSaid string
-	// writesDone counts the writes that succeeded. hurries counts the consecutive passes that
+	// writesDone counts the writes that succeeded. hurries counts the passes in a row that
 	// requested another pass at once and wrote nothing.
 	writesDone, hurries int
 }
 
-// unshown is what the cache of Nodes does not show although it was written: by this process, or as
-// an alert.
+// unshown is what was written on Nodes and what the cache of Nodes does not show yet: alerts, and
+// this process's own writes.
 type unshown struct {
-	// adopted are the alerts that a poll gave to the receiver and that their Nodes do not show yet,
-	// by Node and fingerprint.
+	// adopted are the alerts that a poll gave to the receiver and that the cache does not show yet.
+	// The key is the Node's name and UID, and the fingerprint.
 	adopted map[[2]string]adopted
-	// stale is a Node that has an alert in the API server and not in the cache, and since when.
-	// refused is a Node that lacks the alert in the API server, too.
+	// stale is an alert that its Node has in the API server and not in the cache. refused is an
+	// alert that its Node does not have in the API server either.
 	stale, refused unshownOn
 }
 
@@ -122,7 +125,7 @@ type unshownOn struct {
 	since       time.Time
 }
 
-// behind returns why the cache of Nodes cannot be trusted. Empty: it can.
+// behind returns why the cache of Nodes cannot be trusted. It returns an empty string if it can.
 func (e *Engine) behind(now time.Time) string {
 	on, since := e.unshown.stale.node, e.unshown.stale.since
 	for name, m := range e.wrote {
@@ -136,8 +139,8 @@ func (e *Engine) behind(now time.Time) string {
 	return fmt.Sprintf("the watch of Nodes is behind: it does not show what was written on Node %s at %s", on, remediations.Instant(since).Format(time.RFC3339))
 }
 
-// readopt gives an alert that was adopted before the time of its first arrival. A cache that does
-// not show the alert must not restart that time.
+// readopt returns the alert with the time of its first adoption, if it was adopted before.
+// Otherwise a cache that does not show the alert would restart that time at each poll.
 func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (alert remediations.Alert, key [2]string, since time.Time) {
 	key = [2]string{n.Name + "/" + string(n.UID), a.Fingerprint}
 	if was, again := u.adopted[key]; again && was.alert.Policy == a.Policy {
@@ -146,8 +149,9 @@ func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (
 	return a, key, now
 }
 
-// compare reads from the API server one Node that has not shown an alert for too long. Either the
-// cache is behind, or the alert cannot be written on its Node.
+// compare reads one Node from the API server, if the cache has not shown an adopted alert for too
+// long. So it finds out whether the cache is behind, or whether the alert cannot be written on the
+// Node.
 func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes map[[2]string]*corev1.Node) {
 	e.unshown.adopted = now
 	was := e.unshown
@@ -172,14 +176,14 @@ func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes m
 		e.unshown.refused = at
 		if was.refused.node != at.node {
 			e.Log.Error(nil, "an alert cannot be written on its Node, so the node is not repaired", "node", at.node, "alert", at.alert, "why", e.writes.Refused[at.node].Why)
-			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Alert", Note: fmt.Sprintf("Drydock cannot write alert %s on Node %s since %s, so it cannot repair the node%s. Look for a webhook, a policy or a size limit that refuses the write.", at.alert, at.node, instant(at.since), because(e.writes.Refused[at.node].Why))})
+			e.Events.Event(n.Name, Event{Warning: true, Reason: "NodeUnwritable", Action: "Alert", Note: fmt.Sprintf("Drydock has not been able to write alert %s on Node %s since %s, so it cannot repair the node%s. Look for a webhook, a policy or a size limit that refuses the write.", at.alert, at.node, instant(at.since), because(e.writes.Refused[at.node].Why))})
 		}
 		return
 	}
 }
 
 // unanswered returns why no alert can be confirmed, if no Alertmanager has answered for some time.
-// Empty: one answers.
+// Otherwise it returns an empty string.
 func (o *outage) unanswered(now time.Time) string {
 	if !o.lasting(now) {
 		return ""
@@ -187,7 +191,8 @@ func (o *outage) unanswered(now time.Time) string {
 	return fmt.Sprintf("no Alertmanager has answered since %s: %v", remediations.Instant(o.since).Format(time.RFC3339), o.err)
 }
 
-// because joins why to a sentence. It returns nothing if why is empty.
+// because returns why as the end of a sentence, after a colon. It returns an empty string if why is
+// empty.
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -195,15 +200,15 @@ func because(why string) string {
 	return ": " + why
 }
 
-// version is the version of an object, as this process last knew it.
+// version is the last version of an object that this process knows.
 type version struct {
 	uid string
 	rv  string
 }
 
-// wentBack notes that the store returned an older state than this process knew. All disruptive
-// steps are held for as long as a step may take, because actions since then may no longer be on
-// record.
+// wentBack notes that the API server's store returned an older state than this process knew. From
+// then on, all disruptive steps are held for as long as a step may take: what Drydock did after
+// that older state may no longer be on record.
 func (e *Engine) wentBack(what string, at time.Time) {
 	now, until := e.Clock.Now(), at.Add(e.Config.LongestWait())
 	if e.back != nil && !until.After(e.back.Until) || !until.After(now) {
@@ -211,11 +216,11 @@ func (e *Engine) wentBack(what string, at time.Time) {
 	}
 	why := "the API server's store went back: " + what
 	if e.back == nil || now.After(e.back.Until) {
-		e.Log.Error(nil, "the API server's store went back to an older state; everything that disrupts is held", "why", what, "until", until)
-		e.Events.Event("", Event{Warning: true, Reason: "StoreWentBack", Action: "Held", Note: why + fmt.Sprintf("; nothing that disrupts begins before %s, because what was done since then may not be on record", until.UTC().Format(time.RFC3339))})
+		e.Log.Error(nil, "the API server's store went back to an older state; no disruptive step begins until the time in until", "why", what, "until", until)
+		e.Events.Event("", Event{Warning: true, Reason: "StoreWentBack", Action: "Held", Note: why + fmt.Sprintf("; no disruptive step begins before %s, because what Drydock did after that older state may not be on record", until.UTC().Format(time.RFC3339))})
 	}
 	e.back = &ledger.WentBack{Why: why, Until: remediations.Instant(until)}
-	for name, m := range e.wrote { // the store no longer has these writes
+	for name, m := range e.wrote { // the store no longer has these writes, so do not wait for the cache to show them
 		e.caught(name, m)
 	}
 	for _, m := range e.memory {
@@ -223,14 +228,15 @@ func (e *Engine) wentBack(what string, at time.Time) {
 	}
 }
 
-// olderVersion reports whether a was written before b. Versions that cannot be compared are not
-// older.
+// olderVersion reports whether resourceVersion a is older than b. If the two cannot be compared, a
+// does not count as older.
 func olderVersion(a, b string) bool {
 	c, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && c < 0
 }
 
-// compareNodes compares the Nodes that the cache gives with those that it gave before.
+// compareNodes compares the versions of the Nodes in the cache with the versions that the cache
+// showed before.
 func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	e.nodesNew = e.nodesNew || len(nodes)+len(gone) > 0
 	for _, n := range nodes {
@@ -245,8 +251,8 @@ func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// compareLedger compares the version of a ledger that was read with the version that this process
-// knew.
+// compareLedger compares the version of the ledger that was just read with the version that this
+// process knew.
 func (e *Engine) compareLedger(rv string) {
 	if e.ledgerKnown != "" && olderVersion(rv, e.ledgerKnown) {
 		e.wentBack(fmt.Sprintf("the ledger has resourceVersion %s, and had %s before", rv, e.ledgerKnown), e.Clock.Now())
@@ -254,7 +260,8 @@ func (e *Engine) compareLedger(rv string) {
 	e.ledgerKnown = rv
 }
 
-// shownOn returns the Node from the cache, and its journal.
+// shownOn returns the Node as the cache shows it, or as this process last wrote it, and its
+// journal.
 func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	n := e.roster.Node(node)
 	if n == nil {
@@ -264,18 +271,20 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	return n, e.Config.Registry.ReadJournal(n)
 }
 
-// judgeLost holds what disrupts if the stored ledger does not show an attempt that its Node lost.
-// If only one of the two lost it, the other one still has it. That both lost it shows that the
-// store went back, even if the restore raised all versions. Each attempt is judged once.
+// judgeLost decides why Nodes no longer show attempts whose calls were made. If the stored ledger
+// still shows the attempt, only the Node has lost it. If neither shows it, the store went back to
+// an older state, even if the restore raised all versions. Then disruptive steps are held. Each
+// attempt is judged once.
 func (e *Engine) judgeLost(attempts []string) {
 	if e.ledger == nil {
-		return // the next pass judges
+		return // without a ledger, a later pass judges
 	}
 	for _, id := range attempts {
 		was := e.attempts[id]
 		_, j := e.shownOn(was.node)
 		e.attempts.settle(func(of string, _ attempted) bool { return of == id })
-		// Without its record the ledger may still know the repair: another writer removed the key.
+		// Without the record, the ledger may still know the repair. Then another writer has removed
+		// the record from the Node.
 		if e.ledger.KnowsAttempt(was.repair, id) || j.UnderWay(was.repair) == nil && e.ledger.Knows(was.repair) {
 			continue
 		}
@@ -283,7 +292,7 @@ func (e *Engine) judgeLost(attempts []string) {
 	}
 }
 
-// goneBack writes into the pass's ledger what this process knows of a store that went back.
+// goneBack puts into the pass's ledger whether, as far as this process knows, the store went back.
 func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if e.back != nil && now.After(e.back.Until) {
 		e.back = nil

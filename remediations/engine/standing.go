@@ -15,13 +15,13 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// standsFor is the longest time that a decision stands without a new decision.
+// standsFor is the longest time for which a decision is used again without deciding anew.
 const standsFor = 5 * time.Minute
 
-// standing is the decision that an open breaker holds the node, with the inputs of that decision.
-// While these inputs stay the same, a new decision would be equal, except for the breaker's count
-// of nodes. In a storm thousands of nodes are held this way, and from pass to pass only that count
-// changes.
+// standing is a decision by which an open breaker holds the node, together with the inputs of that
+// decision. In a storm thousands of nodes are held this way. While the inputs stay the same, a new
+// decision would be equal, except for the breaker's count of nodes in its message. So the pass uses
+// the old decision again.
 type standing struct {
 	d          lifecycle.Decision
 	node       *corev1.Node
@@ -30,19 +30,21 @@ type standing struct {
 	said       []alerts.Verdict
 	stop       fleet.Stop
 	at, before time.Time
-	// zone is the node's zone. own is the ID of the silence that Drydock created for this repair.
+	// zone is the node's zone. own is the ID of the silence that Drydock itself created for this
+	// repair.
 	zone, own string
-	// counts: a possible step depends on how many nodes have the fault.
+	// counts is true if a step of the alert's policy depends on how many nodes have the fault.
 	counts bool
 }
 
-// sighted reports whether no fleet-wide reason except a breaker can hold a node in this pass.
+// sighted reports whether only a breaker can hold nodes in this pass, and no other fleet-wide
+// reason.
 func (p *pass) sighted() bool {
 	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.writes.Denied == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
 }
 
-// stand remembers the decision if it is one that can stand.
+// stand remembers the decision if the next pass may use it again.
 func (p *pass) stand(t *subject, d lifecycle.Decision) {
 	s, m := t.State, p.remember(t.of.node)
 	m.standing = nil
@@ -72,15 +74,15 @@ func (p *pass) stand(t *subject, d lifecycle.Decision) {
 		}
 		said := p.word.VerdictFor(a.Fingerprint, p.Config, was.own)
 		if said.Gone {
-			return // the alert is removed from the Node once it has been gone long enough
+			return // not used again: the alert is gone, and must be removed from the Node once it has been gone long enough
 		}
 		was.said = append(was.said, said)
 	}
 	m.standing = was
 }
 
-// staleFrom returns when a condition that the alert's policy reads becomes too old, if nothing
-// confirms it. Zero: never.
+// staleFrom returns when a condition of the Node that the alert's policy reads becomes too old, if
+// nothing confirms it. It returns zero if no such condition becomes too old.
 func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 	policy := p.Config.PolicyOf(a.Policy, n)
 	if policy == nil || policy.Witness == nil {
@@ -98,8 +100,8 @@ func (p *pass) counts(all []remediations.Alert) bool {
 	})
 }
 
-// held reports whether the breaker still holds the node, and updates the count in the decision's
-// message.
+// held reports whether the breaker still holds the node. If so, it updates the count in the
+// decision's message.
 func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	was := s.stop
 	if by == was {
@@ -114,16 +116,16 @@ func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	return true
 }
 
-// requested reports whether a person requested the repair. Any alert about the node can hold such a
-// repair.
+// requested reports whether a person requested the repair. Such a decision is not used again,
+// because any alert about the node can hold the repair.
 func requested(s *lifecycle.State) bool {
 	_, asks := s.Node.Annotations[remediations.RequestKey]
 	r := s.Journal.Record
 	return asks || (r != nil && r.Cause.Request != "")
 }
 
-// follows reports whether the Node is unchanged since the decision, except for later heartbeats. It
-// then keeps the newer Node.
+// follows reports whether the Node is the same as at the decision, except for newer heartbeats. If
+// so, it keeps the newer Node.
 func (s *standing) follows(n *corev1.Node) bool {
 	if s.node != n && signs.Same(s.node, n) && signs.NotBefore(n, s.node) && maps.Equal(s.node.Annotations, n.Annotations) {
 		s.node = n
@@ -131,8 +133,8 @@ func (s *standing) follows(n *corev1.Node) bool {
 	return s.node == n
 }
 
-// stands reports whether the node's last decision stands, and counts that decision as if it had
-// been made again.
+// stands reports whether the node's last decision is used again. If so, it counts that decision as
+// if it had been made in this pass.
 func (p *pass) stands(n *corev1.Node) bool {
 	m := p.memory[n.Name]
 	if m == nil || m.standing == nil {
@@ -144,7 +146,7 @@ func (p *pass) stands(n *corev1.Node) bool {
 		return false
 	}
 	if m.lookSince.IsZero() || p.word.AskedAt.Before(m.lookSince) {
-		return false // a target beside the node requested a new answer of Alertmanager since
+		return false // another target on the Node has requested a newer answer of Alertmanager
 	}
 	if stop, stopped := p.fleet.Stopped(was.zone, p.now); !stopped || !was.held(p.Config, stop) {
 		return false

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// stepTurns is the largest number of passes in one Step. The next Step continues what is not
-// settled then.
+// stepTurns is the largest number of passes in one Step. If more are needed, the next Step makes
+// them.
 const stepTurns = 100
 
-// Step is one turn of the loop at the clock's time. A caller that simulates the clock uses it
-// instead of Start. Step makes passes until all work that began beside the loop is answered, and
-// returns when the next pass is due. work runs one function that Options.Beside received, and
-// returns whether there was one. With poll, Step first queries Alertmanager, as Start does at each
+// Step runs the loop once at the clock's time. A caller that simulates the clock calls Step in
+// place of Start. Step makes passes until all work beside the loop is done, and returns the time
+// until the next pass is due. work must run one function that Options.Beside received, and report
+// whether there was one. If poll is true, Step first queries Alertmanager, as Start does at each
 // PollInterval.
 func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next time.Duration) {
 	if e.led.IsZero() {
@@ -40,12 +40,12 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 		}
 	}
 	for len(e.long.due) > 0 {
-		e.tellHold() // a simulation need not spare an API server
+		e.tellHold() // without a pause in between, because a simulation has no API server to spare
 	}
 	return next
 }
 
-// settle does all work beside the loop, and reports whether it brought anything that needs another
+// settle does all work beside the loop. It reports whether a result of that work needs another
 // pass.
 func (e *Engine) settle(ctx context.Context, work func() bool) (brought bool) {
 	for work() {
@@ -56,7 +56,7 @@ func (e *Engine) settle(ctx context.Context, work func() bool) (brought bool) {
 	return brought
 }
 
-// take takes in one result from beside the loop. It returns false if there is none.
+// take handles one result from beside the loop. It returns false if there is none.
 func (e *Engine) take(ctx context.Context) bool {
 	select {
 	case l := <-e.looked:
@@ -71,8 +71,8 @@ func (e *Engine) take(ctx context.Context) bool {
 	return true
 }
 
-// Idle reports whether the engine has nothing on any node, waits for nothing and holds nothing.
-// Until a Node or an alert changes, a pass would decide nothing.
+// Idle reports whether the engine has nothing to do: no node has a repair or an alert, and nothing
+// is waited for or held. A pass would decide nothing until a Node or an alert changes.
 func (e *Engine) Idle() bool {
 	if e.ledger == nil || e.looking || e.lookDue || e.underway > 0 || !e.leasesOut.since.IsZero() {
 		return false

@@ -13,13 +13,15 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// strayFor is how long an alert must be a stray, as the type strays defines it, before Drydock
-// reports it. The reason for the wait: the Node of an alert may have been deleted a moment ago.
+// strayFor is how long an alert must be a stray (see type strays) before Drydock reports it. For
+// example, the Node that an alert names may have been deleted a moment ago, and then the alert ends
+// soon.
 const strayFor = 5 * time.Minute
 
-// strays are active alerts that are routed to Drydock's receiver, name a remediation, and match no
-// policy. Their label has a typing error, or names no Node. Drydock does nothing for them, and
-// reports one of them to people.
+// strays are active alerts that are meant for Drydock, but that no policy takes. They are routed to
+// Drydock's receiver and have the label that names a remediation. Usually that label has a typing
+// error, or another label names no existing Node. Drydock does nothing for them, and reports one of
+// them to people.
 type strays struct {
 	first string
 	since time.Time
@@ -27,8 +29,8 @@ type strays struct {
 	told  bool
 }
 
-// stray reports whether the alert is meant for Drydock, and Drydock does nothing for it. An alert
-// of a policy that is off, has no provider, or does not select the Node is not a stray, because the
+// stray reports whether the alert is meant for Drydock, but Drydock does nothing for it. An alert
+// is not a stray if its policy is off, has no provider, or does not select the Node, because the
 // policy was configured that way.
 func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bool {
 	if !a.Active || !c.Meant(a.Labels) || !a.RoutedHere(c) {
@@ -44,8 +46,8 @@ func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bo
 	return false
 }
 
-// saw takes in the strays of one answer, by fingerprint. It keeps the stray that was already
-// reported.
+// saw notes the strays of one answer of Alertmanager, by fingerprint. If the stray that was
+// reported is still among them, it stays the one that is reported.
 func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node func(name string) *corev1.Node, now time.Time) {
 	if _, still := found[s.first]; !still {
 		*s = strays{}
@@ -59,8 +61,8 @@ func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node
 	}
 }
 
-// strayWords explains in a sentence why no policy takes the alert. Values are quoted, so that a
-// space is visible.
+// strayWords returns a sentence for people that says why no policy takes the alert. Label values
+// are quoted, so that a space in them is visible.
 func strayWords(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) string {
 	why := fmt.Sprintf("no policy matches its labels; its label %s is %.80q", remediations.RemediationLabel, labels[remediations.RemediationLabel])
 	for _, near := range routing.NearMisses(c, labels, node) {
@@ -69,10 +71,11 @@ func strayWords(c *remediations.Config, labels map[string]string, node func(name
 			break
 		}
 	}
-	return fmt.Sprintf("the alert %.80q is active and routed to Drydock, and nothing is done for it: %s; correct the label in the rule, or set %s to \"none\" if Drydock is not to act on the alert", labels["alertname"], why, remediations.RemediationLabel)
+	return fmt.Sprintf("the alert %.80q is active and routed to Drydock, but Drydock does nothing for it: %s; correct the label in the rule, or set %s to \"none\" if Drydock is not to act on the alert", labels["alertname"], why, remediations.RemediationLabel)
 }
 
-// holdStrays adds the stray to the holds that people see, beside an alert that is not routed here.
+// holdStrays adds the stray to the holds that people see. An unrouted alert may already be there,
+// under the same reason.
 func (p *pass) holdStrays() {
 	s := &p.strays
 	if s.says == "" {

@@ -16,7 +16,7 @@ import (
 // There is one Event, and the status has a line. The control is the same alert with a policy that
 // takes it.
 func TestAlertThatNoPolicyTakesIsReported(t *testing.T) {
-	const begins = `the alert "NodeNotReady" is active and routed to Drydock, and nothing is done for it: `
+	const begins = `the alert "NodeNotReady" is active and routed to Drydock, but Drydock does nothing for it: `
 	for name, c := range map[string]struct {
 		change func(c *remediations.Config)
 		begin  func(w *world)
@@ -57,7 +57,7 @@ func TestAlertThatNoPolicyTakesIsReported(t *testing.T) {
 				line := at(w, func() string { return mustLedger(w).Status.Holds[remediations.ReasonAlertUnconfirmed] })
 				if c.says == "" {
 					require.Empty(t, held)
-					require.NotContains(t, line, "nothing is done for it")
+					require.NotContains(t, line, "Drydock does nothing for it")
 					return
 				}
 				require.Len(t, held, 1)
@@ -74,7 +74,7 @@ func TestAlertThatNoPolicyTakesIsReported(t *testing.T) {
 
 func heldAsStray(w *world) (notes []string) {
 	for _, e := range w.toldOf("RepairHeld") {
-		if strings.Contains(e.Note, "nothing is done for it") {
+		if strings.Contains(e.Note, "Drydock does nothing for it") {
 			notes = append(notes, e.Note)
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// successors continues the repairs whose Node is gone because its machine was replaced. Only the
-// ledger has these repairs.
+// successors continues the repairs whose Node is gone because its machine was replaced. No Node has
+// the records of these repairs any more: only the ledger has them, as orphans.
 func (p *pass) successors() {
 	if p.ledger == nil {
 		return
@@ -28,7 +28,7 @@ func (p *pass) successors() {
 	for _, o := range slices.Clone(p.ledger.Orphans) {
 		alive[o.Record.ID] = true
 		if p.ledger == nil {
-			continue // the previous orphan's end could not be saved
+			continue // the ledger could not be saved at the previous orphan's end
 		}
 		if n := p.roster.Node(o.Node); n == nil || o.Gone(n) {
 			p.successor(&o, nodes)
@@ -47,7 +47,7 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	if m == nil {
 		m = &memory{}
 		p.orphans[o.Record.ID] = m
-		trailOf(&o.Record).Log(p.Log).Info("a Node is gone, its repair continues", "node", o.Node)
+		trailOf(&o.Record).Log(p.Log).Info("a Node is gone; its repair continues until a new machine has replaced it", "node", o.Node)
 	}
 	p.tally.repairs[[2]string{o.Record.Policy, string(remediations.PhaseVerifying)}]++
 	n := p.core.successorOf(o, m.replacement, nodes)
@@ -76,15 +76,15 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	p.noteOrphan(o, m.replacement)
 }
 
-// noteOrphan keeps in the ledger what the replacement still lacks according to the provider. So
-// people need not look it up in the provider's system.
+// noteOrphan writes into the ledger what is still missing for the replacement, according to the
+// provider. So people need not look that up in the provider's system.
 func (p *pass) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
 	if said == nil || !said.About(o.Record.Intent) {
 		return
 	}
 	note := text.Line(said.Missing, 400)
 	if said.NoneNeeded && p.Config.PromisesNone(o.Record.Step.Name, o.Record.Intent) {
-		note = node.NoneNeeded + "; the repair ends when that has held for a while and the alert is gone"
+		note = node.NoneNeeded + "; the repair ends when this has been so for a while and the alert is gone"
 	}
 	l := p.ledger.Clone()
 	for i := range l.Orphans {
@@ -110,8 +110,9 @@ func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *life
 	return s
 }
 
-// endOrphan writes how the repair ended: first into the successor's history, then out of the
-// ledger. After a crash in between it runs again, and the history has the end only once.
+// endOrphan writes how the repair ended. It first writes the end into the history of the
+// successor's Node, and then removes the repair from the ledger. After a crash in between it runs
+// again, and then finds the end in the history.
 func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {
@@ -147,8 +148,8 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 	p.again = true
 }
 
-// replacing keeps the silence of a replacement's call in the ledger. Once the Node is gone, no
-// other record has it.
+// replacing copies the ID of the silence from the record into the ledger. Once the Node is gone,
+// only the ledger has it.
 func (p *pass) replacing(r *remediations.Record) {
 	if p.ledger == nil || r.Silence == "" {
 		return
@@ -163,7 +164,7 @@ func (p *pass) replacing(r *remediations.Record) {
 	}
 }
 
-// silenced remembers the silence of a call that was answered after its Node was gone.
+// silenced remembers the silence of a call whose answer came after its Node was gone.
 func (e *Engine) silenced(c lifecycle.Call) {
 	if e.ledger == nil || c.Silence == "" {
 		return

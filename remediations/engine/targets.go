@@ -16,36 +16,37 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// target is the subject of a call or an observation: the node that carries the record, and which
-// part of that node is meant.
+// target identifies what a call or an observation is about: the node whose Node object has the
+// record, and which part of that node.
 type target struct {
 	node string
 	kind remediations.Kind
-	// name distinguishes targets of one kind: remediations.Subject. It is empty for the node
-	// itself.
+	// name is the target's name among the targets of its kind (remediations.Subject). It is empty
+	// for the node itself.
 	name string
 }
 
-// targetMemory is what the engine remembers of a target between passes. All of it may be lost.
+// targetMemory is what the engine remembers about a target between passes. All of it may be lost.
 type targetMemory struct {
 	call *lifecycle.Call
-	// wellSince is when the target became healthy and stayed so. wellHeard is the last Watchdog at
-	// that time.
+	// wellSince is since when the target has been healthy. wellHeard is, by Alertmanager
+	// replica, when the replica had last received the Watchdog by then.
 	wellSince time.Time
 	wellHeard alerts.Heard
-	// newID is kept until a record has it. The ledger counts repairs by ID, and a write that met a
-	// conflict must not count twice.
+	// newID is the ID for the next repair, and is kept until a record has it. The ledger counts
+	// repairs by ID. So a write that is repeated after a conflict does not count twice.
 	newID   string
 	looking bool
-	// seen is the last observation of the target, in the form of its kind. seenAt is when that
-	// observation began. Nil: there is no observation yet.
+	// seen is the last observation of the target, with the type that its kind uses. It is nil
+	// before the first one. seenAt is when that observation began.
 	seen   any
 	seenAt time.Time
 	// took is the duration of that observation.
 	took time.Duration
-	// emitted are the Events already sent, by repair and reason.
+	// emitted are the Events that were already sent, by repair and reason.
 	emitted Emitted
-	// waits: people were informed that the target waits.
+	// waits is true once people were informed that the sidecar is not ready. pass is the number of
+	// the last pass that decided about the target.
 	waits bool
 	pass  int
 }
@@ -62,7 +63,7 @@ func (e *Engine) rememberTarget(of target) (m *targetMemory, known bool) {
 	return m, known
 }
 
-// forgetTargets drops the memory of targets that this pass did not meet.
+// forgetTargets drops the memory of targets that this pass did not decide about.
 func (e *Engine) forgetTargets() {
 	for of, m := range e.targets {
 		if m.pass != e.passes && !m.looking && (m.call == nil || m.call.Outcome != "") {
@@ -93,7 +94,8 @@ func (m *targetMemory) found(d lifecycle.Decision, at time.Time) {
 	}
 }
 
-// stateOf returns the node's state, completed with the memory of one of its targets.
+// stateOf returns the input for a decision about one of the node's targets: the node's state, with
+// what the engine remembers about the target.
 func (p *pass) stateOf(n *corev1.Node, of target, m *targetMemory) *lifecycle.State {
 	if of.kind == remediations.KindNode {
 		return p.state(n)
@@ -107,17 +109,18 @@ func (p *pass) stateOf(n *corev1.Node, of target, m *targetMemory) *lifecycle.St
 	return s
 }
 
-// recheck makes the next pass no later than the decision requires.
+// recheck makes the next pass start no later than the decision requires.
 func (p *pass) recheck(d lifecycle.Decision) {
 	if !d.Recheck.IsZero() && d.Recheck.Before(p.next) {
 		p.next = d.Recheck
 	}
 }
 
-// maxLooks bounds the concurrent observations of targets of one kind.
+// maxLooks bounds how many targets of one kind are observed at the same time.
 const maxLooks = 10
 
-// observe runs look beside the loop. look returns the function that handles the result in the loop.
+// observe runs look beside the loop. look returns a function, which then handles the result in the
+// loop.
 func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
 	if m.looking || p.looks[of.kind] >= maxLooks {
 		return
@@ -137,20 +140,22 @@ func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context
 	})
 }
 
-// calling is one call that may leave this process.
+// calling describes one call that is to be made.
 type calling struct {
 	of            target
 	step, attempt string
-	// provider is the provider that receives the call. Empty: the step needs none.
+	// provider is the name of the provider that receives the call. It is empty if the step needs no
+	// provider.
 	provider string
 	// trail identifies the repair in the log.
 	trail Trail
-	// settled is when the call may be made at the earliest: Record.Settled.
+	// settled is the earliest time at which the call may be made (see Record.Settled).
 	settled time.Time
-	// lets returns an error if the target, by its Node as it is now, no longer allows the call.
+	// lets returns an error if the target no longer allows the call. live is the Node as the API
+	// server has it right before the call.
 	lets func(ctx context.Context, live *corev1.Node) error
-	// act makes the call and checks mayStill at the last moment. before and after run beside the
-	// loop, too. They may be nil.
+	// act makes the call, and checks mayStill at the last moment. before and after run right before
+	// and after act. Both may be nil.
 	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
 	before func(ctx context.Context)
 	after  func(ctx context.Context, call *lifecycle.Call)
@@ -192,8 +197,8 @@ func (p *pass) send(c calling, m *targetMemory) {
 	})
 }
 
-// askedToWait returns how long the provider of the error asks clients to wait. Zero: it does not
-// say.
+// askedToWait returns how long the provider behind the error wants the next call to wait. Zero
+// means that the error does not say.
 func askedToWait(err error) time.Duration {
 	var of interface{ Wait() time.Duration }
 	if !errors.As(err, &of) {
@@ -202,16 +207,16 @@ func askedToWait(err error) time.Duration {
 	return of.Wait()
 }
 
-// act makes the call. If the provider could not read what it needs, act repeats the call while the
-// intent is young. Nothing was done yet, and an API server that is slow for a moment must not cost
-// an attempt.
+// act makes the call. If the provider could not read what it needs, nothing was done yet, and act
+// repeats the call while the intent is young. So an API server that is slow for a moment does not
+// cost an attempt.
 func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, err error) {
 	for {
 		outcome, err = c.act(ctx, mayStill)
 		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
 			return outcome, err
 		}
-		c.trail.Log(p.Log).Info("the call could not read what it needs", "node", c.of.node, "step", c.step, "why", err.Error())
+		c.trail.Log(p.Log).Info("the call could not read what it needs; it is tried again", "node", c.of.node, "step", c.step, "why", err.Error())
 		again := p.Clock.NewTimer(ActAgain)
 		select {
 		case <-again.C():
@@ -225,7 +230,7 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 	}
 }
 
-// tallied counts a repair that is on record, and what holds it.
+// tallied counts a repair that is on record, and the reason that holds it.
 func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	if r != nil {
 		p.tally.repairs[[2]string{r.Policy, string(r.Phase)}]++
@@ -235,8 +240,8 @@ func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	}
 }
 
-// label adds the phase label to a change that touches one of the Node's records. The label is the
-// phase that the records have after the change.
+// label adds the phase label to a change, if the change touches one of the Node's records. The
+// label shows the phase of the records after the change.
 func label(g remediations.Registry, n *corev1.Node, c *NodeChange) {
 	occupying := false
 	for key := range c.Annotations {

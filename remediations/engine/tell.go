@@ -21,7 +21,7 @@ func (p *pass) readLease(node string) {
 		p.leaseOut.failed(p.Clock.Now(), err, outageLongest)
 	}
 	if err != nil {
-		p.Log.Error(err, "a node's lease cannot be read; without it no cure is proven", "node", node)
+		p.Log.Error(err, "a node's lease cannot be read; no cure is proven without it", "node", node)
 		renewed, duration = time.Time{}, 0
 	}
 	lease := signs.Lease{ReadAt: p.Clock.Now(), RenewedAt: renewed, Duration: duration}
@@ -34,10 +34,10 @@ func (p *pass) readLease(node string) {
 	p.remember(node).lease = &lease
 }
 
-// readHeartbeats counts all leases, once for all nodes that need the count in a row. If a list of
-// the leases is already under way, it waits for that list. While the leases cannot be listed, they
-// are listed beside the loop and after a wait. A list that hangs must not delay all nodes, and not
-// once for each.
+// readHeartbeats counts all leases, at most once for each node that is decided about. If a list of
+// the leases is already under way beside the loop, it waits for that list. If the last list failed,
+// it starts a new list beside the loop and after a wait, because a list that hangs must not delay
+// the decisions about all nodes.
 func (p *pass) readHeartbeats() {
 	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
@@ -62,16 +62,17 @@ func (p *pass) readHeartbeats() {
 	}
 }
 
-// judgeInSight judges the breakers of a pass that began blind as soon as Drydock sees the fleet.
-// Otherwise a storm that began unseen would stop no repair in the rest of that pass.
+// judgeInSight judges the breakers in the middle of a pass that began blind, once Drydock sees the
+// fleet. Otherwise a storm that began while Drydock was blind would stop no repair in the rest of
+// that pass.
 func (p *pass) judgeInSight() {
 	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
 		p.fleet.Judge(p.ledger, false, p.now)
 	}
 }
 
-// emitOnce sends an Event once for each key of the node. With an empty key it sends the Event once
-// for each note.
+// emitOnce sends an Event about the node once for each key. If the key is empty, it sends the Event
+// once for each note.
 func (p *pass) emitOnce(node, key string, e Event) {
 	m := p.remember(node)
 	k := key + "|" + e.Reason
@@ -83,25 +84,27 @@ func (p *pass) emitOnce(node, key string, e Event) {
 	}
 }
 
-// holdFleet notes a hold of the whole fleet, with the message about the first node that it holds.
+// holdFleet notes a fleet-wide hold, with the message about the first node that it holds.
 func (p *pass) holdFleet(d lifecycle.Decision) {
 	if _, noted := p.holds[d.Reason]; !noted {
 		p.holds[d.Reason] = d.Message
 	}
 }
 
-// holdAgain is how long a hold of the fleet must have ended before it is reported again. Between
-// two passes that hold, a pass may only look. Kubernetes also folds equal Events within six minutes
-// into one.
+// holdAgain is how long a fleet-wide hold must have been absent before it is reported again as new.
+// A pass that only waits for observations has no holds, so a short absence means nothing.
+// Kubernetes also combines equal Events within six minutes.
 const holdAgain = 6 * time.Minute
 
-// toldHold is the reported message of a fleet-wide hold, and when it last held.
+// toldHold is a fleet-wide hold that people were informed of: its message, and when it was last
+// active.
 type toldHold struct {
 	message string
 	held    time.Time
 }
 
-// publish sets the gauges, and writes the fleet-wide status into the ledger if it changed.
+// publish sets the gauges of the metrics, and saves the fleet-wide status in the ledger if it has
+// changed.
 func (p *pass) publish() {
 	now := p.Clock.Now()
 	if p.leaseOut.idle(now) {
@@ -140,18 +143,18 @@ func (p *pass) publish() {
 		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 		Admission: p.admission(), Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten, Unknown: p.ledger.Status.Unknown, UnknownMore: p.ledger.Status.UnknownMore,
 	}
-	p.ledger.Status = status // saved with the next write, whatever its reason
+	p.ledger.Status = status // the next save of the ledger contains it, even if this pass saves nothing
 	if !p.ledger.Saw(p.noteBlind(), p.now) && sameStatus(status, p.statusSaved) {
 		if p.ledgerOut.idle(now) {
-			p.ledgerOut.over() // for some time nothing needed to be saved
+			p.ledgerOut.over() // nothing has needed a save for some time, so the failure of the last one no longer counts
 		}
 		return
 	}
 	_ = p.save(p.ledger.Clone())
 }
 
-// unreadLeases returns which leases Drydock cannot read, and since when. Empty: it can read them,
-// or reading has failed only for a short time.
+// unreadLeases returns which leases cannot be read, and since when. It returns an empty string if
+// the leases can be read, or if reading them has failed only for a short time.
 func (p *pass) unreadLeases(now time.Time) string {
 	switch {
 	case p.leaseOut.lasting(now):
@@ -162,8 +165,9 @@ func (p *pass) unreadLeases(now time.Time) string {
 	return ""
 }
 
-// sameStatus compares what is worth a write: which scopes are open, whether Drydock is blind, which
-// reasons hold, which repair takes a limit. A changed count is not worth a write.
+// sameStatus reports whether two statuses are equal in all that is worth a save: which breakers are
+// open, whether Drydock is blind, which reasons hold, which repair uses a limit. A changed count is
+// not worth a save.
 func sameStatus(a, b ledger.Status) bool {
 	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
@@ -173,7 +177,7 @@ func sameStatus(a, b ledger.Status) bool {
 		if !ok || x.State != y.State || x.Trial != y.Trial || x.Frozen != y.Frozen {
 			return false
 		}
-		// While a breaker is frozen, both times advance by themselves.
+		// While a breaker is frozen, both times advance in each pass, and that is not worth a save.
 		if !x.Frozen && (x.Quiet.Sub(y.Quiet).Abs() > time.Minute || x.Seen.Sub(y.Seen).Abs() >= time.Minute) {
 			return false
 		}
@@ -193,7 +197,7 @@ func (p *pass) admission() *ledger.Admission {
 	return p.Admission()
 }
 
-// sameKeys reports whether both name the same Nodes, whatever their values.
+// sameKeys reports whether both maps have the same keys. It ignores their values.
 func sameKeys(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false
@@ -206,6 +210,6 @@ func sameKeys(a, b map[string]string) bool {
 	return true
 }
 
-// saysWhich reports whether a hold with this reason names one node, so that a changed message is
-// reported again. Other holds contain counts.
+// saysWhich reports whether the message of a hold with this reason names one node. A change of such
+// a message is reported again. Messages of other reasons contain counts, which change all the time.
 func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }

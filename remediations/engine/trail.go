@@ -6,8 +6,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Trail identifies the repair of a log line, with the same keys everywhere. Together with the
-// fingerprint in the receiver's line, a repair can be followed from the post to the proof.
+// Trail identifies the repair that a log line is about. All log lines use the same keys. Together
+// with the fingerprint in the receiver's log line, they show the repair from the alert's arrival to
+// the proof.
 type Trail struct{ Repair, Policy, Fingerprint, Intent, Pod, Location, Target string }
 
 func trailOf(r *remediations.Record) Trail {
@@ -24,12 +25,12 @@ func trailOf(r *remediations.Record) Trail {
 	return t
 }
 
-// TrailOfEntry is the trail of a repair that has ended.
+// TrailOfEntry returns the trail of a repair that has ended.
 func TrailOfEntry(e *remediations.Entry) Trail {
 	return Trail{Repair: e.ID, Policy: e.Policy, Fingerprint: e.Cause, Pod: e.Pod, Location: e.Location, Target: e.Target}
 }
 
-// Log adds the trail to each line of the log.
+// Log returns a logger that adds the trail to each line.
 func (t Trail) Log(log logr.Logger) logr.Logger {
 	if t.Repair != "" {
 		log = log.WithValues("repair", t.Repair)
@@ -55,8 +56,8 @@ func (t Trail) Log(log logr.Logger) logr.Logger {
 	return log
 }
 
-// Logged also writes each Event into the log. There the Event has its trail, and is available when
-// the API server is not.
+// Logged returns a Recorder that writes each Event into the log before it sends the Event. The log
+// line has the repair's trail, and it is there even if the API server is not reachable.
 func Logged(to Recorder, log logr.Logger) Recorder { return loggedEvents{to, log} }
 
 type loggedEvents struct {
@@ -64,7 +65,7 @@ type loggedEvents struct {
 	to logr.Logger
 }
 
-// Event logs the Event and sends it on.
+// Event logs the Event and sends it.
 func (l loggedEvents) Event(regarding string, e Event) {
 	log := e.Of.Log(l.to)
 	if regarding != "" {

@@ -9,11 +9,12 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// coverageEvery is how often the leader counts the Nodes without a provider. A new Node has this
-// time to get one.
+// coverageEvery is the shortest time between two counts of the Nodes without a provider. A new Node
+// has this time to get a provider.
 const coverageEvery = 5 * time.Minute
 
-// lastCount is the last count of the Nodes where a step has no provider, or more than one, by step.
+// lastCount is the last count of the Nodes on which a step has no provider, or more than one, by
+// step.
 type lastCount struct {
 	at    time.Time
 	lacks map[string]coverage.Lack
@@ -21,8 +22,9 @@ type lastCount struct {
 	of int
 }
 
-// uncovered counts the Nodes where a step has no provider, or more than one. After a change of the
-// Nodes it counts again, at most every coverageEvery, because no decision depends on the count.
+// uncovered returns, by step, on how many Nodes the step has no provider, or more than one. It
+// counts again only after a change of the Nodes, and at most every coverageEvery, because no
+// decision depends on the count.
 func (p *pass) uncovered() map[string]coverage.Lack {
 	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
@@ -38,7 +40,7 @@ func newUncoveredMetric() *prometheus.GaugeVec {
 	}, []string{"step"})
 }
 
-// setUncovered sets the gauge of each step that a provider carries out.
+// setUncovered sets the metric drydock_nodes_uncovered for each step that a provider carries out.
 func (m *metrics) setUncovered(lacks map[string]coverage.Lack) {
 	for _, step := range m.served {
 		m.uncovered.WithLabelValues(step).Set(float64(lacks[step].Nodes))

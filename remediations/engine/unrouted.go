@@ -8,20 +8,20 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// elsewhere are the active alerts that match a policy and that no Alertmanager routes to Drydock's
-// receiver. Drydock does nothing for them, because anyone who can post into Alertmanager's own API
-// can create such an alert. But they may be meant for Drydock, so one of them is reported.
+// elsewhere are active alerts that match a policy, but that no Alertmanager routes to Drydock's
+// receiver. Drydock does nothing for them, because anyone who can post to Alertmanager's API can
+// create such an alert. But they may be meant for Drydock, so Drydock reports one of them.
 type elsewhere struct {
 	first string
-	// says is the message about the first alert by fingerprint, so that it is always about the same
-	// alert.
+	// says is the message about the alert with the lowest fingerprint, so that each pass reports
+	// the same alert.
 	says string
 }
 
 func (e *elsewhere) add(w *alerts.Snapshot, fingerprint string, a alerts.Alert, route routing.Route, c *remediations.Config) {
 	for _, r := range w.Replicas {
 		if other, ok := r.Alerts[fingerprint]; ok && r.Err == nil && other.RoutedHere(c) {
-			return // the replicas read their configurations at different times
+			return // one replica routes it here, and the others may not have read the new configuration yet
 		}
 	}
 	if e.first != "" && e.first <= fingerprint {

@@ -11,22 +11,23 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// This file is the way of every target through a pass, from top to bottom:
+// This file shows how a pass handles every target, from top to bottom:
 //
-//	gather  what is known of the target is put together          gather
-//	decide  the core decides by it, without side effects         kind.decide
-//	write   the decision is durable on the Node                  persist
-//	act     only then the call leaves                            issue, kind.call, send
-//	verify  the answer is on record, and the proof is awaited    verify
+//	gather  collect what is known about the target               gather
+//	decide  the core decides, without side effects               kind.decide
+//	write   the decision becomes durable on the Node             persist
+//	act     only after that, the call leaves                     issue, kind.call, send
+//	verify  the answer is recorded, and Drydock waits for proof  verify
 //
-// Each pass makes one decision about a target, and the record on the Node carries the repair to the
-// next pass. A pass that writes an intent acts, the pass after the call's answer verifies, and
-// later passes wait for the proof. The core is asked about three times before a call: it first says
+// A pass makes one decision about a target. The record on the Node carries the repair to the next
+// pass: a pass writes an intent and acts, the pass after the call's answer verifies, and later passes
+// wait for the proof. The core is called about three times before a call is made. It first returns
 // what it must know, and decides when Alertmanager, the provider and the leases have answered.
 //
-// What differs for a kind of target (kinds.go) is in node.go, locations.go and sidecars.go.
+// The files node.go, locations.go and sidecars.go have what differs for a kind of target. kinds.go
+// defines what a kind must provide.
 
-// subject is one target, as input to a decision.
+// subject is one target: the input of a decision.
 type subject struct {
 	*lifecycle.State
 	remediations.Subject
@@ -34,10 +35,10 @@ type subject struct {
 	m  *targetMemory
 }
 
-// visit takes the Node's targets along the way, first the node itself. One after the other: a
-// decision uses what the one before has written.
+// visit makes the decisions about all targets on the Node, first about the node itself. It makes
+// them one after the other, because a decision uses what the previous decision has written.
 func (p *pass) visit(n *corev1.Node) {
-	p.now = p.Clock.Now() // a pass over a storm takes a while, and an intent must be young when its call is made
+	p.now = p.Clock.Now() // not the pass's beginning: in a storm a pass takes a while, and an intent must be young when its call is made
 	for _, k := range kinds {
 		if n = p.latest(n); k.of == remediations.KindNode && p.stands(n) {
 			continue
@@ -48,7 +49,7 @@ func (p *pass) visit(n *corev1.Node) {
 	}
 }
 
-// drive makes one decision about the target, and carries it out.
+// drive makes one decision about the target and carries it out.
 func (p *pass) drive(k *kind, n *corev1.Node, one remediations.Subject) {
 	t := p.gather(k, n, one)
 	d := k.decide(p.Engine, t, p.now)
@@ -64,8 +65,8 @@ func (p *pass) drive(k *kind, n *corev1.Node, one remediations.Subject) {
 	k.counted(p, t, r, d, wrote)
 }
 
-// gather puts together what is known of the target: the Node as it was written last, its journal,
-// the ledger, the answers of Alertmanager, and the last observations.
+// gather collects what is known about the target: the Node as it was last written, its journal, the
+// ledger, the answers of Alertmanager, and the last observations.
 func (p *pass) gather(k *kind, n *corev1.Node, one remediations.Subject) *subject {
 	n = p.latest(n) // the previous target may have changed the Node
 	of := target{n.Name, k.of, one.Name}
@@ -76,8 +77,8 @@ func (p *pass) gather(k *kind, n *corev1.Node, one remediations.Subject) *subjec
 	return &subject{State: s, Subject: one, of: of, m: m}
 }
 
-// read reads what the decision asks for and the loop can read at once. It reports whether the core
-// must decide again.
+// read reads those inputs that the decision asks for and that the loop can read at once. It reports
+// whether the core must decide again with them.
 func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
 	surveyed := d.Ask.Survey && p.survey(t.State, d)
 	if d.Ask.Lease {
@@ -89,8 +90,9 @@ func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
 	return d.Ask.Lease || d.Ask.Heartbeats || surveyed
 }
 
-// ask starts beside the loop what takes longer: Alertmanager, the observation of the target, the
-// provider. Each answer causes another pass.
+// ask starts the slower inputs that the decision asks for, beside the loop: the query of
+// Alertmanager, the observation of the target, and the question to the provider. Each answer causes
+// another pass.
 func (p *pass) ask(k *kind, t *subject, d *lifecycle.Decision) {
 	if k.ask != nil {
 		k.ask(p, t, d)
@@ -114,7 +116,7 @@ func (p *pass) ask(k *kind, t *subject, d *lifecycle.Decision) {
 	p.follow(t.of, t.Record, k.object(t), *d)
 }
 
-// apply carries out the decision, and reports whether the decision's write is durable.
+// apply carries out the decision. It reports whether the decision's write is durable.
 func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	switch {
 	case d.Superseded != nil:
@@ -149,9 +151,9 @@ func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return false
 }
 
-// issue takes the slot if the kind has slots, writes the intent, and starts the call. Each begins
-// only after the one before is durable. A crash in between leaves a slot or an intent, and never a
-// call that no record knows.
+// issue takes a slot in the ledger if the kind has slots, then writes the intent on the Node, then
+// starts the call. Each begins only after the previous one is durable. So a crash in between leaves
+// a slot or an intent behind, but never a call without a record.
 func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r, before := d.Record, p.ledger
 	if k.slots != nil && !p.takeSlot(k, t, d) {
@@ -169,19 +171,19 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	}
 	p.emit(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
 	if r.Evidence != "" && (t.Record == nil || t.Record.Evidence != r.Evidence) {
-		p.emit(k, t, attempt, Event{Reason: "RepairEvidence", Action: attempt, Note: "before the step its host said: " + r.Evidence, Of: trailOf(r)})
+		p.emit(k, t, attempt, Event{Reason: "RepairEvidence", Action: attempt, Note: "the host reported before the step: " + r.Evidence, Of: trailOf(r)})
 	}
 	return true
 }
 
-// takeSlot takes the slot in the ledger. It reports whether the slot is durable, and the decision
+// takeSlot takes the slot in the ledger. It reports whether the slot is durable and the decision is
 // still young enough to act on.
 func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 	if k.slots.begin != nil && !k.slots.begin(p, t, d) {
 		return false
 	}
 	l := p.ledger.Clone()
-	if d.PutBack == nil { // putting back may be repeated
+	if d.PutBack == nil { // a put-back may be repeated, so no attempt is noted for it
 		p.attempts.reserving(l, t.Node, d.Record, p.now)
 	}
 	l.Reserve(p.Config, t.Node, d.Record, p.now)
@@ -189,10 +191,10 @@ func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 		return false
 	}
 	k.slots.occupy(p, t, d, false)
-	return p.Clock.Now().Sub(p.now) <= p.core.intentGood // an intent that is already too old to act on is not even written
+	return p.Clock.Now().Sub(p.now) <= p.core.intentGood // if not, the intent would be too old to act on, and is not written
 }
 
-// verify writes the call's answer. From then on the proof is awaited.
+// verify writes the call's answer into the record. From then on, the repair waits for its proof.
 func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	if !p.persist(t, d) {
 		return false
@@ -207,7 +209,7 @@ func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// hold writes what holds the repair, and sends its Event.
+// hold writes on the Node what holds the repair, and sends an Event about it.
 func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	was, r := t.Record, cmp.Or(d.Record, t.Record)
 	if k.slots != nil && d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
@@ -234,7 +236,7 @@ func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	}
 	action := string(d.Reason)
 	if k.about == nil {
-		action += "-" + id // a Node has repairs of more targets than this one
+		action += "-" + id // with the ID, because several targets on one Node may be held
 	}
 	p.emit(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote

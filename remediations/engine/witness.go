@@ -11,19 +11,21 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Witness reads signs of a policy's witness that the watched Node does not show. Leases are read
-// through Fleet.
+// Witness reads those signs of a policy's witness that are not on the watched Node itself. Leases
+// are an exception: the engine reads them through Fleet.
 type Witness interface {
-	// Testify changes nothing. If it cannot answer, it returns Unknown and the reason.
+	// Testify reads the sign and changes nothing. If the sign cannot be read, it returns Unknown
+	// and the reason.
 	Testify(ctx context.Context, m Machine, s signs.Sign) signs.Testimony
 }
 
-// witnessesAtOnce bounds the nodes whose signs are being read. A thousand alerts must not become a
-// thousand requests at once.
+// witnessesAtOnce bounds the nodes whose signs are read at the same time, so that a thousand alerts
+// do not cause a thousand requests at once.
 const witnessesAtOnce = 8
 
-// readWitness reads beside the loop the signs that the policy's witness needs and the watched Node
-// does not show. If too many nodes are being read, the pass after one of them ends asks again.
+// readWitness reads, beside the loop, the signs that the policy's witness needs and that the
+// watched Node does not show. If too many nodes are being read already, it does nothing, and a
+// later pass tries again.
 func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	if m.testifying || p.testimonies >= witnessesAtOnce {
 		return
@@ -42,8 +44,8 @@ func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	})
 }
 
-// merged returns a new map and leaves both maps unchanged, because a State may still hold one of
-// them.
+// merged returns both maps in one. It changes neither of them, because a lifecycle.State may still
+// use one.
 func merged(old, read map[signs.Sign]signs.Testimony) map[signs.Sign]signs.Testimony {
 	out := maps.Clone(old)
 	if out == nil {
@@ -66,14 +68,14 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign
 		default:
 			t = w.Testify(ctx, MachineOf(n), s)
 		}
-		t.At = e.Clock.Now() // the time of the answer: a slow answer is not less valid
+		t.At = e.Clock.Now() // the time of the answer and not of the question, because a slow answer is as valid as a quick one
 		read[s] = t
 	}
 	return read
 }
 
-// witness returns the Witness for signs of this kind on the Node. Nil: there is none. For the
-// machine itself, it is the Node's provider.
+// witness returns the Witness that reads signs of this kind for the Node. It returns nil if there
+// is none. Whether the machine itself runs is a sign that the Node's own provider reads.
 func (e *Engine) witness(kind signs.Kind, n *corev1.Node) Witness {
 	if kind != signs.NotRunning {
 		return e.Witnesses[kind]
@@ -95,9 +97,9 @@ func (e *Engine) leaseSays(ctx context.Context, node string) signs.Testimony {
 	return signs.LeaseSays(e.leases.follow(node, signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration}))
 }
 
-// lastWitness prepares the last check of the signs before a call. Signs from the API server are
-// read within that check. A provider is asked before the call begins, because it takes one call at
-// a time.
+// lastWitness returns the functions that read the signs once more around a call. still reads signs
+// from the API server within the last check before the call. before reads signs from the provider
+// earlier, because a provider takes only one call at a time.
 func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
 	var slow, quick []signs.Sign
 	for _, s := range asked {
@@ -114,13 +116,13 @@ func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ct
 		}
 	}
 	still = func(ctx context.Context, live *corev1.Node, intent string) error {
-		read := merged(said, e.testify(ctx, live, quick)) // which signs must be read depends on the Node as it is now
+		read := merged(said, e.testify(ctx, live, quick)) // only the Node as it is now shows which signs must be read
 		return e.core.mayStillAct(e.Config, live, intent, asked, read)
 	}
 	return before, still
 }
 
-// witnessOf returns the signs of the Node that a decision needs to read.
+// witnessOf returns the signs that the decision needs and that the Node does not show.
 func witnessOf(d lifecycle.Decision, n *corev1.Node) []signs.Sign {
 	if d.Policy == nil || d.Policy.Witness == nil || d.Policy.Witness.None || n == nil {
 		return nil

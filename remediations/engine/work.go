@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// working is a repeatable step under way in this process.
+// working is a repeatable step that this process is running.
 type working struct {
 	intent string
 	run    int
 	cancel context.CancelFunc
 }
 
-// stopWork ends the step's context and drops the step.
+// stopWork cancels the context of the running step and forgets the step.
 func (m *memory) stopWork() {
 	if m.work != nil {
 		m.work.cancel()
@@ -27,8 +27,7 @@ func (m *memory) stopWork() {
 	}
 }
 
-// keepWorking ends the work if the record, or the decision about it, no longer has the work under
-// way.
+// keepWorking stops the running step, unless both the record and the decision continue it.
 func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	if m.work == nil {
 		return
@@ -39,7 +38,8 @@ func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	}
 }
 
-// work runs a repeatable step beside the loop, until its deadline or until a decision ends it.
+// work runs a repeatable step beside the loop, until the step's deadline or until a decision stops
+// it.
 func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
@@ -83,16 +83,16 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 				}
 			})
 		})
-		// Read here, because the context ends with this function.
+		// This is read here, because the context is cancelled when this function returns.
 		stopped := errors.Is(ctx.Err(), context.Canceled)
 		if held.Load() {
-			p.rest(ctx, later) // the work did not begin and has not ended: mayStill is called again later, when the cache is up to date
+			p.rest(ctx, later) // mayStill held the work before it began: wait until the cache is up to date, then the next decision tries again
 		}
 		p.enqueue(func() { p.worked(m, run, node, step, trail, err, held.Load() || (err != nil && stopped)) })
 	})
 }
 
-// rest waits that long, or until ctx ends.
+// rest waits for that time, or until ctx ends.
 func (e *Engine) rest(ctx context.Context, wait time.Duration) {
 	if wait <= 0 {
 		return
@@ -105,9 +105,9 @@ func (e *Engine) rest(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// worked takes in how the work ended. Work that the engine itself ended is ignored. Work is broken
-// off if something held it before it began, or if this process is stopping. The next decision then
-// continues or holds it.
+// worked handles the end of a running step. It ignores a step that the engine itself has stopped.
+// brokenOff means that mayStill held the step before it began, or that this process is stopping.
+// Then the next decision continues or holds the step.
 func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
 	if m.work == nil || m.work.run != run {
 		return
@@ -125,8 +125,8 @@ func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err er
 	trail.Log(p.Log).Info("a step ended", "node", node, "step", step, "outcome", m.call.Outcome, "why", m.call.Why)
 }
 
-// enqueue brings f into the loop, which runs f and then makes a pass. After the loop has ended, f
-// is dropped.
+// enqueue passes f to the loop, which runs f and then makes a pass. If the loop has ended, f is
+// dropped.
 func (e *Engine) enqueue(f func()) {
 	select {
 	case e.enqueued <- f:

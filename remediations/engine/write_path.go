@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// maxUnwritten bounds the Nodes that the ledger names because a write on them fails.
+	// maxUnwritten bounds how many Nodes with failing writes the ledger names.
 	maxUnwritten = 64
 	// maxUnwrittenText bounds the text about each of these Nodes.
 	maxUnwrittenText = 300
 )
 
-// Writes is how the API server accepts Drydock's writes on Nodes.
+// Writes is whether the API server accepts Drydock's writes on Nodes.
 type Writes struct {
-	// Denied is why the API server refuses Drydock's own keys on all Nodes. Empty: it accepts them,
-	// or that is unknown.
+	// Denied is why the API server refuses Drydock's own keys on all Nodes. It is empty if the API
+	// server accepts them, or if that is unknown.
 	Denied string
-	// Limited are the other writes on Nodes that the API server refuses, each in a sentence. They
-	// hold no repair: only some steps need them.
+	// Limited are the other writes on Nodes that the API server refuses, one sentence for each.
+	// They hold no repair, because only some steps need them.
 	Limited []string
-	// Refused are the Nodes whose last write of an alert failed.
+	// Refused are the Nodes on which the last write of an alert failed, by name.
 	Refused map[string]Refusal
 }
 
-// Refusal is the answer to a failing write, and since when the write fails.
+// Refusal is why a write fails, and since when it has failed.
 type Refusal struct {
 	Since time.Time
 	Why   string
 }
 
-// readWrites reads how the API server accepts writes. It sends an Event when the API server begins
-// to refuse them, and when it accepts them again.
+// readWrites reads whether the API server accepts Drydock's writes. It sends an Event when the API
+// server begins to refuse them, and when it accepts them again.
 func (e *Engine) readWrites() {
 	if e.Writes == nil {
 		return
@@ -46,13 +46,14 @@ func (e *Engine) readWrites() {
 	e.writes = e.Writes()
 	switch {
 	case e.writes.Denied != "" && before == "":
-		e.Events.Event("", Event{Warning: true, Reason: "WritesDenied", Action: "Held", Note: e.writes.Denied + ". No repair begins until the API server takes these writes."})
+		e.Events.Event("", Event{Warning: true, Reason: "WritesDenied", Action: "Held", Note: e.writes.Denied + ". No repair begins until the API server accepts these writes."})
 	case e.writes.Denied == "" && before != "":
-		e.Events.Event("", Event{Reason: "WritesTaken", Action: "Taken", Note: "the API server takes what Drydock writes on Nodes again"})
+		e.Events.Event("", Event{Reason: "WritesTaken", Action: "Taken", Note: "the API server accepts Drydock's writes on Nodes again"})
 	}
 }
 
-// unwritten returns the Nodes whose alerts or record Drydock cannot write, each with the reason.
+// unwritten returns the Nodes on which Drydock cannot write alerts or the record. The value is the
+// reason, for people.
 func (p *pass) unwritten(now time.Time) map[string]string {
 	out := map[string]string{}
 	if on := p.unshown.refused; on.node != "" {
