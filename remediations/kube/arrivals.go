@@ -16,9 +16,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Arrivals writes into the ledger when the self-test's alert last arrived at this replica, and this
-// replica's version. It is the only key there that every replica writes, with a PATCH of only that
-// key; no post waits for it. It is a manager.Runnable.
+// Arrivals writes into the ledger when the self-test's alert last arrived at this replica. Every
+// replica writes this one key of the ledger and an annotation with its version, in a PATCH that
+// touches nothing else. The handler of the alert does not wait for the write. Arrivals is a
+// manager.Runnable.
 type Arrivals struct {
 	client          kubernetes.Interface
 	namespace, name string
@@ -32,20 +33,22 @@ type Arrivals struct {
 }
 
 const (
-	// arrivalsApart is the least time between two writes of one replica.
+	// arrivalsApart is the shortest time between two writes of one replica.
 	arrivalsApart = 30 * time.Second
-	// arrivalAgain is the wait before a failed write is tried again: there may be no ledger yet.
+	// arrivalAgain is the wait before a failed write is tried again. A write fails, for example,
+	// while there is no ledger yet.
 	arrivalAgain = 5 * time.Second
-	// arrivalTimeout bounds one try.
+	// arrivalTimeout bounds one attempt to write.
 	arrivalTimeout = 5 * time.Second
 )
 
-// NewArrivals makes Arrivals for the ledger of that name, by a Drydock of that version.
+// NewArrivals returns the Arrivals for the ledger with that name. version is the version of this
+// Drydock.
 func NewArrivals(client kubernetes.Interface, namespace, name, version string, c clock.Clock, log logr.Logger) *Arrivals {
 	return &Arrivals{client: client, namespace: namespace, name: name, version: version, clock: c, log: log, news: make(chan struct{}, 1)}
 }
 
-// Arrived notes that the alert arrived now. It never blocks.
+// Arrived notes that the self-test's alert arrives now. It never blocks.
 func (a *Arrivals) Arrived() {
 	a.mu.Lock()
 	a.last = a.clock.Now()
@@ -56,17 +59,19 @@ func (a *Arrivals) Arrived() {
 	}
 }
 
-// Last returns when the alert last arrived at this replica, durable or not; zero: never.
+// Last returns when the alert last arrived at this replica, even if that is not written yet. Zero
+// means that it never arrived.
 func (a *Arrivals) Last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// NeedLeaderElection returns false: the replica that receives the post writes the arrival.
+// NeedLeaderElection returns false, because each replica writes the arrivals of the posts that it
+// receives.
 func (a *Arrivals) NeedLeaderElection() bool { return false }
 
-// Start writes until ctx ends.
+// Start writes arrivals until ctx ends.
 func (a *Arrivals) Start(ctx context.Context) error {
 	var written time.Time
 	for {
@@ -83,7 +88,7 @@ func (a *Arrivals) Start(ctx context.Context) error {
 				break
 			}
 			if !again {
-				a.log.Info("that the self-test's alert arrived cannot be written yet; it is tried again", "err", err.Error())
+				a.log.Info("the arrival of the self-test's alert cannot be written into the ledger yet; Drydock tries again", "err", err.Error())
 			}
 			if !a.wait(ctx, arrivalAgain) {
 				return nil
@@ -106,8 +111,9 @@ func (a *Arrivals) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// write sets the one key. It does not create the ledger, because the leader does. After an earlier
-// try failed, another replica may have written a later time, which stays.
+// write writes the arrival into the ledger. It does not create the ledger, because only the leader
+// does. again is true after a failed attempt: meanwhile another replica may have written a later
+// time, and then that time stays.
 func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()

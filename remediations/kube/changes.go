@@ -13,24 +13,25 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Changes has the names of the Nodes that changed in the cache since the engine last asked. It
-// includes heartbeats, because a write names the version of its decision. It is safe for concurrent
-// use.
+// Changes collects the names of the Nodes that changed in the cache since the engine last took
+// them. A heartbeat counts as a change, because a write must name the latest version of the Node.
+// Changes is safe for concurrent use.
 type Changes struct {
 	mu    sync.Mutex
 	names map[string]bool
-	// all: too many names for the list, so any Node may have changed.
+	// all is true if the list would have too many names. Then any Node may have changed.
 	all bool
-	// back is the last object that went back to an older version, at backAt.
+	// back describes the last object that went back to an older version. backAt is when that was
+	// seen.
 	back   string
 	backAt time.Time
 }
 
-// NewChanges returns Changes without any change.
+// NewChanges returns an empty Changes.
 func NewChanges() *Changes { return &Changes{names: map[string]bool{}} }
 
-// changesKept bounds the names in a replica that does not lead, and so never takes them: more Nodes
-// than any cluster has.
+// changesKept bounds the names. In a replica that does not lead, the engine never takes them. The
+// bound is larger than the number of Nodes in any cluster.
 const changesKept = 200_000
 
 func (c *Changes) add(o any) {
@@ -49,8 +50,8 @@ func (c *Changes) add(o any) {
 	}
 }
 
-// compare notes that the cache goes back to an older version of a Node. A normal watch never does,
-// so the API server's store went back.
+// compare notes if the cache goes back to an older version of a Node. A watch never does that by
+// itself, so the API server's store has then gone back to an older state.
 func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 	if c == nil || before.UID != after.UID {
 		return
@@ -75,7 +76,8 @@ func (f Fleet) WentBack() (what string, at time.Time) {
 	return f.Changes.back, f.Changes.backAt
 }
 
-// take returns the names, and forgets them; false: any Node may have changed.
+// take returns the collected names and forgets them. If it returns false, any Node may have
+// changed.
 func (c *Changes) take() (map[string]bool, bool) {
 	if c == nil {
 		return nil, false
@@ -89,8 +91,8 @@ func (c *Changes) take() (map[string]bool, bool) {
 
 var _ engine.Changing = Fleet{}
 
-// Changed implements engine.Changing. It takes the names first, so that a change during the call is
-// returned the next time.
+// Changed implements engine.Changing. It takes the names before it reads the Nodes, so that a
+// change in between is returned by the next call.
 func (f Fleet) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
 	names, some := f.Changes.take()
 	if !some {

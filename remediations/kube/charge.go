@@ -24,71 +24,78 @@ import (
 )
 
 const (
-	// chargeRenewed is the time between two looks at the cluster's Lease, chargeAgain the time
-	// after one that failed, and chargeWithin bounds one request.
+	// chargeRenewed is the time between two checks of the cluster's Lease. chargeAgain is the time
+	// after a check that failed. chargeWithin bounds one request.
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second
-	// ChargeGood is the least value of Charge.Good.
+	// ChargeGood is the smallest value of Charge.Good.
 	ChargeGood = 40 * time.Second
-	// chargeMargin is how much longer another installation waits before it takes the Lease. It
-	// covers an intent of the holder that is already written.
+	// chargeMargin is how much longer than the Lease's duration another installation waits before
+	// it takes the Lease. In this time the holder may still make a call whose intent is already
+	// written.
 	chargeMargin = 30 * time.Second
 )
 
-// Charge is one installation's hold of the cluster's Lease. Only the installation that holds the
-// Lease changes anything in the cluster. The leader takes and renews the Lease; the other replicas
-// of the installation read it. All replicas of an installation have the same identity, so a new
-// leader continues at once. Another installation takes the Lease only when it has not seen the
-// Lease change for the holder's duration and a margin, by its own clock. Charge is a
-// manager.Runnable of every replica.
+// Charge decides whether this installation of Drydock is in charge of the cluster. Only the
+// installation that holds the cluster's Lease changes anything in the cluster. Its leader takes and
+// renews the Lease, and its other replicas read it. All replicas of an installation have the same
+// identity, so a new leader continues at once.
+//
+// Another installation takes the Lease only when it has not seen the Lease change, by its own
+// clock, for the holder's duration and a margin. Charge is a manager.Runnable of every replica.
 type Charge struct {
 	Client kubernetes.Interface
 	Lease  types.NamespacedName
 	// Identity names the installation: the namespace and the name of the Lease that its replicas
 	// use for leader election.
 	Identity string
-	// Good is how long a renewal counts, at least ChargeGood.
+	// Good is how long after its renewal this installation trusts the Lease. It is at least
+	// ChargeGood.
 	Good time.Duration
-	// Elected is closed as soon as this replica leads.
+	// Elected is closed once this replica leads.
 	Elected <-chan struct{}
-	// Changed is called when the installation becomes in charge, or no longer is. It must not
-	// block.
+	// Changed is called when this installation becomes in charge, and when it is no longer in
+	// charge. It must not block.
 	Changed func()
 	Clock   clock.Clock
 	Log     logr.Logger
 
 	mu sync.Mutex
-	// held is when the last renewal that succeeded began; zero: there is none, or another
+	// held is when the last successful renewal began. It is zero if there was none, or if another
 	// installation holds the Lease.
 	held time.Time
 	why  string
-	// another says that the last look found another installation in charge.
+	// another is true if the last check found another installation in charge.
 	another bool
-	// seen is the version of another installation's Lease, and since when it has not changed.
+	// seen is the version of another installation's Lease. seenSince is since when that version has
+	// not changed.
 	seen      string
 	seenSince time.Time
 	was       bool
 	logged    string
 }
 
-// NeedLeaderElection returns false: every replica writes alerts on Nodes.
+// NeedLeaderElection returns false, because every replica writes alerts on Nodes and so must know
+// who is in charge.
 func (c *Charge) NeedLeaderElection() bool { return false }
 
-// Lacking returns why this installation is not in charge of the cluster; empty: it is.
+// Lacking returns why this installation is not in charge of the cluster. It returns an empty string
+// if it is in charge.
 func (c *Charge) Lacking() string {
 	why, _ := c.Lacks()
 	return why
 }
 
-// Lacks returns why this installation is not in charge of the cluster, and whether another one is.
-// If no other one is, or that is unknown, this one may be in charge in a moment. Empty: this one is
-// in charge.
+// Lacks returns why this installation is not in charge of the cluster, and whether another
+// installation is. If no other installation is in charge, or if that is unknown, this one may be in
+// charge in a moment. An empty why means that this one is in charge.
 func (c *Charge) Lacks() (why string, another bool) {
 	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Both clocks: the monotonic one does not count the time that a suspended machine slept.
+	// Both clocks must agree that the renewal is recent: the monotonic clock does not count the
+	// time during which the machine was suspended.
 	if !c.held.IsZero() && now.Sub(c.held) < c.good() && now.Round(0).Sub(c.held.Round(0)) < c.good() {
 		return "", false
 	}
@@ -97,7 +104,7 @@ func (c *Charge) Lacks() (why string, another bool) {
 
 func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
 
-// Guarding returns a writer that calls write only while this installation is in charge.
+// Guarding returns a writer that writes only while this installation is in charge.
 func (c *Charge) Guarding(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		if c.Lacking() != "" {
@@ -117,8 +124,8 @@ func (c *Charge) While(do func(context.Context) error) func(context.Context) err
 	}
 }
 
-// Start holds the Lease until ctx ends. It does not release the Lease: another replica of the
-// installation continues to hold it.
+// Start takes or reads the Lease again and again until ctx ends. It does not release the Lease at
+// the end, because the next leader of this installation continues to hold it.
 func (c *Charge) Start(ctx context.Context) error {
 	elected := c.Elected
 	for {
@@ -139,8 +146,8 @@ func (c *Charge) Start(ctx context.Context) error {
 	}
 }
 
-// Look reads the Lease once, and takes or renews it if this replica leads. It reports whether that
-// succeeded.
+// Look checks the Lease once. If this replica leads, it also takes or renews the Lease. It reports
+// whether that succeeded.
 func (c *Charge) Look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, chargeWithin)
 	defer cancel()
@@ -152,7 +159,7 @@ func (c *Charge) Look(ctx context.Context) bool {
 	case c.another:
 		c.held, c.why, err = time.Time{}, text.Line(err.Error(), maxRefusalText), nil
 	case err != nil:
-		c.why = text.Line(err.Error(), maxRefusalText) // the last renewal still counts until its time has ended
+		c.why = text.Line(err.Error(), maxRefusalText) // the last renewal still counts until Good has passed
 	case held:
 		c.held, c.why = began, ""
 	default:
@@ -163,7 +170,7 @@ func (c *Charge) Look(ctx context.Context) bool {
 	return err == nil
 }
 
-// logChange logs a change, and calls Changed.
+// logChange logs whether this installation is in charge, if that has changed, and calls Changed.
 func (c *Charge) logChange() {
 	lacking := c.Lacking()
 	was, logged := c.was, c.logged
@@ -179,7 +186,7 @@ func (c *Charge) logChange() {
 	}
 }
 
-// errAnother is the result of a look while another installation holds the Lease.
+// errAnother is the error of a check while another installation holds the Lease.
 var errAnother = errors.New("another Drydock is in charge of the cluster")
 
 func (c *Charge) leads() bool {
@@ -196,35 +203,35 @@ func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string
 	lease, err := leases.Get(ctx, c.Lease.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) && !c.leads():
-		return false, fmt.Sprintf("there is no Lease %s yet, which the leader makes", c.Lease), nil
+		return false, fmt.Sprintf("there is no Lease %s yet; the leader of this Drydock creates it", c.Lease), nil
 	case apierrors.IsNotFound(err):
 		lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: c.Lease.Namespace, Name: c.Lease.Name}}
 		c.hold(lease, now)
 		if _, err = leases.Create(ctx, lease, metav1.CreateOptions{FieldManager: remediations.FieldManager}); err != nil {
-			return false, "", fmt.Errorf("there is no Lease %s, which the chart makes, and Drydock cannot create it: %w", c.Lease, err)
+			return false, "", fmt.Errorf("Lease %s does not exist (the chart creates it), and Drydock cannot create it: %w", c.Lease, err)
 		}
 		return true, "", nil
 	case err != nil:
-		return false, "", fmt.Errorf("reading Lease %s, which says who is in charge of the cluster: %w", c.Lease, err)
+		return false, "", fmt.Errorf("reading Lease %s, which names the Drydock in charge of the cluster: %w", c.Lease, err)
 	}
 	holder := ptr.Deref(lease.Spec.HolderIdentity, "")
 	switch {
 	case holder == c.Identity && !c.leads():
 		return true, "", nil
 	case holder == "" && !c.leads():
-		return false, fmt.Sprintf("no replica holds Lease %s yet, which the leader takes", c.Lease), nil
+		return false, fmt.Sprintf("no replica holds Lease %s yet; the leader of this Drydock takes it", c.Lease), nil
 	case holder != "" && holder != c.Identity && !c.stands(lease, now):
 		return false, "", fmt.Errorf("%w: %q holds Lease %s", errAnother, text.Line(holder, 100), c.Lease)
 	}
 	c.hold(lease, now)
 	if _, err := leases.Update(ctx, lease, metav1.UpdateOptions{FieldManager: remediations.FieldManager}); err != nil {
-		return false, "", fmt.Errorf("renewing Lease %s, which says who is in charge of the cluster: %w", c.Lease, err)
+		return false, "", fmt.Errorf("renewing Lease %s, which names the Drydock in charge of the cluster: %w", c.Lease, err)
 	}
 	return true, "", nil
 }
 
-// stands reports that another installation's Lease has not changed for so long, by the clock of
-// this process, that this leader may take it.
+// stands reports whether this leader may take another installation's Lease: the Lease has not
+// changed for long enough, by the clock of this process.
 func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
 	if version := string(lease.UID) + "/" + lease.ResourceVersion; version != c.seen {
 		c.seen, c.seenSince = version, now

@@ -162,7 +162,7 @@ func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
 	}{
 		"no right to read it":       {made(), "get", forbidden("get"), "User cannot get it"},
 		"no right to write it":      {made(), "update", forbidden("update"), "User cannot update it"},
-		"no Lease, and none made":   {nil, "create", forbidden("create"), "there is no Lease kube-system/drydock, which the chart makes, and Drydock cannot create it"},
+		"no Lease, and none made":   {nil, "create", forbidden("create"), "Lease kube-system/drydock does not exist (the chart creates it), and Drydock cannot create it"},
 		"an API server that is ill": {made(), "get", errors.New("away"), "reading Lease kube-system/drydock"},
 	} {
 		t.Run(name, func(t *testing.T) {

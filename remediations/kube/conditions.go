@@ -19,20 +19,20 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// conditionsSince is the first version of the API server whose API names the conditions of
-// KEP-5683. Only a client that may read the API server's metrics can see whether the feature gate
-// is on. The gate does not change what the API server stores.
+// conditionsSince is the first version of the API server that knows the conditions of KEP-5683.
+// Drydock decides by this version: the feature gate is visible only to clients that may read the
+// API server's metrics, and it does not change what the API server stores.
 var conditionsSince = version.MustParseSemantic("1.37.0")
 
-// Conditions keeps the Node conditions of KEP-5683 in agreement with the records on the Nodes. Each
-// PATCH goes to nodes/status and names the version of its decision, so that it never overwrites
+// Conditions sets the Node conditions of KEP-5683 according to the records on the Nodes. Each PATCH
+// goes to nodes/status and names the version of the Node that was read, so that it never overwrites
 // another writer's change.
 type Conditions struct {
 	Client   kubernetes.Interface
 	Registry remediations.Registry
-	// Nodes returns the Nodes of the cache.
+	// Nodes returns the Nodes in the cache.
 	Nodes func(context.Context) ([]*corev1.Node, error)
-	// Annotations are Fleet's Keep.
+	// Annotations are the annotations of other systems that Trim keeps (see Fleet.Keep).
 	Annotations []string
 	Now         func() time.Time
 	Log         logr.Logger
@@ -42,8 +42,8 @@ type Conditions struct {
 
 var _ engine.Conditions = (*Conditions)(nil)
 
-// Show sets and removes the due conditions on the Node as it was read, and returns the Node after
-// that.
+// Show sets and removes conditions on the Node so that they match its record, and returns the Node
+// after that.
 func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
 	set, remove := c.Registry.ReadJournal(n).ConditionsDue(n)
 	if len(set) > 0 {
@@ -72,8 +72,8 @@ func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, er
 	return Trim(written, c.Annotations...), nil
 }
 
-// Keep goes through the cached Nodes once. It catches up on what Show could not do because the API
-// server did not answer or the process died.
+// Keep does the same for all cached Nodes. It repeats calls of Show that failed because the API
+// server did not answer, or that were never made because the process died.
 func (c *Conditions) Keep(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -88,15 +88,15 @@ func (c *Conditions) Keep(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// knows reports whether the API server's API names the conditions. It queries the API server until
-// it answers, once for each process.
+// knows reports whether the API server knows the conditions. It asks for the API server's version
+// until it gets an answer, and then remembers the result.
 func (c *Conditions) knows(ctx context.Context) (bool, error) {
 	if known := c.known.Load(); known != nil {
 		return *known, nil
 	}
 	info, err := c.Client.Discovery().ServerVersionWithContext(ctx)
 	if err != nil {
-		return false, fmt.Errorf("asking the API server for its version, which says whether it knows the conditions of KEP-5683: %w", err)
+		return false, fmt.Errorf("reading the API server's version, to find out whether it knows the conditions of KEP-5683: %w", err)
 	}
 	is, err := version.ParseGeneric(info.GitVersion)
 	if err != nil {
@@ -105,7 +105,7 @@ func (c *Conditions) knows(ctx context.Context) (bool, error) {
 	known := is.AtLeast(conditionsSince)
 	c.known.Store(&known)
 	if !known {
-		c.Log.Info("Drydock sets no Node condition, though announce has conditions: the API server's version is below 1.37, which does not know them", "version", info.GitVersion)
+		c.Log.Info("Drydock sets no Node conditions although announce has them: the API server's version is below 1.37 and does not know them", "version", info.GitVersion)
 	}
 	return known, nil
 }

@@ -19,67 +19,70 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// ErrNotCordoned: the node was uncordoned, or was never cordoned; the node would refill as fast as
-// the drain empties it.
+// ErrNotCordoned means that the node was uncordoned, or was never cordoned. Without a cordon, new
+// pods would come to the node as fast as the drain evicts them.
 var ErrNotCordoned = errors.New("the node is not cordoned")
 
-// ErrDrainRefused: a pod may not be evicted, and trying again would not change that. A person must
-// decide.
+// ErrDrainRefused means that a pod must not be evicted, and that trying again would not change
+// that. A person must decide.
 var ErrDrainRefused = errors.New("a pod may not be evicted")
 
 const (
-	// drainEvery is how long a drain waits between its rounds, as kubectl waits before it evicts
+	// drainEvery is the wait between two rounds of a drain. kubectl waits as long before it evicts
 	// again.
 	drainEvery = 5 * time.Second
-	// deadAfter is how long the drain waits for a pod that cannot end.
+	// deadAfter is how long the drain waits for a terminating pod that its node does not end.
 	deadAfter = time.Minute
-	// evictAtOnce bounds the load of one drain on the API server and on people's webhooks.
+	// evictAtOnce bounds the evictions at the same time, to limit the load on the API server and on
+	// webhooks.
 	evictAtOnce = 8
-	// callTimeout bounds one call. The API server itself gives up after a minute, and a slow
-	// webhook may take most of that.
+	// callTimeout bounds one request. It is long because a slow webhook may take most of a minute,
+	// after which the API server itself gives up.
 	callTimeout = time.Minute
 )
 
-// Drainer evicts the pods of a node. It compares its clock with the API server's clock to find pods
-// that cannot end.
+// Drainer evicts the pods of a node. It finds out with its own clock whether a terminating pod is
+// overdue, so that clock must agree with the API server's.
 type Drainer struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
-	// Every is how long it waits between two rounds; zero: 5 s.
+	// Every is the wait between two rounds. Zero means 5 s.
 	Every time.Duration
 }
 
-// DrainOptions says which pods are evicted and how. The zero value evicts all pods but those that
-// no controller would create again.
+// DrainOptions define which pods are evicted, and how. The zero value evicts all pods, except those
+// that no controller would create again.
 type DrainOptions struct {
-	// UID is the Node's; empty: that of the Node found first. Another Node of that name is not
-	// drained.
+	// UID is the Node's UID. A Node with the same name and another UID is not drained. If UID is
+	// empty, the first Node that is found under the name counts.
 	UID types.UID
-	// KeepEmptyDir refuses a node if a pod there has an emptyDir volume: an eviction deletes its
-	// content.
+	// KeepEmptyDir refuses the drain if a pod has an emptyDir volume, because an eviction deletes
+	// the volume's content.
 	KeepEmptyDir bool
-	// WithoutController says how to treat pods that have no controller. By default such a pod
-	// refuses the drain.
+	// WithoutController is how pods without a controller are treated. By default such a pod refuses
+	// the drain.
 	WithoutController remediations.WithoutController
-	// MaxGrace caps a pod's grace period, to no less than a second; zero: the pod's own grace
-	// period.
+	// MaxGrace is an upper limit for a pod's grace period, of at least a second. Zero means no
+	// limit.
 	MaxGrace time.Duration
-	// DeadAfter is how long the drain waits for a terminating pod that no kubelet ends; zero: a
-	// minute. See overdue.
+	// DeadAfter is how long the drain waits for a terminating pod that no kubelet ends (see
+	// overdue). Zero means a minute.
 	DeadAfter time.Duration
-	// Progress is called with the report whenever the report has changed, in the goroutine that
-	// drains: it must not block.
+	// Progress is called whenever the report has changed. It is called in the goroutine of the
+	// drain, so it must not block.
 	Progress func(DrainReport)
 }
 
-// Drain evicts all pods of a cordoned node, except those of DaemonSets and mirror pods, and returns
-// when they are gone. A pod that came after the first listing and may run on a cordoned node stays:
-// its owner would put the next one there too. Drain tries pods that are held back again until ctx
-// ends. Then it sends nothing more and returns at once with what was done; its error is the
-// context's cause. A second call continues from the present state.
+// Drain evicts all pods of a cordoned node, except mirror pods and pods of DaemonSets, and returns
+// when they are gone. A pod that came after the first listing and may run on a cordoned node stays,
+// because its owner would create the next one there too.
 //
-// Errors: ErrNotCordoned; ErrDrainRefused, which names the pods; engine.ErrNotFound, the Node is
-// gone or was replaced; the API server's 401 or 403, rights are missing.
+// Drain repeats evictions that are held back until ctx ends. Then it sends nothing more and returns
+// at once with the report. Its error is the context's cause. A second call continues from the
+// present state.
+//
+// Errors: ErrNotCordoned; ErrDrainRefused, with the names of the pods; engine.ErrNotFound if the
+// Node is gone or was replaced; the API server's 401 or 403 if rights are missing.
 func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainReport, error) {
 	d.Every, o.DeadAfter = cmp.Or(d.Every, drainEvery), cmp.Or(o.DeadAfter, deadAfter)
 	r := &drainRun{Drainer: d, DrainOptions: o, node: node, seen: map[types.UID]bool{}, terminating: map[types.UID]bool{}}
@@ -104,21 +107,23 @@ func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainR
 	}
 }
 
-// drainRun is one call of Drain. It keeps nothing that another call would need.
+// drainRun is one call of Drain. It holds nothing that a later call needs.
 type drainRun struct {
 	Drainer
 	DrainOptions
 	node              string
 	listed            bool               // the pods were read once
-	seen, terminating map[types.UID]bool // what this call has counted already
+	seen, terminating map[types.UID]bool // the pods that this call has counted already
 	report            DrainReport
 	reported          string
 }
 
-// round reads the node's present state and evicts the pods that must go. An error is final; a
-// problem that may pass is in the report. kubectl's own loop over evictions is not used. That loop
-// sleeps through the end of its context, treats a 500 as final, and reports a refused pod only when
-// all others are gone. It might also evict the next pod of that name, which runs elsewhere.
+// round reads the present state and evicts the pods that must go. An error ends the drain. A
+// problem that may pass is only in the report.
+//
+// Drain does not use kubectl's own loop of evictions. That loop sleeps after its context has ended,
+// treats a 500 as final, and reports a refused pod only when all others are gone. It might also
+// evict a new pod with the same name that runs on another node.
 func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	n, err := r.look(ctx)
 	if n == nil || err != nil {
@@ -131,7 +136,7 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	r.listed, r.report.Trouble = true, ""
 	switch {
 	case len(left.unmanaged) > 0:
-		return false, fmt.Errorf("%w: %s: nothing would create again a pod that has no controller; delete it, or set withoutController: wait or evict on the plan's step drain", ErrDrainRefused, some(left.unmanaged))
+		return false, fmt.Errorf("%w: %s: a pod without a controller is not created again; delete it, or set withoutController to wait or evict on the plan's step drain", ErrDrainRefused, some(left.unmanaged))
 	case len(left.emptyDir) > 0:
 		return false, fmt.Errorf("%w: %s: its emptyDir volume would be lost; delete the pod, or drain without KeepEmptyDir", ErrDrainRefused, some(left.emptyDir))
 	case len(left.evict)+len(left.ending)+len(left.awaited) == 0:
@@ -143,14 +148,14 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	r.reportProgress()
 	held, err := r.evict(ctx, left.evict)
 	r.count(left)
-	if ctx.Err() == nil { // else the previous round already knows what holds the others
+	if ctx.Err() == nil { // otherwise the previous round's report of what holds the pods stays
 		r.explain(ctx, left, held)
 	}
 	return false, err
 }
 
-// look reads the Node. A person can stop a drain with uncordon, and the drain must see that even
-// before the engine does.
+// look reads the Node in each round, because a person may stop a drain by uncordoning the node. The
+// drain then stops before the engine's next pass.
 func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -161,7 +166,7 @@ func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	case err != nil:
 		return nil, r.trouble(ctx, "reading the Node", err)
 	case r.UID != "" && r.UID != n.UID:
-		return nil, fmt.Errorf("another Node has that name now: %w", engine.ErrNotFound)
+		return nil, fmt.Errorf("the Node was replaced by another one with the same name: %w", engine.ErrNotFound)
 	case !n.Spec.Unschedulable:
 		return nil, ErrNotCordoned
 	}
@@ -169,8 +174,8 @@ func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	return n, nil
 }
 
-// evict evicts all of them, a few at a time, and returns the pods that are held back. The first
-// final refusal stops it: more disruption does not help if the node cannot be emptied.
+// evict evicts the pods, a few at a time, and returns those that are held back. It stops at the
+// first final refusal: if the node cannot be emptied, further evictions only disrupt.
 func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, error) {
 	answers := make([]answer, len(pods))
 	g, gctx := errgroup.WithContext(ctx)
@@ -198,7 +203,7 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 	return held, err
 }
 
-// count updates the report with what the round has found and evicted so far.
+// count updates the report with what this round found and evicted.
 func (r *drainRun) count(left podsLeft) {
 	r.report.Stuck, r.report.Terminating, r.report.Returned = len(left.stuck), len(left.ending), some(left.returned)
 	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.awaited, left.evict} {
@@ -214,9 +219,9 @@ func (r *drainRun) count(left podsLeft) {
 	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.awaited)+len(left.evict)
 }
 
-// trouble handles a failed read: missing rights end the drain; other errors are reported and the
-// read is tried again. A 401 does not mean missing rights, because an API server that has just
-// started answers it to a good token (kubernetes/kubernetes#65785).
+// trouble handles a failed read. If rights are missing, the drain ends. Other errors are reported,
+// and the read is tried again. A 401 does not count as missing rights, because an API server that
+// has just started answers 401 to a valid token (kubernetes/kubernetes#65785).
 func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
 	if apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)

@@ -13,14 +13,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// answer is the result of one eviction. The zero value: the result is unknown, and the next round's
-// list will show it.
+// answer is the result of one eviction. The zero value means that the result is unknown. The next
+// round's list of pods then shows it.
 type answer struct {
 	accepted, gone bool
-	heldBy         error // the eviction must be tried again
+	heldBy         error // why the eviction must be tried again
 }
 
-// evictOne sends one eviction, or none when ctx has ended. An error is final.
+// evictOne sends one eviction, or none if ctx has ended. An error ends the drain.
 func (r *drainRun) evictOne(ctx context.Context, pod *corev1.Pod) (answer, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -31,16 +31,16 @@ func (r *drainRun) evictOne(ctx context.Context, pod *corev1.Pod) (answer, error
 	case apierrors.IsNotFound(err):
 		return answer{gone: true}, nil
 	case apierrors.IsConflict(err), ctx.Err() != nil:
-		return answer{}, nil // another pod of that name, or ctx ended
+		return answer{}, nil // the pod was replaced under the same name, or ctx has ended
 	case kit.Final(err):
 		return answer{}, fmt.Errorf("%w: %s: %s", ErrDrainRefused, kit.NameOf(pod), kit.Brief(err))
 	}
 	return answer{heldBy: err}, nil
 }
 
-// send evicts exactly this pod: a StatefulSet's pod may meanwhile run elsewhere under the same
-// name. The client must not retry by itself, as it does for minutes after a Retry-After: the drain
-// must know at once what holds the pod back.
+// send evicts exactly this pod, by its UID: a StatefulSet's next pod has the same name and may run
+// on another node. The client must not retry by itself. After a Retry-After it would do so for
+// minutes, and the drain must know at once what holds the pod back.
 func (r *drainRun) send(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	if own := pod.Spec.TerminationGracePeriodSeconds; r.MaxGrace > 0 && own != nil && *own > int64(r.MaxGrace/time.Second) {

@@ -15,24 +15,24 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// podsLeft are the pods of a node that have to go, grouped by how they are treated.
+// podsLeft are the pods of a node that must go, grouped by how the drain treats them.
 type podsLeft struct {
 	evict  []corev1.Pod // to be evicted
 	ending []corev1.Pod // already evicted or deleted, by this drain or another client: the drain waits for them
-	stuck  []corev1.Pod // already asked to end, but no kubelet ends them: they count as gone
-	// These came after the first listing and may run on a cordoned node, so an eviction would only
-	// bring the next one.
+	stuck  []corev1.Pod // already terminating, but no kubelet ends them: the drain counts them as gone
+	// returned came after the first listing and may run on a cordoned node. Evicting them would
+	// only bring the next ones.
 	returned []corev1.Pod
-	// These have no controller; the drain waits until they end by themselves.
+	// awaited have no controller. The drain waits until they end by themselves.
 	awaited []corev1.Pod
-	// These refuse the drain.
+	// These pods make the drain refuse the node.
 	unmanaged, emptyDir []corev1.Pod
 }
 
-// pods lists the node's pods, and no others, page by page. kubectl decides which of them a drain
-// concerns: not mirror pods, and not those of a DaemonSet that exists. kubectl is set to let
-// everything else through. Its refusals mention kubectl's flags, and it would refuse or wait for
-// pods that already terminate.
+// pods lists the node's pods, page by page. kubectl decides which of them a drain concerns: not
+// mirror pods, and not pods of a DaemonSet that exists. kubectl's other checks are switched off.
+// Their messages mention kubectl's flags, and they would refuse or wait for pods that already
+// terminate.
 func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -48,8 +48,9 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	for _, pod := range list.Pods() {
 		switch {
 		case kit.Finished(&pod) && ofDaemonSet(&pod):
-			// It runs no longer. On a node under disk pressure the kubelet ends each pod of a DaemonSet
-			// again, and the DaemonSet makes the next: a drain that evicted them would not end.
+			// The pod does not matter for the drain any more. On a node under disk pressure the
+			// kubelet ends each pod of a DaemonSet again, and the DaemonSet creates the next one. A
+			// drain that evicted those would not end.
 		case r.listed && !r.seen[pod.UID] && mayReturn(&pod):
 			left.returned = append(left.returned, pod)
 		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
@@ -71,17 +72,17 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	return left, nil
 }
 
-// overdue reports that a terminating pod will not end because of its node's state. A silent kubelet
-// (Ready is Unknown) does not know of the deletion, so the pod's grace period means nothing. The
-// wait counts from the deletion, or from the silence if that came later. A kubelet that reports
-// Ready=False may still be ending the pod, so the grace period comes first. A missing condition is
-// not a fault.
+// overdue reports whether a terminating pod will not end because of its node's state. If the
+// kubelet is silent (Ready is Unknown), it does not know of the deletion, so the pod's grace period
+// means nothing. The wait then counts from the deletion, or from the silence if that came later. A
+// kubelet that reports Ready=False may still be ending the pod, so the grace period comes first. A
+// missing condition does not count as a fault.
 func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	ready := remediations.ReadyCondition(n)
 	if ready == nil || ready.Status == corev1.ConditionTrue {
 		return false
 	}
-	since := pod.DeletionTimestamp.Time // the API server sets it to the end of the grace period
+	since := pod.DeletionTimestamp.Time // the API server sets DeletionTimestamp to the end of the grace period
 	if ready.Status == corev1.ConditionUnknown && pod.DeletionGracePeriodSeconds != nil {
 		since = since.Add(-time.Duration(*pod.DeletionGracePeriodSeconds) * time.Second)
 	}
@@ -91,8 +92,8 @@ func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	return r.Now().Sub(since) > r.DeadAfter
 }
 
-// unmanaged pods have no controller, or a DaemonSet that is gone: kubectl lets no other DaemonSet's
-// pod through that has not finished.
+// unmanaged reports whether the pod has no controller, or belongs to a DaemonSet that is gone.
+// kubectl passes no pod of an existing DaemonSet on to here, except finished ones.
 func unmanaged(pod *corev1.Pod) bool {
 	return metav1.GetControllerOf(pod) == nil || ofDaemonSet(pod)
 }
@@ -102,9 +103,9 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return c != nil && c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
 }
 
-// mayReturn reports that the pod's controller may put its next pod on the cordoned node too. Every
-// DaemonSet may: kubectl leaves out the pods of apps/v1 only, and OpenKruise has a DaemonSet of its
-// own.
+// mayReturn reports whether the pod's controller may place its next pod on the cordoned node too.
+// Every DaemonSet may. kubectl leaves out only the pods of apps/v1, and OpenKruise has a DaemonSet
+// of its own.
 func mayReturn(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))
@@ -113,9 +114,9 @@ func mayReturn(pod *corev1.Pod) bool {
 // cordoned is the taint of a cordoned node, which keeps the scheduler from placing pods there.
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
-// toleratesCordon reports that the scheduler lets a pod with this toleration onto a cordoned node.
-// A toleration without a key must have the operator Exists; ToleratesTaint leaves that check to the
-// API server.
+// toleratesCordon reports whether the scheduler places a pod with this toleration on a cordoned
+// node. A toleration without a key must have the operator Exists. ToleratesTaint does not check
+// that, because the API server does.
 func toleratesCordon(t corev1.Toleration) bool {
 	return (t.Key != "" || t.Operator == corev1.TolerationOpExists) && t.ToleratesTaint(logr.Discard(), &cordoned, false)
 }

@@ -20,43 +20,43 @@ import (
 )
 
 const (
-	// maxNamed is how many pods are named if there may be hundreds.
+	// maxNamed is how many pods a message names.
 	maxNamed = 5
-	// pdbsPerPage bounds the answer for one namespace.
+	// pdbsPerPage bounds one page of PodDisruptionBudgets of a namespace.
 	pdbsPerPage = 500
 )
 
 // DrainReport is the progress of a drain, as this call has seen it.
 type DrainReport struct {
-	// Total are the pods that had to go, Left those still there, Terminating those of Left that
-	// were asked to end.
+	// Total are the pods that had to go. Left are those that are still there. Terminating are those
+	// of Left that are already terminating.
 	Total, Left, Terminating int
-	// Evicted are the evictions of this call that were accepted, Gone the pods that ended by
-	// themselves before theirs.
+	// Evicted counts this call's evictions that were accepted. Gone counts the pods that ended
+	// before they were evicted.
 	Evicted, Gone int
-	// Stuck are not in Left though the API server still shows them: they are terminating on a node
-	// that does not end them.
+	// Stuck counts pods that are terminating on a node that does not end them. They are not in
+	// Left, although the API server still shows them.
 	Stuck int
-	// Returned names the pods that came to the node after this call had begun, and may run there
-	// though it is cordoned. They are not counted: the drain neither evicts them nor waits for
-	// them.
+	// Returned names the pods that came to the node after this call began, and that may run there
+	// although it is cordoned. They are in no count, because the drain neither evicts them nor
+	// waits for them.
 	Returned string
-	// Held are the first pods, by name, that are held back; More is how many more there are.
+	// Held are the first pods, by name, that are held back. More counts the further ones.
 	Held []Held
 	More int
 	// Trouble is why the other fields are not current: the node or its pods could not be read, or
-	// not yet.
+	// have not been read yet.
 	Trouble string
 }
 
-// Held is a pod that cannot go, and why.
+// Held is a pod that cannot be evicted, with the reason.
 type Held struct {
 	Pod    string // namespace/name
 	Budget string // namespace/name of the PodDisruptionBudget that holds it, if a budget does
-	Why    string // "is held back by …": the text after the pod's name in a sentence
+	Why    string // the sentence after the pod's name, for example "is held back by …"
 }
 
-// String is the report for people.
+// String returns the report as a text for people.
 func (r DrainReport) String() string {
 	var s []string
 	switch {
@@ -92,16 +92,16 @@ func (r DrainReport) String() string {
 	return strings.Join(s, "; ")
 }
 
-// heldPod is a pod that cannot go. by is the API server's answer to its eviction, why the reason if
-// no eviction was sent.
+// heldPod is a pod that cannot go. by is the API server's answer to its eviction. If no eviction
+// was sent, why is the reason.
 type heldPod struct {
 	pod *corev1.Pod
 	by  error
 	why string
 }
 
-// explain reports why pods cannot go, for the first few by name. The budgets are read only for
-// those.
+// explain puts into the report why pods cannot go, for the first few pods by name. It reads the
+// PodDisruptionBudgets only for those.
 func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
@@ -124,8 +124,8 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	}
 }
 
-// heldBy finds the budget behind the API server's answer, whose name is only in the answer's text,
-// if at all.
+// heldBy finds the PodDisruptionBudget that made the API server refuse the eviction. The answer
+// names the budget only in its text, if at all.
 func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]policyv1.PodDisruptionBudget) Held {
 	ns, out := h.pod.Namespace, Held{Pod: kit.NameOf(h.pod)}
 	budget := apierrors.HasStatusCause(h.by, policyv1.DisruptionBudgetCause)
@@ -136,7 +136,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 			list, err := r.Client.PolicyV1().PodDisruptionBudgets(ns).List(call, metav1.ListOptions{Limit: pdbsPerPage})
 			cancel()
 			if err != nil {
-				list = &policyv1.PodDisruptionBudgetList{} // the API server's own text must do
+				list = &policyv1.PodDisruptionBudgetList{} // without the budgets, the API server's own text is shown
 			}
 			budgets[ns] = list.Items
 		}
@@ -150,9 +150,9 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 	}
 	switch {
 	case len(match) > 1:
-		out.Why = fmt.Sprintf("has %d PodDisruptionBudgets (%s), and no pod with more than one can be evicted: delete all but one", len(match), first(match))
+		out.Why = fmt.Sprintf("has %d PodDisruptionBudgets (%s), and a pod with more than one cannot be evicted: delete all but one", len(match), first(match))
 	case budget && len(match) == 1 && b.Status.ObservedGeneration < b.Generation:
-		out.Budget, out.Why = match[0], fmt.Sprintf("is held back by PodDisruptionBudget %s (which its controller has not looked at yet)", match[0])
+		out.Budget, out.Why = match[0], fmt.Sprintf("is held back by PodDisruptionBudget %s (its controller has not processed it yet)", match[0])
 	case budget && len(match) == 1:
 		out.Budget, out.Why = match[0], fmt.Sprintf("is held back by PodDisruptionBudget %s (needs %d healthy, has %d)", match[0], b.Status.DesiredHealthy, b.Status.CurrentHealthy)
 	default:
@@ -170,7 +170,7 @@ func overstays(pod *corev1.Pod) string {
 	return s
 }
 
-// some names a few pods out of many.
+// some returns the names of the first few pods, and how many more there are.
 func some(pods []corev1.Pod) string {
 	names := make([]string, len(pods))
 	for i := range pods {

@@ -22,7 +22,8 @@ func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() err
 	return err
 }
 
-// blockedBy names the obstacle of a drain, without the parts that change with every pod that goes.
+// blockedBy names what holds the drain back. It leaves out the numbers that change with every pod
+// that goes, so that the text changes only when the obstacle does.
 func blockedBy(r DrainReport) string {
 	var out []string
 	for _, h := range r.Held {

@@ -12,11 +12,11 @@ import (
 // maxNote is the API server's limit for an Event's note, in bytes.
 const maxNote = 1024
 
-// Events sends Events about Nodes, and about Drydock itself with its ledger as the object. It is an
-// engine.Recorder.
+// Events sends Events about Nodes, and Events about Drydock itself, which are attached to its
+// ledger. It implements engine.Recorder.
 type Events struct {
 	Recorder events.EventRecorder
-	// Node returns the Node from the cache; nil: it is not there.
+	// Node returns the Node from the cache. It returns nil if the Node is not there.
 	Node   func(name string) *corev1.Node
 	Ledger types.NamespacedName
 }

@@ -1,5 +1,5 @@
-// Package kube is Drydock's connection to the API server: the Nodes as a trimmed cache, the journal
-// that is written on them, and the ledger.
+// Package kube connects Drydock to the API server. It has the cache of trimmed Nodes, the writes on
+// Nodes, and the store of the ledger.
 package kube
 
 import (
@@ -23,20 +23,22 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Fleet shows the cluster's Nodes from an informer's cache.
+// Fleet reads the cluster's Nodes from an informer's cache, and their leases from the API server.
+// It implements engine.Fleet.
 type Fleet struct {
 	Client  kubernetes.Interface
 	Indexer cache.Indexer
-	// Changes are the changes of the Indexer; nil: they are not noted.
+	// Changes collects the changes of the Nodes in the cache. If Changes is nil, they are not
+	// collected.
 	Changes *Changes
 	Now     func() time.Time
-	// Keep are annotations of other systems that decisions use.
+	// Keep names annotations of other systems that decisions use. Trim keeps them.
 	Keep []string
 }
 
 var _ engine.Fleet = Fleet{}
 
-// Nodes returns all Nodes in the cache, shared and read-only.
+// Nodes returns all Nodes in the cache. They are shared, so the caller must not change them.
 func (f Fleet) Nodes(context.Context) ([]*corev1.Node, error) {
 	objs := f.Indexer.List()
 	nodes := make([]*corev1.Node, 0, len(objs))
@@ -50,7 +52,7 @@ func (f Fleet) Nodes(context.Context) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
-// Cached returns the Node of exactly that name from the cache; nil: there is no such Node.
+// Cached returns the Node with exactly that name from the cache, or nil if there is none.
 func (f Fleet) Cached(name string) *corev1.Node {
 	o, ok, err := f.Indexer.GetByKey(name)
 	if err != nil || !ok {
@@ -69,7 +71,7 @@ func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return Trim(n, f.Keep...), nil
 }
 
-// Lease reads a node's heartbeat.
+// Lease reads the lease of a node, its heartbeat.
 func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration, error) {
 	l, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -82,7 +84,8 @@ func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration
 	return lease.RenewedAt, lease.Duration, nil
 }
 
-// leaseOf reads a lease, if it has the fields of a heartbeat.
+// leaseOf returns what a Lease says about a node's heartbeat. It returns false if the Lease lacks
+// the fields of a heartbeat.
 func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return signs.Lease{}, false
@@ -90,7 +93,7 @@ func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	return signs.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
 }
 
-// Leases reads the leases of these nodes from the API server's own cache, all at the same time.
+// Leases reads the leases of these nodes concurrently, from the API server's own cache.
 func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error) {
 	all := make([]*coordinationv1.Lease, len(nodes))
 	g, ctx := errgroup.WithContext(ctx)
@@ -123,8 +126,8 @@ func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lea
 	return out, nil
 }
 
-// Heartbeats reads all leases from the API server's own cache: that is fresh enough for a share of
-// the fleet, and costs the server next to nothing.
+// Heartbeats reads all leases from the API server's own cache. That costs the API server almost
+// nothing, and is recent enough to count the healthy nodes.
 func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	all, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -140,9 +143,9 @@ func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	return out, nil
 }
 
-// Trim keeps the parts of a Node that decisions use. A real Node takes tens of kilobytes, most of
+// Trim removes from a Node what decisions do not use. A real Node takes tens of kilobytes, most of
 // it images, managed fields and annotations of other systems. Of those annotations Trim keeps the
-// named ones, each up to maxKept bytes.
+// named ones, and only up to maxKept bytes of each value.
 func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	t := &corev1.Node{
 		TypeMeta: n.TypeMeta,
@@ -173,16 +176,17 @@ func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	return t
 }
 
-// maxKept bounds what is kept of another system's annotation: more than any value in a
-// configuration.
+// maxKept bounds what is kept of another system's annotation. It is longer than any value that a
+// configuration compares.
 const maxKept = 256
 
-// maxConditions is more than any node has. A kubelet may write as many as it likes.
+// maxConditions bounds the conditions that are kept of a node. It is more than any real node has. A
+// hostile kubelet may write any number.
 const maxConditions = 64
 
-// conditionsOf returns the node's conditions in the form that a policy's witness reads. Their types
-// and texts are the same few words on every node, and stored once. For Ready, and for a long
-// message, only the part that is read is kept.
+// conditionsOf returns the node's conditions as a policy's witness reads them. Their types and
+// texts are mostly the same on every node, so each text is stored only once. Of Ready, and of a
+// long message, only the part that is read is kept.
 func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range n.Status.Conditions {
@@ -197,8 +201,8 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	return out
 }
 
-// shared returns a text of the condition, stored once for all nodes. No policy selects Ready by its
-// texts, and its message may change with each heartbeat.
+// shared returns a text of the condition from a store that all nodes share. For Ready it returns
+// nothing: no policy reads the texts of Ready, and its message may change with each heartbeat.
 func shared(c corev1.NodeCondition, text string) string {
 	if c.Type == corev1.NodeReady {
 		return ""
@@ -206,17 +210,17 @@ func shared(c corev1.NodeCondition, text string) string {
 	return unique.Make(text[:min(len(text), maxText)]).Value()
 }
 
-// maxText bounds what is kept of a condition's text. NVSentinel writes up to 1,024 bytes.
+// maxText bounds what is kept of a condition's text. NVSentinel writes texts of up to 1,024 bytes.
 const maxText = 1 << 10
 
-// Matters reports whether a change of a Node could change a decision; heartbeats cannot, neither
-// the kubelet's nor Kilo's.
+// Matters reports whether a change of a Node could change a decision. A heartbeat cannot, neither
+// the kubelet's nor that of Kilo's agent.
 func Matters(a, b *corev1.Node) bool {
 	return !signs.Same(a, b) || !sameButSeen(a.Annotations, b.Annotations)
 }
 
-// otherUID reports that a patch was meant for another object of that name: the API server answers
-// that the UID cannot be changed.
+// otherUID reports whether the API server refused a patch because the object was replaced under the
+// same name. It answers then that the UID cannot be changed.
 func otherUID(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -225,7 +229,7 @@ func otherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// translate returns the engine's error for the API server's.
+// translate returns the engine's error that corresponds to the API server's error.
 func translate(doing string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):

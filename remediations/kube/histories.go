@@ -13,18 +13,18 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Histories writes into the histories of Nodes what was done while no Node could be written. Any
-// replica may write it, since any replica may have done it.
+// Histories adds entries to the histories on Nodes for repairs that were made while no Node could
+// be written. Any replica may write them, because any replica may have made the repair.
 type Histories struct{ Client kubernetes.Interface }
 
 var _ rescue.HistoryWriter = Histories{}
 
-// historyTries bounds how often an entry is written again after another writer changed the Node.
+// historyTries bounds how often the write is repeated after conflicts with other writers.
 const historyTries = 5
 
-// Write adds the entry to the Node's history, unless the history already has it, perhaps from
-// another replica that observed the same. ErrNotFound: there is no such Node. ErrConflict: others
-// write on it all the time.
+// Write adds the entry to the Node's history, unless the history already has it: another replica
+// may have written the same entry. It returns ErrNotFound if there is no such Node, and ErrConflict
+// if other writers kept changing the Node.
 func (h Histories) Write(ctx context.Context, node string, e remediations.Entry) error {
 	var err error
 	for range historyTries {

@@ -12,17 +12,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Pods finds the nodes of pods. The pods are read one by one, without a watch or a cache.
+// Pods finds out on which nodes pods run. It reads each pod from the API server, without a watch or
+// a cache.
 type Pods struct {
 	Client kubernetes.Interface
-	// Namespaces are the only namespaces whose pods are read; empty: all. In others Drydock may
-	// lack the right to read pods.
+	// Namespaces are the only namespaces whose pods are read. If Namespaces is empty, pods of all
+	// namespaces are read. In other namespaces Drydock may not have the right to read pods.
 	Namespaces []string
 }
 
-// Hosts returns the node of the pod. It returns an empty name if the pod has no node yet, there is
-// no such pod, or its namespace is not read. A missing right in a namespace that is read is an
-// error: the alert is usable, and lost if it is not sent again.
+// Hosts returns the node of the pod. It returns an empty name if the pod has no node yet, if there
+// is no such pod, or if pods of its namespace are not read. If the right to read pods is missing in
+// a namespace that should be read, it returns an error, so that the alert is not silently dropped.
 func (p Pods) Hosts(ctx context.Context, pod remediations.Pod) (string, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, pod.Namespace) {
 		return "", nil

@@ -19,10 +19,11 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// Journal writes on Nodes: one PATCH a change, checked against the version that was read.
+// Journal writes on Nodes. Each change is one PATCH, which names the version of the Node that was
+// read.
 type Journal struct {
 	Client kubernetes.Interface
-	// Keep is Fleet's Keep.
+	// Keep names the annotations of other systems that Trim keeps (see Fleet.Keep).
 	Keep []string
 }
 
@@ -40,7 +41,7 @@ type patchMeta struct {
 	Labels          map[string]*string `json:"labels,omitempty"`
 }
 
-// Write applies the change to the Node as it was read.
+// Write changes the Node if it is still as it was read.
 func (j Journal) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	p := nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: c.Annotations, Labels: c.Labels}}
 	p.Spec = map[string]any{}
@@ -69,9 +70,9 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	return written, nil
 }
 
-// unwritten adds engine.ErrUnwritten if the API server's answer means that it wrote nothing: a
-// policy, a webhook, a limit of size or a missing right forbids the write, or the API server has no
-// time.
+// unwritten adds engine.ErrUnwritten to errors which show that the API server wrote nothing: a
+// policy, a webhook, a size limit or a missing right refused the write, or the API server was
+// overloaded.
 func unwritten(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError {
@@ -80,7 +81,8 @@ func unwritten(err error) error {
 	return fmt.Errorf("%w: %w", engine.ErrUnwritten, err)
 }
 
-// OwnsCordon reports whether Drydock is an owner of the Node's spec.unschedulable.
+// OwnsCordon reports whether Drydock is among the owners of the Node's spec.unschedulable,
+// according to managedFields.
 func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 	n, err := j.managed(ctx, node)
 	if err != nil {
@@ -89,7 +91,7 @@ func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 	return owners.Cordon(n)
 }
 
-// OwnsAnnotations returns those of the annotations that Drydock alone owns.
+// OwnsAnnotations returns which of the annotations only Drydock owns, according to managedFields.
 func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string) (owned []string, err error) {
 	n, err := j.managed(ctx, node)
 	if err != nil {
@@ -108,9 +110,9 @@ func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string
 }
 
 // SetBy returns the field manager that owns an annotation of the Node, and when that manager last
-// changed the Node. Of several owners it returns the last one that changed the Node. The API server
-// takes a manager's name from the request: the name shows the program and does not prove the
-// person.
+// changed the Node. If several managers own it, SetBy returns the one that changed the Node last.
+// The API server takes a manager's name from the request, so the name shows the program but does
+// not prove who used it.
 func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
 	n, err := j.managed(ctx, node)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// LeanNode is a Node that is read from protobuf without its images and managed fields. They are
-// most of a Node, Trim keeps nothing of them, and reading them is most of the cost of a watch of
-// Nodes. LeanTransform turns it into a Node.
+// LeanNode decodes a Node from protobuf without its images and managed fields. They are most of a
+// Node, and decoding them is most of the cost of a watch of Nodes. Trim would remove them anyway.
+// LeanTransform makes a plain Node of a LeanNode.
 type LeanNode struct{ corev1.Node }
 
 // LeanNodeList is a list of LeanNodes.
@@ -23,8 +23,9 @@ type LeanNodeList struct {
 	Items []LeanNode `json:"items"`
 }
 
-// Numbers of fields in k8s.io/api/core/v1/generated.proto and
-// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto. A field keeps its number for ever.
+// These are field numbers in k8s.io/api/core/v1/generated.proto and
+// k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto. The number of a protobuf field never
+// changes.
 const (
 	listMetadata, listItems = 1, 2 // of NodeList
 	metadata, status        = 1, 3 // of Node
@@ -32,7 +33,7 @@ const (
 	images                  = 8    // of NodeStatus
 )
 
-// LeanScheme reads Nodes as LeanNodes, and knows no other kind.
+// LeanScheme returns a scheme that decodes Nodes as LeanNodes. It knows no other kind of object.
 func LeanScheme() *runtime.Scheme {
 	s := runtime.NewScheme()
 	s.AddKnownTypeWithName(corev1.SchemeGroupVersion.WithKind("Node"), &LeanNode{})
@@ -41,7 +42,8 @@ func LeanScheme() *runtime.Scheme {
 	return s
 }
 
-// LeanTransform is Trim for an informer of LeanNodes.
+// LeanTransform returns the informer's transform function for LeanNodes: it makes a plain Node and
+// trims it with Trim.
 func LeanTransform(keep ...string) cache.TransformFunc {
 	return func(o any) (any, error) {
 		if n, ok := o.(*LeanNode); ok {
@@ -58,7 +60,7 @@ func (n *LeanNode) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// Unmarshal is called by the protobuf serializer.
+// Unmarshal decodes the Node. The protobuf serializer calls it.
 func (n *LeanNode) Unmarshal(data []byte) error {
 	lean := make([]byte, 0, len(data)/2)
 	err := eachField(data, func(number protowire.Number, field, message []byte) error {
@@ -77,8 +79,8 @@ func (n *LeanNode) Unmarshal(data []byte) error {
 	return n.Node.Unmarshal(lean)
 }
 
-// without appends the field of that number, which is a message, to out, without one of the
-// message's own fields.
+// without appends to out the field with the number, whose content is a message, but leaves one
+// field of that message out.
 func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	kept := 0
 	if err := eachField(message, func(n protowire.Number, field, _ []byte) error {
@@ -98,8 +100,8 @@ func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	})
 }
 
-// eachField passes each field of a message to take: the whole field and, if it contains bytes, its
-// content.
+// eachField calls take for each field of a message, with the whole encoded field and, if the field
+// contains bytes, its content.
 func eachField(message []byte, take func(number protowire.Number, field, held []byte) error) error {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
@@ -132,10 +134,10 @@ func (l *LeanNodeList) DeepCopyObject() runtime.Object {
 	return out
 }
 
-// Reset is called by the protobuf serializer.
+// Reset empties the list. The protobuf serializer calls it.
 func (l *LeanNodeList) Reset() { *l = LeanNodeList{} }
 
-// Unmarshal is called by the protobuf serializer.
+// Unmarshal decodes the list. The protobuf serializer calls it.
 func (l *LeanNodeList) Unmarshal(data []byte) error {
 	return eachField(data, func(number protowire.Number, _, message []byte) error {
 		if number == listMetadata {

@@ -11,11 +11,12 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// LedgerStore keeps the ledger in a ConfigMap.
+// LedgerStore stores the ledger in a ConfigMap. It implements engine.LedgerStore.
 type LedgerStore struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
-	// Version is Drydock's version, for people and the plugin.
+	// Version is Drydock's version. It is written as an annotation for people and for the kubectl
+	// plugin.
 	Version string
 }
 

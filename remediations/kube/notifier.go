@@ -19,49 +19,49 @@ import (
 )
 
 const (
-	// reportedFor is how long an end may wait to be reported, for example while no Alertmanager
-	// answers.
+	// reportedFor is how long after a repair's end it is still reported, for example after a time
+	// in which no Alertmanager answered.
 	reportedFor = 24 * time.Hour
-	// notifyWithin bounds one look at the histories.
+	// notifyWithin bounds the time of one call of Notify.
 	notifyWithin = 30 * time.Second
-	// mostEnds bounds one post. The others follow with the next look.
+	// mostEnds bounds the ends in one post. Further ends follow with the next call.
 	mostEnds = 100
-	// reportedKey is the key of the ConfigMap.
+	// reportedKey is the key in the ConfigMap's data.
 	reportedKey = "reported.json"
 )
 
-// Ended is the end of a repair of a node.
+// Ended is the end of a repair on a node, from the node's history.
 type Ended struct {
 	Node string
 	remediations.Entry
 }
 
-// key is different for each end. A repair that was exhausted can end a second time, when the node
-// is well.
+// key identifies an end. It contains the outcome, because an exhausted repair ends a second time
+// when its node is healthy again.
 func (e Ended) key() string { return e.ID + " " + string(e.Outcome) }
 
-// Notifier reports the ends of repairs in the Nodes' histories to people. It keeps in a ConfigMap
-// which ends it reported, so that another leader reports the others and repeats none.
+// Notifier reports to people the ends of repairs that the Nodes' histories show. It stores in a
+// ConfigMap which ends it has reported. So the next leader reports the others and repeats none.
 type Notifier struct {
 	Client kubernetes.Interface
 	// Reported is the ConfigMap. Only the Notifier writes it.
 	Reported types.NamespacedName
 	Nodes    func(ctx context.Context) ([]*corev1.Node, error)
-	// Post reports to people. Reporting an end again must do no harm.
+	// Post sends the report. It must do no harm if an end is reported twice.
 	Post  func(ctx context.Context, ends []Ended) error
 	Clock clock.PassiveClock
 }
 
-// reported is what the ConfigMap holds.
+// reported is the content of the ConfigMap.
 type reported struct {
-	// Since is when the Notifier began. What ended before is not reported.
+	// Since is when the Notifier first ran. Ends before that are not reported.
 	Since time.Time `json:"since"`
-	// Ends are the ends of the last 24 hours that were reported, with their times.
+	// Ends are the ends of the last 24 hours that were reported. The key is Ended.key, the value
+	// the time of the end.
 	Ends map[string]time.Time `json:"ends"`
 }
 
-// Notify reports the ends that were not reported yet. An error means that a later call reports
-// them.
+// Notify reports the ends that were not reported yet. After an error, a later call reports them.
 func (n Notifier) Notify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
@@ -92,7 +92,7 @@ func (n Notifier) Notify(ctx context.Context) error {
 	return n.write(ctx, was, cm)
 }
 
-// unreported returns the ends that are to be reported, the oldest first.
+// unreported returns the ends that must be reported, the oldest first.
 func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) (ends []Ended) {
 	for _, node := range nodes {
 		for _, entry := range remediations.DecodeHistory(node.Annotations[remediations.HistoryKey]) {
@@ -106,17 +106,17 @@ func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) 
 	return ends
 }
 
-// read returns what was reported, and the ConfigMap. Nil: it does not exist.
+// read returns what was reported, and the ConfigMap. cm is nil if the ConfigMap does not exist.
 func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap, err error) {
 	cm, err = n.Client.CoreV1().ConfigMaps(n.Reported.Namespace).Get(ctx, n.Reported.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return reported{}, nil, nil
 	case err != nil:
-		return reported{}, nil, fmt.Errorf("reading ConfigMap %s, which says which ends were reported: %w", n.Reported, err)
+		return reported{}, nil, fmt.Errorf("reading ConfigMap %s, which lists the reported ends of repairs: %w", n.Reported, err)
 	}
 	if err := json.Unmarshal([]byte(cm.Data[reportedKey]), &was); err != nil || was.Since.IsZero() {
-		return reported{}, nil, fmt.Errorf("ConfigMap %s cannot be read, so no end of a repair is reported; delete it to begin again", n.Reported)
+		return reported{}, nil, fmt.Errorf("the content of ConfigMap %s is not valid, so no end of a repair is reported; delete the ConfigMap to begin again", n.Reported)
 	}
 	if was.Ends == nil {
 		was.Ends = map[string]time.Time{}
@@ -124,11 +124,11 @@ func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap,
 	return was, cm, nil
 }
 
-// write keeps what was reported. Another leader's write in between is a conflict.
+// write stores what was reported. It fails if another leader has written in between.
 func (n Notifier) write(ctx context.Context, is reported, cm *corev1.ConfigMap) error {
 	text, err := json.Marshal(is)
 	if err != nil {
-		return fmt.Errorf("encoding which ends were reported: %w", err)
+		return fmt.Errorf("encoding the list of reported ends: %w", err)
 	}
 	all, data := n.Client.CoreV1().ConfigMaps(n.Reported.Namespace), map[string]string{reportedKey: string(text)}
 	if cm == nil {
@@ -138,7 +138,7 @@ func (n Notifier) write(ctx context.Context, is reported, cm *corev1.ConfigMap) 
 		_, err = all.Update(ctx, cm, metav1.UpdateOptions{})
 	}
 	if err != nil {
-		return fmt.Errorf("writing ConfigMap %s, which says which ends were reported: %w", n.Reported, err)
+		return fmt.Errorf("writing ConfigMap %s, which lists the reported ends of repairs: %w", n.Reported, err)
 	}
 	return nil
 }

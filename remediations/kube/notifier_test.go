@@ -86,5 +86,5 @@ func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	cm.Data["reported.json"] = "?"
 	_, err = client.CoreV1().ConfigMaps("drydock").Update(t.Context(), cm, metav1.UpdateOptions{})
 	require.NoError(t, err)
-	require.ErrorContains(t, second.Notify(t.Context()), "ConfigMap drydock/drydock-ledger-reported cannot be read, so no end of a repair is reported; delete it to begin again")
+	require.ErrorContains(t, second.Notify(t.Context()), "the content of ConfigMap drydock/drydock-ledger-reported is not valid, so no end of a repair is reported; delete the ConfigMap to begin again")
 }

@@ -16,16 +16,16 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// GeneratedKey is the annotation of a Secret whose value Drydock generated. The chart reads it.
-// Without this annotation an older chart generated the value, and the chart must name it at each
-// upgrade, because Helm would otherwise remove it.
+// GeneratedKey is the annotation of a Secret with a value that Drydock generated. The chart reads
+// it. If it is missing, an older chart generated the value, and the chart must repeat the value at
+// each upgrade, because Helm would otherwise remove it.
 const GeneratedKey = "drydock.dev/generated"
 
 const (
-	// ownSecretEvery is how often the Secret is read, so that a value that was removed is written
-	// back.
+	// ownSecretEvery is how often the Secret is read, so that a value that a person removed is
+	// written back.
 	ownSecretEvery = time.Minute
-	// ownSecretAgain is the wait before a failed attempt is repeated.
+	// ownSecretAgain is the wait before the next attempt after a failed one.
 	ownSecretAgain = 2 * time.Second
 	// ownSecretTimeout bounds one attempt.
 	ownSecretTimeout = 5 * time.Second
@@ -33,9 +33,9 @@ const (
 	ownSecretBytes = 32
 )
 
-// OwnSecret is a value that Drydock generates in a Secret that exists already, like the webhook's
-// certificate. All replicas do the same: the API server accepts the first write, and the others use
-// that value. A value that is in the Secret is never changed. OwnSecret is a manager.Runnable.
+// OwnSecret generates a value, like the webhook's certificate, in a Secret that already exists. All
+// replicas do the same: the API server accepts the first write, and the other replicas use that
+// value. A value that is in the Secret is never changed. OwnSecret is a manager.Runnable.
 type OwnSecret struct {
 	client kubernetes.Interface
 	secret types.NamespacedName
@@ -47,22 +47,22 @@ type OwnSecret struct {
 	value string
 }
 
-// NewOwnSecret makes the OwnSecret of that key of the Secret.
+// NewOwnSecret returns the OwnSecret for that key of the Secret.
 func NewOwnSecret(client kubernetes.Interface, secret types.NamespacedName, key string, c clock.Clock, log logr.Logger) *OwnSecret {
 	return &OwnSecret{client: client, secret: secret, key: key, clock: c, log: log}
 }
 
-// Value returns the value that was last read or written; empty: nothing yet.
+// Value returns the value that was last read or written. It is empty before that.
 func (s *OwnSecret) Value() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.value
 }
 
-// NeedLeaderElection returns false: each replica needs the value.
+// NeedLeaderElection returns false, because each replica needs the value.
 func (*OwnSecret) NeedLeaderElection() bool { return false }
 
-// Start keeps the value until ctx ends.
+// Start reads the Secret again and again until ctx ends, and writes the value if it is missing.
 func (s *OwnSecret) Start(ctx context.Context) error {
 	for failed := ""; ; {
 		next := ownSecretEvery
@@ -74,7 +74,7 @@ func (s *OwnSecret) Start(ctx context.Context) error {
 			next = ownSecretAgain
 			if err.Error() != failed {
 				failed = err.Error()
-				s.log.Error(err, "the Secret is not kept; trying again", "secret", s.secret.String(), "after", next.String())
+				s.log.Error(err, "the value in the Secret could not be read or written; Drydock tries again", "secret", s.secret.String(), "after", next.String())
 			}
 		}
 		select {
@@ -85,7 +85,7 @@ func (s *OwnSecret) Start(ctx context.Context) error {
 	}
 }
 
-// keep reads the value, or writes one if there is none: the one that this process knows, else a new
+// keep reads the value. If there is none, it writes the value that this process knows, or a new
 // one.
 func (s *OwnSecret) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ownSecretTimeout)
@@ -93,7 +93,7 @@ func (s *OwnSecret) keep(ctx context.Context) error {
 	secrets := s.client.CoreV1().Secrets(s.secret.Namespace)
 	secret, err := secrets.Get(ctx, s.secret.Name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("reading the Secret %s, which the chart makes: %w", s.secret, err)
+		return fmt.Errorf("reading Secret %s, which the chart creates: %w", s.secret, err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,16 +111,16 @@ func (s *OwnSecret) keep(ctx context.Context) error {
 	secret.Data[s.key] = []byte(value)
 	metav1.SetMetaDataAnnotation(&secret.ObjectMeta, GeneratedKey, "true")
 	if _, err := secrets.Update(ctx, secret, metav1.UpdateOptions{FieldManager: "drydock"}); err != nil {
-		return fmt.Errorf("writing the key %s of the Secret %s: %w", s.key, s.secret, err)
+		return fmt.Errorf("writing key %s of Secret %s: %w", s.key, s.secret, err)
 	}
 	s.value = value
-	s.log.Info("wrote a value into the Secret, which had none", "secret", s.secret.String(), "key", s.key)
+	s.log.Info("generated the missing value and wrote it into the Secret", "secret", s.secret.String(), "key", s.key)
 	return nil
 }
 
-// generate returns a value of 256 random bits, in characters that are valid in a header and a file.
+// generate returns 256 random bits, encoded in characters that are valid in a header and a file.
 func generate() string {
 	var b [ownSecretBytes]byte
-	_, _ = rand.Read(b[:]) // never returns an error: on failure the program ends
+	_, _ = rand.Read(b[:]) // rand.Read never returns an error: if it fails, the program ends
 	return base64.RawURLEncoding.EncodeToString(b[:])
 }

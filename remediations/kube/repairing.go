@@ -10,15 +10,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// repairIndex names the index of Nodes by their repairs, and these are its values.
+// repairIndex is the name of the cache's index of Nodes by their repairs. The other constants are
+// the index's values.
 const (
 	repairIndex     = "repairs"
 	inFlight        = "in flight"
 	locationRepairs = "of a location"
 )
 
-// RepairIndex is for the Indexer of a Fleet. Look-ups that an outside sender can cause use the
-// index, so their cost does not grow with the fleet.
+// RepairIndex returns the index for the Indexer of a Fleet. Look-ups that an outside sender can
+// cause use this index, so that their cost does not grow with the fleet.
 func RepairIndex() cache.Indexers {
 	return cache.Indexers{repairIndex: func(o any) (values []string, err error) {
 		n, ok := o.(*corev1.Node)
@@ -39,13 +40,14 @@ func RepairIndex() cache.Indexers {
 	}}
 }
 
-// mayFly looks for the phase in the text of a record. To be certain, the record must be decoded.
+// mayFly reports whether the text of a record contains a phase in flight. Only decoding the record
+// would make that certain.
 func mayFly(record string) bool {
 	return strings.Contains(record, string(remediations.PhaseActing)) || strings.Contains(record, string(remediations.PhaseVerifying))
 }
 
-// Repairing returns the Nodes that may have a repair in flight, according to a record of any kind
-// or to the label.
+// Repairing returns the Nodes that may have a repair in flight, according to any of their records
+// or to their phase label.
 func (f Fleet) Repairing() []*corev1.Node { return f.of(inFlight) }
 
 // RepairingLocations returns the Nodes that have a record of a location's repair.
@@ -53,7 +55,7 @@ func (f Fleet) RepairingLocations() []*corev1.Node { return f.of(locationRepairs
 
 func (f Fleet) of(value string) (nodes []*corev1.Node) {
 	objs, err := f.Indexer.ByIndex(repairIndex, value)
-	if err != nil { // without the index all Nodes are returned
+	if err != nil { // if the index is missing, all Nodes are returned
 		objs = f.Indexer.List()
 	}
 	for _, o := range objs {

@@ -11,14 +11,15 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// OutOfService is the taint that marks a machine as off for good: volumes are detached and pods
-// deleted without waiting for its kubelet. On a machine that still runs it loses data.
+// OutOfService returns the taint that declares a machine off for good. Kubernetes then detaches its
+// volumes and deletes its pods without waiting for its kubelet. If the machine still runs, that can
+// lose data.
 func OutOfService(at time.Time) corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at}}
 }
 
-// taintsAfter returns the Node's taints after the change; all others stay as they were read. A
-// taint of the same kind that is already there stays as it is.
+// taintsAfter returns the Node's taints after the change. All other taints stay as they were read.
+// A taint of the same kind that another writer has set stays, too.
 func taintsAfter(n *corev1.Node, c engine.NodeChange) []corev1.Taint {
 	taints := slices.Clone(n.Spec.Taints)
 	if c.InService != nil {

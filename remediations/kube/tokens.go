@@ -11,15 +11,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// tokenFor is the requested lifetime of a token: the shortest that the API server gives.
+// tokenFor is the requested lifetime of a token. It is the shortest that the API server allows.
 const tokenFor = 10 * time.Minute
 
-// Tokens requests tokens of a ServiceAccount from the API server. The ServiceAccount has only the
-// rights that the receiver of the token checks. Each token is kept for half of its life.
+// Tokens requests tokens of a ServiceAccount from the API server, for use at another service. The
+// ServiceAccount has only the rights that this service checks. Each token is used for half of its
+// lifetime.
 type Tokens struct {
 	Client          kubernetes.Interface
 	Namespace, Name string
-	// Audiences of the tokens; empty: the API server's own.
+	// Audiences are the audiences of the tokens. If Audiences is empty, the audience is the API
+	// server itself.
 	Audiences []string
 	Now       func() time.Time
 
@@ -28,8 +30,8 @@ type Tokens struct {
 	until time.Time
 }
 
-// Token returns a token that is valid for some minutes more. The error names the right that may be
-// missing.
+// Token returns a token that stays valid for some minutes. If a right is missing, the error names
+// it.
 func (t *Tokens) Token(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -41,7 +43,7 @@ func (t *Tokens) Token(ctx context.Context) (string, error) {
 		Spec: authenticationv1.TokenRequestSpec{Audiences: t.Audiences, ExpirationSeconds: &seconds},
 	}, metav1.CreateOptions{})
 	if err != nil {
-		return "", fmt.Errorf("asking for a token of ServiceAccount %s/%s, which needs the right to create serviceaccounts/token of that name: %w", t.Namespace, t.Name, err)
+		return "", fmt.Errorf("requesting a token of ServiceAccount %s/%s (Drydock needs the right to create serviceaccounts/token with this name): %w", t.Namespace, t.Name, err)
 	}
 	t.token, t.until = answer.Status.Token, t.Now().Add(tokenFor/2)
 	return t.token, nil

@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/intake"
 )
 
-// WriteAnnotations returns a writer that uses the client, which must be a real one. The write is
-// bound to the Node's UID and not to its version: each alert has a key of its own, so that no
-// writer overwrites another one's.
+// WriteAnnotations returns a writer of annotations that uses the client. It does not work with a
+// fake client. The write names the Node's UID and not its version: each alert has a key of its own,
+// so no writer overwrites another one's key.
 func WriteAnnotations(client kubernetes.Interface) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		body, err := json.Marshal(nodePatch{Metadata: patchMeta{UID: uid, Annotations: annotations}})
@@ -40,6 +40,6 @@ func WriteAnnotations(client kubernetes.Interface) intake.AnnotationWriter {
 }
 
 // metadataOnly requests an answer without the Node's status, which is mostly images. The answer is
-// not used, and in a storm thousands are sent. An API server that does not support this sends the
-// whole Node.
+// not used, and in a storm there are thousands. An API server that does not support this answers
+// with the whole Node.
 const metadataOnly = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"

@@ -27,31 +27,32 @@ import (
 )
 
 const (
-	// dryRunEvery is the time between two dry runs, dryRunSoon the time while the last one was
-	// refused, and the least time between any two.
+	// dryRunEvery is the time between two dry runs. dryRunSoon is that time while the last one was
+	// refused, and the shortest time between any two.
 	dryRunEvery = 5 * time.Minute
 	dryRunSoon  = 30 * time.Second
-	// dryRunNodes is how many Nodes must refuse the same write before the cluster counts as refusing
-	// it. One Node may refuse alone: its annotations are full, or a policy selects it.
+	// dryRunNodes is how many Nodes must refuse the same write before the whole cluster counts as
+	// refusing it. A single Node may refuse for a reason of its own: its annotations are full, or a
+	// policy selects it.
 	dryRunNodes = 3
-	// dryRunWithin bounds one dry run on one Node.
+	// dryRunWithin bounds the time of one dry run on one Node.
 	dryRunWithin = 5 * time.Second
-	// refusalKept is how long the refusal of a write on a Node counts after the last try.
+	// refusalKept is how long after the last try a refused write on a Node still counts as refused.
 	refusalKept = 2 * time.Minute
-	// maxRefusalText bounds the answer of the API server that is shown.
+	// maxRefusalText bounds how much of the API server's answer is shown.
 	maxRefusalText = 400
-	// dryRunKey is the part of Drydock's own keys behind the prefix that only a dry run uses.
+	// dryRunKey is the name of a key with Drydock's own prefix that is used only in dry runs.
 	dryRunKey = "dry-run"
 )
 
-// WritePath finds out whether the API server takes what Drydock writes on Nodes. It sends the
-// writes as dry runs, which change nothing and ask every policy and webhook. A dry run runs at the
-// start, with each self-test, soon after a write was refused, and at a period. It is a
+// WritePath finds out whether the API server accepts Drydock's writes on Nodes. It sends them as
+// dry runs, which change nothing and still pass through every policy and webhook. Dry runs are made
+// at the start, with each self-test, soon after a refused write, and regularly. WritePath is a
 // manager.Runnable.
 type WritePath struct {
 	client kubernetes.Interface
 	nodes  func(context.Context) ([]*corev1.Node, error)
-	// cordons and taints say that the configuration makes Drydock cordon or taint Nodes.
+	// cordons and taints are true if, by its configuration, Drydock may cordon or taint Nodes.
 	cordons, taints bool
 	below           func(int) int
 	clock           clock.Clock
@@ -69,7 +70,8 @@ type refusedWrite struct {
 	last time.Time
 }
 
-// NewWritePath makes a WritePath. below gives a random number below its argument.
+// NewWritePath returns a WritePath. below must return a random number from 0 up to, but not
+// including, its argument.
 func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*corev1.Node, error), c *remediations.Config, below func(int) int, clk clock.Clock, log logr.Logger) *WritePath {
 	w := &WritePath{client: client, nodes: nodes, below: below, clock: clk, log: log, doubts: make(chan struct{}, 1), refused: map[string]refusedWrite{}}
 	for _, p := range c.Policies {
@@ -86,7 +88,7 @@ func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*c
 	return w
 }
 
-// Doubt requests a dry run soon. It never blocks.
+// Doubt requests a dry run soon, because a write was refused. It never blocks.
 func (w *WritePath) Doubt() {
 	select {
 	case w.doubts <- struct{}{}:
@@ -94,7 +96,7 @@ func (w *WritePath) Doubt() {
 	}
 }
 
-// Watching returns a writer that calls write, and notes each Node that refuses a write.
+// Watching returns a writer that calls write and notes each Node on which the write is refused.
 func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)
@@ -118,7 +120,7 @@ func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWri
 	}
 }
 
-// Known returns the present results.
+// Known returns the results so far.
 func (w *WritePath) Known() engine.Writes {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -131,7 +133,7 @@ func (w *WritePath) Known() engine.Writes {
 	return out
 }
 
-// Start runs dry runs until ctx ends.
+// Start makes dry runs until ctx ends.
 func (w *WritePath) Start(ctx context.Context) error {
 	for {
 		w.Try(ctx)
@@ -145,7 +147,7 @@ func (w *WritePath) Start(ctx context.Context) error {
 	}
 }
 
-// rest waits for the next dry run; false: ctx ended.
+// rest waits for the next dry run. It returns false if ctx has ended.
 func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duration) bool {
 	timer := w.clock.NewTimer(wait)
 	defer timer.Stop()
@@ -166,7 +168,7 @@ func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duratio
 	}
 }
 
-// Try runs the dry runs once. If a result cannot be found out now, the previous one stays.
+// Try makes the dry runs once. If a dry run gives no result now, the previous result stays.
 func (w *WritePath) Try(ctx context.Context) {
 	nodes, err := w.nodes(ctx)
 	if err != nil || len(nodes) == 0 {
@@ -200,16 +202,16 @@ func (w *WritePath) Try(ctx context.Context) {
 	w.mu.Unlock()
 	switch {
 	case denied != "" && before == "":
-		w.log.Error(nil, "the API server refuses what Drydock writes on Nodes; no repair begins until it takes these writes", "why", denied)
+		w.log.Error(nil, "the API server refuses Drydock's writes on Nodes; no repair begins until it accepts these writes", "why", denied)
 	case denied == "" && before != "":
-		w.log.Info("the API server takes what Drydock writes on Nodes again")
+		w.log.Info("the API server accepts Drydock's writes on Nodes again")
 	}
 	if len(limited) > 0 && len(beforeLimited) == 0 {
-		w.log.Error(nil, "the API server refuses a part of what Drydock writes on Nodes", "why", strings.Join(limited, "; "))
+		w.log.Error(nil, "the API server refuses some of Drydock's writes on Nodes; steps that need them are held", "why", strings.Join(limited, "; "))
 	}
 }
 
-// some picks up to dryRunNodes Nodes at random.
+// some returns up to dryRunNodes random Nodes.
 func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	nodes = slices.Clone(nodes)
 	n := min(dryRunNodes, len(nodes))
@@ -220,8 +222,8 @@ func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	return nodes[:n]
 }
 
-// ask sends a write as a dry run on one Node after the other, until one accepts it. why is the
-// refusal if no Node accepts it; known is false if that could not be found out.
+// ask sends a write as a dry run to one Node after the other, until one Node accepts it. why is the
+// refusal if no Node accepts it. known is false if no result was found.
 func (w *WritePath) ask(ctx context.Context, nodes []*corev1.Node, patch func(*corev1.Node) nodePatch) (why string, known bool) {
 	var tried []string
 	for _, n := range nodes {
@@ -232,7 +234,7 @@ func (w *WritePath) ask(ctx context.Context, nodes []*corev1.Node, patch func(*c
 		case ctx.Err() != nil:
 			return "", false
 		case !refuses(err):
-			w.log.V(1).Info("a dry run of a write on a Node says nothing", "node", n.Name, "why", text.Line(err.Error(), maxRefusalText))
+			w.log.V(1).Info("a dry run of a write on a Node gave no result", "node", n.Name, "why", text.Line(err.Error(), maxRefusalText))
 		default:
 			if why == "" {
 				why = text.Line(err.Error(), maxRefusalText)
@@ -257,13 +259,13 @@ func (w *WritePath) dryRun(ctx context.Context, node string, p nodePatch) error 
 	return err
 }
 
-// refuses reports that the error is a refusal of the write. These errors are not: the Node is gone
-// or was replaced, its annotations are full, the API server cannot answer now, or a webhook does
-// not support dry runs.
+// refuses reports whether the error means that the API server refuses the write. These errors do
+// not: the Node is gone or was replaced, its annotations are full, the API server cannot answer
+// now, or a webhook does not support dry runs.
 func refuses(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
-		return false // not an answer of the API server
+		return false // the error is not an answer of the API server
 	}
 	switch {
 	case apierrors.IsNotFound(err), apierrors.IsConflict(err), apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err),
@@ -275,8 +277,8 @@ func refuses(err error) bool {
 	return true
 }
 
-// Full reports that the API server refused a write because the annotations of the object exceed the
-// 256 KiB limit.
+// Full reports whether the API server refused a write because the object's annotations exceed the
+// limit of 256 KiB.
 func Full(err error) bool {
 	var s apierrors.APIStatus
 	return apierrors.IsInvalid(err) && errors.As(err, &s) && s.Status().Details != nil &&
@@ -285,7 +287,7 @@ func Full(err error) bool {
 		})
 }
 
-// ownKeys changes one key of each kind that Drydock alone writes.
+// ownKeys returns a write that changes one key of each kind that only Drydock writes.
 func ownKeys(n *corev1.Node) nodePatch {
 	phase, value := string(remediations.PhasePending), ""
 	if n.Labels[remediations.PhaseLabel] == phase {
@@ -302,7 +304,8 @@ func cordoning(n *corev1.Node) nodePatch {
 	return nodePatch{Metadata: patchMeta{UID: n.UID}, Spec: map[string]any{"unschedulable": !n.Spec.Unschedulable}}
 }
 
-// tainting is bound to the Node's version, because a merge patch replaces all taints.
+// tainting returns a write of the taint. It names the Node's version, because a merge patch
+// replaces all taints.
 func tainting(n *corev1.Node) nodePatch {
 	at := time.Unix(0, 0).UTC()
 	return nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion}, Spec: map[string]any{"taints": taintsAfter(n, engine.NodeChange{OutOfService: &at})}}
