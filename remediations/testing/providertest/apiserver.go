@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// APIServer is the other side of a provider that works through the API server: a real one. The
-// config connects as an administrator, whatever the provider's user is. conflict is the reason of a
-// 409: an object that is already there, or one that has changed.
+// APIServer describes a real API server as the backend of a provider. The config connects as an
+// administrator, whoever the provider's user is. conflict is the reason in a 409 answer: the object
+// already exists, or has changed.
 func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) HTTPOptions {
 	t.Helper()
 	admin, err := rest.TransportFor(config)
@@ -27,7 +27,7 @@ func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) 
 		Handler: &httputil.ReverseProxy{
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(server)
-				r.Out.Header.Del("Authorization") // the administrator is another user
+				r.Out.Header.Del("Authorization") // the backend's requests are the administrator's, not the provider's user's
 			},
 			Transport: admin, ErrorLog: log.New(io.Discard, "", 0),
 		},

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// contextCases: the caller gives up, or no answer ever comes.
+// contextCases are the cases in which the caller cancels the call, or in which an answer never
+// comes.
 func contextCases() []aCase {
 	return []aCase{
 		{"a context that is over", func(t testing.TB, p Provider) {
@@ -24,7 +25,7 @@ func contextCases() []aCase {
 				o := s.act(over, m, yes)
 				require.Equal(t, remediations.CallRefused, o.outcome, "%v", o.err)
 				s.requireNothing()
-				require.Len(t, s.Wire.Requests(), before, "somebody was asked")
+				require.Len(t, s.Wire.Requests(), before, "the provider sent a request")
 			})
 		}},
 		{"a context that ends while mayStill is asked", func(t testing.TB, p Provider) {
@@ -76,8 +77,8 @@ func contextCases() []aCase {
 	}
 }
 
-// giveUp ends the context when the first request has arrived, and returns how long the call took
-// from then on.
+// giveUp cancels the call's context when the first request has arrived. It returns how long the
+// call took from then on.
 func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	s.t.Helper()
 	s.Wire.Misbehave(0, -1, Fault{Kind: Hang})
@@ -94,7 +95,7 @@ func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	return time.Since(<-arrived)
 }
 
-// byItself: the caller does not give up, so the provider's own time limit must end the call.
+// byItself asserts that a call ends by the provider's own time limit if nobody cancels it.
 func byItself(t testing.TB, p Provider, f Fault, change bool) {
 	t.Helper()
 	asked := clean(t, p)
@@ -107,7 +108,7 @@ func byItself(t testing.TB, p Provider, f Fault, change bool) {
 		s.Wire.Misbehave(slices.IndexFunc(asked, func(r Request) bool { return r.Changes == change }), -1, f)
 		began := time.Now()
 		o := s.act(t.Context(), m, yes)
-		require.Less(t, time.Since(began), time.Duration(len(asked)+4)*limit+soon, "it did not end by itself")
+		require.Less(t, time.Since(began), time.Duration(len(asked)+4)*limit+soon, "the call did not end by the provider's own time limit")
 		s.requireTrue(o)
 		want := remediations.CallRefused
 		if change {

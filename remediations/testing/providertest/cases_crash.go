@@ -13,11 +13,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errOnRecord is mayStill's error for an attempt that another process has begun: its intent is on
-// record.
+// errOnRecord is what mayStill returns for an attempt that another process has begun. Its intent is
+// on record, so this process must not make it.
 var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
 
-// crashCases: the process ends during an Act, and another one starts after it.
+// crashCases are the cases in which the process ends during an Act and another process continues.
 func crashCases() []aCase {
 	return []aCase{
 		{"a crash before the work", func(t testing.TB, p Provider) { crashing(t, p, false) }},
@@ -29,18 +29,18 @@ func crashCases() []aCase {
 				require.Equal(t, []string{s.ID}, s.Changed())
 				s.Actuator = s.Again()
 				o := s.act(t.Context(), m, yes)
-				require.Equal(t, []string{s.ID}, s.Changed(), "one attempt came to two changes: %v", o.err)
-				if o.outcome != remediations.CallRefused { // the other side did not refuse the second one
-					require.Len(t, s.changes(), 1, "one attempt was asked for twice, and both were taken: %v", o.err)
+				require.Equal(t, []string{s.ID}, s.Changed(), "one attempt led to two changes: %v", o.err)
+				if o.outcome != remediations.CallRefused { // the backend did not refuse the repeated request
+					require.Len(t, s.changes(), 1, "one attempt was requested twice, and the backend accepted both: %v", o.err)
 				}
 			})
 		}},
 	}
 }
 
-// crashing ends the process at each request of an Act in turn, before or after the requested work.
-// The next process has only the record, like the engine: by itself it changes nothing, and mayStill
-// keeps it from acting on that attempt again.
+// crashing ends the process at each request of an Act in turn, before or after the backend did the
+// work. Then it starts the next provider, which has only the record. It asserts that this provider
+// changes nothing by itself, and does not act on the same attempt again because mayStill refuses.
 func crashing(t testing.TB, p Provider, done bool) {
 	t.Helper()
 	asked := clean(t, p)
@@ -49,13 +49,13 @@ func crashing(t testing.TB, p Provider, done bool) {
 		in(t, p, patience, func(s *scene) {
 			m := s.crash(r.Number, done)
 			was := len(s.changes())
-			require.Equal(t, r.Number >= change, was == 1, "what had left when it ended at %s", r.What)
+			require.Equal(t, r.Number >= change, was == 1, "requests for a change that had left when the process ended at %s", r.What)
 			s.Actuator = s.Again()
-			require.NotNil(t, s.Actuator, "Again makes the provider again")
+			require.NotNil(t, s.Actuator, "Again returned no provider")
 			o := s.act(t.Context(), m, func() error { return errOnRecord })
 			require.Equal(t, remediations.CallRefused, o.outcome, "%v", o.err)
 			s.look()
-			require.Len(t, s.changes(), was, "it ended at %s, and whoever came after it asked for a change", r.What)
+			require.Len(t, s.changes(), was, "the process ended at %s, and the next one requested a change", r.What)
 			require.LessOrEqual(t, len(s.Changed()), 1)
 			if r.Number < change { // the control: another attempt succeeds
 				m := s.ready()
@@ -67,11 +67,11 @@ func crashing(t testing.TB, p Provider, done bool) {
 	}
 }
 
-// crash acts up to that request, whose answer is lost. It returns what the record has of the
-// attempt.
+// crash calls Act and ends the process at the given request, whose answer is lost. It returns the
+// machine with what the record has of the attempt.
 func (s *scene) crash(at int, done bool) engine.Machine {
 	s.t.Helper()
-	require.NotNil(s.t, s.Again, "a World without Again")
+	require.NotNil(s.t, s.Again, "the World has no Again")
 	m := s.ready()
 	from := len(s.Wire.Requests())
 	s.Wire.Misbehave(at, 1, Fault{Kind: Hang, Done: done})
@@ -86,7 +86,7 @@ func (s *scene) crash(at int, done bool) engine.Machine {
 	return m
 }
 
-// look sends everything that may be sent at any time.
+// look calls everything that a new provider may be asked without an attempt.
 func (s *scene) look() {
 	if surveyor, ok := s.Actuator.(engine.Surveyor); ok {
 		said := surveyor.Survey(s.t.Context(), s.Machine)

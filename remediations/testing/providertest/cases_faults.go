@@ -17,7 +17,7 @@ import (
 
 func changes(r Request) bool { return r.Changes }
 
-// clean returns the requests of a whole Act when nothing goes wrong.
+// clean returns the requests of an Act during which nothing goes wrong.
 func clean(t testing.TB, p Provider) []Request {
 	t.Helper()
 	var asked []Request
@@ -33,9 +33,9 @@ func clean(t testing.TB, p Provider) []Request {
 	return asked
 }
 
-// actWith calls Act while the requests from the first on suffer the fault. If the fault leaves the
-// first request without an answer, actWith cancels the call once that request has arrived and its
-// work is done.
+// actWith calls Act while count requests, from the request first on, meet the fault. If the fault
+// leaves that first request without an answer, actWith cancels the call once the request has
+// arrived and its work is done.
 func (s *scene) actWith(first, count int, f Fault) outcome {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -65,7 +65,7 @@ func (s *scene) actWith(first, count int, f Fault) outcome {
 	return o
 }
 
-// lookCases: something goes wrong with a request that changes nothing.
+// lookCases are the cases in which a request that changes nothing meets a fault.
 func lookCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {
@@ -78,11 +78,11 @@ func lookCases() []aCase {
 						o := s.actWith(r.Number, 1, s.tattle(f, i))
 						s.requireTrue(o)
 						if r.Number > change {
-							require.Equal(t, remediations.CallAccepted, o.outcome, "%s came after the answer: %v", r.What, o.err)
+							require.Equal(t, remediations.CallAccepted, o.outcome, "%s was sent after the answer: %v", r.What, o.err)
 							return
 						}
 						if o.outcome != remediations.CallAccepted { // it was sent again, or another request found out the same
-							require.Equal(t, remediations.CallRefused, o.outcome, "nothing was sent but %s: %v", r.What, o.err)
+							require.Equal(t, remediations.CallRefused, o.outcome, "nothing but %s was sent: %v", r.What, o.err)
 							require.Empty(t, s.changes())
 							s.requirePassing(o, f)
 						}
@@ -95,22 +95,22 @@ func lookCases() []aCase {
 	return all
 }
 
-// requirePassing asserts that the error shows the engine which refusals may pass in a moment. The
-// engine then tries again within the attempt, and gives the attempt back if the refusal lasts. It
-// does both only for a call that did not reach mayStill.
+// requirePassing asserts that the error is ErrPassing exactly if the fault may pass in a moment.
+// The engine then repeats the call within the attempt, and gives the attempt back if the fault
+// lasts. It does both only if the call did not reach mayStill.
 func (s *scene) requirePassing(o outcome, f Fault) {
 	s.t.Helper()
 	passing := errors.Is(o.err, engine.ErrPassing)
-	require.False(s.t, passing && o.asked, "mayStill was asked although it could not be read what the call needs, and that spends the attempt: %v", o.err)
+	require.False(s.t, passing && o.asked, "Act called mayStill although it could not read what the call needs, and that spends the attempt: %v", o.err)
 	switch {
 	case f.Kind == Gone, f.Kind == Cut, f.Kind == Hang:
-		require.True(s.t, passing, "nobody answered, which may be over in a moment, and the error is not ErrPassing: %v", o.err)
+		require.True(s.t, passing, "no answer came, which may pass in a moment, and the error is not ErrPassing: %v", o.err)
 	case f.Kind == Answer && f.Status < http.StatusInternalServerError, f.Kind == Answer && f.Status == http.StatusServiceUnavailable:
-		require.False(s.t, passing, "it was refused, or is to be asked later, and the error is ErrPassing: %v", o.err)
+		require.False(s.t, passing, "the API refused the call or asked for a later one, and the error is ErrPassing: %v", o.err)
 	}
 }
 
-// everyLook: every request suffers the fault, from the first on.
+// everyLook injects the fault into every request from the first on.
 func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {
@@ -120,19 +120,19 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 		s.requirePassing(o, f)
 		if f.Kind == Gone || f.Kind == Cut || f.Kind == Hang {
 			var concern interface{ Survey() remediations.Survey }
-			if errors.As(o.err, &concern) { // an error without a concern is not checked
-				require.Equal(t, !p.PerMachine, concern.Survey().Fleetwide, "onUnreachable: continue is for one machine's outage alone: %v", o.err)
+			if errors.As(o.err, &concern) { // only an error with a method Survey is checked
+				require.Equal(t, !p.PerMachine, concern.Survey().Fleetwide, "only an error about one machine may allow onUnreachable: continue: %v", o.err)
 			}
 		}
-		if f.Kind != Page { // a page with such a status may be the API's own
+		if f.Kind != Page { // a page with such a status may come from the API itself
 			require.Equal(t, f.refusesAccount(p), o.account(), "%v", o.err)
 		}
 		if f.Kind == Answer && f.Status == http.StatusUnauthorized {
-			require.Len(t, s.Wire.Requests()[s.asked:], 1, "who was refused asks again, and an account is locked for that")
+			require.Len(t, s.Wire.Requests()[s.asked:], 1, "the provider repeated a refused request, and a backend may lock the account for that")
 		}
 	})
 	if f.silent() {
-		return // contextCases
+		return // contextCases tests these
 	}
 	for _, ask := range []string{"survey", "testimony"} {
 		if _, not := p.DoesNotApply[ask]; not {
@@ -149,7 +149,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 			require.Empty(t, said.Before)
 			require.Positive(t, said.Again)
 			if f.Kind == Answer && (f.Status == http.StatusTooManyRequests || f.Status == http.StatusServiceUnavailable) {
-				require.Len(t, s.Wire.Requests(), 1, "the other side said when it may be asked again")
+				require.Len(t, s.Wire.Requests(), 1, "the provider repeated the request before the time that the backend named")
 				require.GreaterOrEqual(t, said.Again, retryAfter*time.Second)
 			}
 			s.requireNothing()
@@ -157,7 +157,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	}
 }
 
-// changeCases: something goes wrong with the only request that changes something.
+// changeCases are the cases in which the only request that changes something meets a fault.
 func changeCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {
@@ -184,7 +184,7 @@ func changeCases() []aCase {
 			in(t, p, patience, func(s *scene) {
 				holds(s, s.actWith(change, 1, s.tattle(f, i)))
 				if f.Kind != Gone {
-					require.Len(t, s.changes(), 1, "the request did not arrive, or not alone")
+					require.Len(t, s.changes(), 1, "the request for the change did not arrive, or another one arrived with it")
 				}
 			})
 		}})

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// plainCases: the other side behaves well.
+// plainCases are the cases in which the backend behaves well.
 func plainCases() []aCase {
 	return []aCase{
 		{"one machine, one change", func(t testing.TB, p Provider) {
@@ -50,7 +50,7 @@ func plainCases() []aCase {
 				for range 2 {
 					require.Empty(t, s.survey(t.Context(), s.Machine).Trouble, "a machine that is well")
 				}
-				require.NotEmpty(t, s.Wire.Requests(), "nobody was asked")
+				require.NotEmpty(t, s.Wire.Requests(), "the provider sent no request")
 				s.requireNothing()
 			})
 		}},
@@ -63,14 +63,14 @@ func plainCases() []aCase {
 	}
 }
 
-// identityCases: it is uncertain which machine is meant.
+// identityCases are the cases in which it is uncertain which machine is meant.
 func identityCases() []aCase {
 	var all []aCase
 	for _, which := range Scenes {
 		all = append(all,
 			aCase{"survey: " + string(which), func(t testing.TB, p Provider) {
 				in(t, p, patience, func(s *scene) {
-					s.ready() // the control; a provider's memory of it must not count
+					s.ready() // the control: Survey accepts the machine before the scene; the provider must not rely on having seen it
 					m := s.Set(which)
 					said := s.survey(t.Context(), m)
 					require.NotEmpty(t, said.Trouble)
@@ -120,7 +120,7 @@ func identityCases() []aCase {
 	}})
 }
 
-// onceCases: mayStill has the last check.
+// onceCases are the cases about mayStill, the last check before a change.
 func onceCases() []aCase {
 	return []aCase{
 		{"mayStill says no", func(t testing.TB, p Provider) {
@@ -145,14 +145,14 @@ func onceCases() []aCase {
 					return nil
 				})
 				require.Equal(t, remediations.CallAccepted, o.outcome, "%v", o.err)
-				require.NotEqual(t, -1, asked, "mayStill was not asked")
+				require.NotEqual(t, -1, asked, "mayStill was not called")
 				sent := s.changes()[0]
-				require.Equal(t, asked, sent.Number, "something else was asked between mayStill and the change: %v", s.Wire.Requests()[asked:])
+				require.Equal(t, asked, sent.Number, "the provider sent another request between mayStill and the change: %v", s.Wire.Requests()[asked:])
 				if _, reliable := s.Wire.Connects(); reliable {
 					require.Positive(t, connects)
 					now, _ := s.Wire.Connects()
-					after := len(s.Wire.Requests()) - 1 - sent.Number // a session may be closed over a connection of its own
-					require.LessOrEqual(t, now, connects+after, "the connection for the change was made after mayStill was asked")
+					after := len(s.Wire.Requests()) - 1 - sent.Number // a session may be closed over a connection of its own after the change
+					require.LessOrEqual(t, now, connects+after, "the connection for the change was made after the call of mayStill")
 				}
 			})
 		}},

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// powerCases: the answers of an engine.PowerProver about a machine.
+// powerCases are the cases about the answers of an engine.PowerProver.
 func powerCases() []aCase {
 	var all []aCase
 	for name, on := range map[string]bool{"power: the machine is on": true, "power: the machine is off": false} {
@@ -34,7 +34,7 @@ func powerCases() []aCase {
 	}}.cases()...)
 }
 
-// poweringOff switches the machine off, which the other side accepts.
+// poweringOff switches the machine off at a backend that accepts it, and then calls what.
 func poweringOff(t testing.TB, p Provider, what func(s *scene, before remediations.Before, prover engine.PowerProver)) {
 	t.Helper()
 	if !p.PowersOff {
@@ -42,9 +42,9 @@ func poweringOff(t testing.TB, p Provider, what func(s *scene, before remediatio
 	}
 	in(t, p, patience, func(s *scene) {
 		prover, ok := s.Actuator.(engine.PowerProver)
-		require.True(t, ok, "the provider is no engine.PowerProver")
+		require.True(t, ok, "the provider is not an engine.PowerProver")
 		m := s.ready()
-		require.NotEmpty(t, m.Before, "the survey keeps nothing that names the machine later")
+		require.NotEmpty(t, m.Before, "Survey returned nothing that identifies the machine later")
 		require.Equal(t, remediations.CallAccepted, s.act(t.Context(), m, yes).outcome)
 		what(s, m.Before, prover)
 	})

@@ -8,17 +8,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// proof is a step that only its provider can prove.
+// proof is a step whose success only the provider can prove.
 type proof struct {
 	name string
-	// accepted begins the step, which the other side accepts and has carried out.
+	// accepted makes the step succeed at the backend and then calls what.
 	accepted func(t testing.TB, p Provider, what func(s *scene, before remediations.Before, ask asking))
 }
 
-// asking asks the provider for the proof, with what the survey kept.
+// asking asks the provider for the proof. kept is what Survey returned for the record.
 type asking func(kept remediations.Before) error
 
-// cases lists the cases where nothing is proven: no answer came, or the answer names no machine.
+// cases returns the cases in which nothing is proven: no answer came, or the record names no
+// machine.
 func (c proof) cases() (all []aCase) {
 	for i, f := range faults() {
 		if f.silent() {

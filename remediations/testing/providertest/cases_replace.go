@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// proves returns what a stage proves: that the old machine is gone, and that nothing is missing.
+// proves returns what the stage proves: gone is true if the old machine is gone, and whole if the
+// replacement is complete.
 func (st Stage) proves(p Provider) (gone, whole bool) {
 	switch st {
 	case OldGone:
@@ -24,7 +25,7 @@ func (st Stage) proves(p Provider) (gone, whole bool) {
 	}
 }
 
-// replaceCases: the answers of an engine.Replacer about a machine.
+// replaceCases are the cases about the answers of an engine.Replacer.
 func replaceCases() []aCase {
 	var all []aCase
 	for _, stage := range slices.Concat(Stages, []Stage{Wanted}) {
@@ -43,8 +44,8 @@ func replaceCases() []aCase {
 				}
 				require.Equal(t, gone, said.MachineGone, "MachineGone; missing: %s", said.Missing)
 				require.Equal(t, whole, said.Missing == "", "missing: %s", said.Missing)
-				require.NotContains(t, said.Successors, s.Machine.ProviderID, "no machine succeeds itself")
-				require.NotContains(t, said.Successors, s.Neighbour.ProviderID, "a machine that was there before came for nobody")
+				require.NotContains(t, said.Successors, s.Machine.ProviderID, "the old machine is not its own successor")
+				require.NotContains(t, said.Successors, s.Neighbour.ProviderID, "a machine that was there before is not a successor")
 				require.Equal(t, whole && stage == OldGone, said.NoneNeeded, "NoneNeeded; missing: %s", said.Missing)
 				if whole && !said.NoneNeeded {
 					require.NotEmpty(t, said.Successors)
@@ -64,14 +65,14 @@ func replaceCases() []aCase {
 	}}.cases()...)
 }
 
-// replacing begins a replacement that the other side accepts.
+// replacing begins a replacement that the backend accepts, and then calls what.
 func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {
 		replacer, ok := s.Actuator.(engine.Replacer)
-		require.True(t, ok, "the provider is no engine.Replacer: say in DoesNotApply why")
+		require.True(t, ok, "the provider is not an engine.Replacer; give the reason in DoesNotApply")
 		m := s.ready()
-		require.NotEmpty(t, m.Before, "the survey says nothing that a replacement could be told by")
+		require.NotEmpty(t, m.Before, "Survey returned nothing that identifies the machine later")
 		require.Equal(t, remediations.CallAccepted, s.act(t.Context(), m, yes).outcome)
 		what(s, m.Before, replacer)
 	})

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// Slowly is the delay of each answer of a slow other side.
+	// Slowly is the delay of each answer of a slow backend.
 	Slowly = 100 * time.Millisecond
 	// answersBefore is how many answers an Act may wait for before its change, unless the provider
-	// sets another number: an intent is good for ten seconds, and a slow other side takes three for
-	// each answer.
+	// sets AnswersBefore. An intent is good for only ten seconds, and a slow backend takes three
+	// seconds for each answer.
 	answersBefore = 3
 )
 
-// unwellCases: the other side gives one wrong answer, is slow, or partly fails.
+// unwellCases are the cases in which the backend gives one wrong answer, is slow, or partly fails.
 func unwellCases() []aCase {
 	var all []aCase
 	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError, http.StatusServiceUnavailable} {
@@ -32,7 +32,7 @@ func unwellCases() []aCase {
 	}
 	return append(all,
 		aCase{"slow: each answer", func(t testing.TB, p Provider) {
-			require.LessOrEqual(t, slices.IndexFunc(clean(t, p), changes), cmp.Or(p.AnswersBefore, answersBefore), "between the intent and the change a slow other side is asked too much; use what the survey saw")
+			require.LessOrEqual(t, slices.IndexFunc(clean(t, p), changes), cmp.Or(p.AnswersBefore, answersBefore), "the provider needs too many answers of a slow backend between the intent and the change; use the result of Survey")
 			in(t, p, patience, func(s *scene) {
 				o := s.actWith(0, -1, Fault{Kind: Slow, Done: true})
 				require.Equal(t, remediations.CallAccepted, o.outcome, "%v", o.err)
@@ -63,13 +63,13 @@ func unwellCases() []aCase {
 			slices.Sort(names)
 			for _, name := range names {
 				in(t, p, patience, func(s *scene) {
-					s.ready() // the control
+					s.ready() // the control: the survey of a healthy machine finds nothing
 					m := s.Refuses[name]()
 					o := s.act(t.Context(), m, yes)
 					require.Equal(t, remediations.CallRefused, o.outcome, "%s: %v", name, o.err)
 					s.requireNothing()
 					said := s.survey(t.Context(), m)
-					require.NotEmpty(t, said.Trouble, "%s: Act refuses it, and Survey does not say so before", name)
+					require.NotEmpty(t, said.Trouble, "%s: Act refuses the machine, and Survey did not report that in advance", name)
 					require.False(t, said.Fleetwide, "%s: it concerns one machine", name)
 				})
 			}
@@ -77,8 +77,8 @@ func unwellCases() []aCase {
 	)
 }
 
-// wrongOnce: one answer is wrong, and all others are good. Each request of an Act gets the wrong
-// answer in turn.
+// wrongOnce injects one wrong answer. It tries each request of an Act in turn, and all other
+// answers are good.
 func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	for _, r := range clean(t, p) {
@@ -93,7 +93,7 @@ func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 			}
 			given := !o.asked || errors.Is(o.err, engine.ErrPassing) || errors.Is(o.err, engine.ErrLater) || o.account()
 			require.True(t, given && !errors.Is(o.err, engine.ErrUnable), "one wrong answer at %s spends the attempt: %v", r.What, o.err)
-			if (r.Number+salt)%2 == 0 { // not both: some other sides change one machine at a time
+			if (r.Number+salt)%2 == 0 { // only one of the two machines: some backends change one machine at a time
 				s.requireWell(s.Neighbour, s.NeighbourID, "another machine")
 				return
 			}
@@ -104,15 +104,15 @@ func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 	}
 }
 
-// requireWell: the provider has nothing against the machine, and changes it.
+// requireWell asserts that Survey and Act accept the machine.
 func (s *scene) requireWell(m engine.Machine, id, whose string) {
 	s.t.Helper()
 	if _, asks := s.Actuator.(engine.Surveyor); asks {
 		said := s.survey(s.t.Context(), m)
-		require.Empty(s.t, said.Trouble, "after one wrong answer %s is held", whose)
+		require.Empty(s.t, said.Trouble, "after one wrong answer, Survey refuses %s", whose)
 		m.Before = said.Before
 	}
 	o := s.act(s.t.Context(), m, yes)
-	require.Equal(s.t, remediations.CallAccepted, o.outcome, "after one wrong answer %s is refused: %v", whose, o.err)
+	require.Equal(s.t, remediations.CallAccepted, o.outcome, "after one wrong answer, Act refuses %s: %v", whose, o.err)
 	require.Contains(s.t, s.Changed(), id)
 }

@@ -7,10 +7,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Kind is a way to misbehave.
+// Kind is a kind of fault.
 type Kind string
 
-// The kinds, all of them.
+// All kinds of fault.
 const (
 	// Gone: there is no listener when the request is sent, so it certainly does not arrive.
 	Gone Kind = "nobody listens"
@@ -20,7 +20,7 @@ const (
 	Hang Kind = "hang"
 	// Half: the connection is closed in the middle of an answer.
 	Half Kind = "half an answer"
-	// Garbage: the answer is whole, of a good status, and its body is half a document.
+	// Garbage: the answer is complete and has a good status, but its body is only half a document.
 	Garbage Kind = "half a document"
 	// Endless: the body of the answer never ends.
 	Endless Kind = "endless body"
@@ -28,28 +28,29 @@ const (
 	EndlessHeader Kind = "endless header"
 	// Trickle: the body comes byte by byte, and never ends.
 	Trickle Kind = "trickle"
-	// Page: the answer is an HTML page, like that of a proxy in between.
+	// Page: the answer is an HTML page, like that of a proxy between the provider and its backend.
 	Page Kind = "page"
-	// Redirect: the answer names another address. RedirectHere: it names the requested address.
+	// Redirect: the answer redirects to another address. RedirectHere: it redirects to the
+	// requested address.
 	Redirect     Kind = "redirect"
 	RedirectHere Kind = "redirect to itself"
-	// Slow: the answer is good, and late.
+	// Slow: the answer is good, but late.
 	Slow Kind = "slow"
-	// Answer: the API itself answers with an error of that status.
+	// Answer: the API itself answers with an error of the fault's status.
 	Answer Kind = "answer"
 )
 
-// Fault is one fault of the other side for one request.
+// Fault is a fault that the backend shows for one request.
 type Fault struct {
 	Kind   Kind
 	Status int // for Page, Redirect and Answer
-	// Done: the requested work is done before the fault.
+	// Done means that the backend does the requested work before the fault.
 	Done bool
-	// Text is put wherever the answer has room for a text.
+	// Text is put into the answer wherever it has room for a text.
 	Text string
 }
 
-// String is the fault's name in a test.
+// String returns the fault's name for the name of a test.
 func (f Fault) String() string {
 	s := string(f.Kind)
 	if f.Status != 0 {
@@ -64,7 +65,7 @@ func (f Fault) String() string {
 // retryAfter is the Retry-After of the statuses 429 and 503, in seconds.
 const retryAfter = 90
 
-// faults returns all faults that a request may suffer.
+// faults returns all faults that are injected.
 func faults() []Fault {
 	all := []Fault{
 		{Kind: Gone},
@@ -88,8 +89,8 @@ func faults() []Fault {
 	return all
 }
 
-// demanded returns the outcome that an Act must have for a fault of the only request that changes
-// something.
+// demanded returns the outcome that Act must report if the only request that changes something
+// meets the fault. account is true if the error must be engine.ErrAccount.
 func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account bool) {
 	if f.Kind == Gone || f.Kind == Answer && f.Status < http.StatusInternalServerError {
 		return remediations.CallRefused, f.refusesAccount(p)
@@ -97,8 +98,8 @@ func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account b
 	return remediations.CallUnknown, false
 }
 
-// refusesAccount reports whether the API itself refuses the caller, and is the API of more than one
-// machine.
+// refusesAccount reports whether the fault means that the API refuses the caller's account for all
+// machines.
 func (f Fault) refusesAccount(p Provider) bool {
 	return !p.PerMachine && f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
 }

@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// HTTPOptions describe the other side of a provider that speaks HTTP.
+// HTTPOptions describe the backend of a provider that speaks HTTP.
 type HTTPOptions struct {
-	// Handler is the well-behaved other side.
+	// Handler is the backend without faults.
 	Handler http.Handler
 	// Changes reports whether a request asks for a change of a machine.
 	Changes func(*http.Request) bool
-	// Error returns an error with that status and text in the API's own form. An empty contentType
-	// means JSON.
+	// Error returns an error with that status and text as the API would format it. An empty
+	// contentType means JSON.
 	Error func(status int, text string) (contentType, body string)
-	// TLS is the listener's configuration. Nil: plain HTTP.
+	// TLS is the listener's configuration. If TLS is nil, the listener speaks plain HTTP.
 	TLS *tls.Config
 }
 
@@ -48,15 +48,15 @@ type HTTP struct {
 	changed  chan struct{}
 }
 
-// armed is a fault for the requests of these numbers.
+// armed is a fault for a range of requests.
 type armed struct {
-	from, to int // to is exclusive; negative: no end
+	from, to int // request numbers; to is exclusive, and a negative to means no end
 	fault    Fault
 }
 
 func (a armed) hits(n int) bool { return n >= a.from && (a.to < 0 || n < a.to) }
 
-// NewHTTP listens on the loopback interface until Close.
+// NewHTTP returns an HTTP that listens on the loopback interface until it is closed.
 func NewHTTP(t testing.TB, o HTTPOptions) *HTTP {
 	t.Helper()
 	h := &HTTP{o: o, changed: make(chan struct{})}
@@ -83,7 +83,7 @@ func (h *HTTP) URL() string {
 	return "http://" + h.listen.Addr().String()
 }
 
-// Close ends the listener and all running requests.
+// Close ends the listener and all requests that are under way.
 func (h *HTTP) Close() {
 	h.end()
 	_ = h.thief.Close()
@@ -94,7 +94,7 @@ func (h *HTTP) Close() {
 	}
 }
 
-// rob counts the connections to the address that redirects name.
+// rob listens at the address that redirects name, and counts the connections to it.
 func (h *HTTP) rob() {
 	for {
 		c, err := h.thief.Accept()
@@ -162,7 +162,7 @@ func (h *HTTP) Await(ctx context.Context, match func(Request) bool) bool {
 	}
 }
 
-// ServeHTTP passes a request on, or misbehaves.
+// ServeHTTP passes a request on to the backend, or shows a fault.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sent, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -206,7 +206,7 @@ func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.misanswer(w, r, string(sent), fault, done)
 }
 
-// faultOf returns the fault for the request of that number. The caller holds mu.
+// faultOf returns the fault for the request with the number. The caller must hold mu.
 func (h *HTTP) faultOf(n int) (Fault, bool) {
 	for _, a := range h.armed {
 		if a.hits(n) {
@@ -216,7 +216,7 @@ func (h *HTTP) faultOf(n int) (Fault, bool) {
 	return Fault{}, false
 }
 
-// counting counts connections when they are accepted.
+// counting is a listener that counts the connections it accepts.
 type counting struct {
 	net.Listener
 	many *atomic.Int64

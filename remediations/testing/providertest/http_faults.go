@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// endless is the length at which an endless answer ends after all, so that a provider that reads on
-// fails and does not fill the memory.
+// endless is the length at which an endless answer ends after all. So a provider that reads
+// everything fails without filling the memory.
 const endless = 64 << 20
 
-// recorded is an answer that was not sent yet.
+// recorded is an answer of the backend that was not sent yet.
 type recorded struct{ *httptest.ResponseRecorder }
 
 func record(handler http.Handler, r *http.Request) *recorded {
@@ -32,7 +32,8 @@ func (r *recorded) send(w http.ResponseWriter) {
 	_, _ = w.Write(r.Body.Bytes())
 }
 
-// misanswer answers with the fault. done is the good answer, if the work was done.
+// misanswer answers the request with the fault. done is the backend's good answer, if the work was
+// done.
 func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f Fault, done *recorded) {
 	text := f.Text + " You sent " + fmt.Sprint(r.Header) + " " + sent
 	switch f.Kind {
@@ -87,7 +88,7 @@ func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f 
 	panic(http.ErrAbortHandler)
 }
 
-// answer is an error in the API's own form.
+// answer sends an error in the API's own format.
 func (h *HTTP) answer(w http.ResponseWriter, status int, text string) {
 	contentType, body := h.o.Error(status, text)
 	if contentType == "" {
@@ -101,7 +102,8 @@ func (h *HTTP) answer(w http.ResponseWriter, status int, text string) {
 	_, _ = io.WriteString(w, body)
 }
 
-// half sends the first half of an answer. If the answer has no body, the header announces one.
+// half sends the first half of an answer. If the answer has no body, it sends a header that
+// announces one.
 func half(w http.ResponseWriter, done *recorded) {
 	body := done.Body.Bytes()
 	w.Header().Set("Content-Type", "application/json")
@@ -111,7 +113,7 @@ func half(w http.ResponseWriter, done *recorded) {
 	_ = http.NewResponseController(w).Flush()
 }
 
-// flood writes until the reader stops, or far too much was written.
+// flood writes the chunk again and again until the reader stops or the limit endless is reached.
 func (h *HTTP) flood(w io.Writer, chunk string) {
 	for written := 0; written < endless; written += len(chunk) {
 		if _, err := io.WriteString(w, chunk); err != nil {
@@ -121,7 +123,7 @@ func (h *HTTP) flood(w io.Writer, chunk string) {
 	h.overread.Store(true)
 }
 
-// trickle sends a byte now and then.
+// trickle sends one byte after the other, with pauses.
 func (h *HTTP) trickle(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -140,5 +142,5 @@ func (h *HTTP) trickle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// quiet is for a server whose connections are cut on purpose.
+// quiet returns a logger that drops everything, for a server whose connections are cut on purpose.
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }

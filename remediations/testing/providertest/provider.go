@@ -5,31 +5,30 @@
 //		providertest.Run(t, providertest.Provider{Start: start})
 //	}
 //
-// Start begins a simulated other side with two machines, and a provider that speaks to it. For a
-// provider that speaks HTTP, HTTP stands between the two and misbehaves: it cuts connections,
-// answers late, or answers with pages, redirects or endless bodies. A provider of another protocol
-// implements Wire itself.
+// Start begins a simulated backend (the system that the provider calls) with two machines, and a
+// provider that speaks to it. For a provider that speaks HTTP, the type HTTP stands between the two
+// and misbehaves: it cuts connections, answers late, or answers with pages, redirects or endless
+// bodies. A provider of another protocol implements Wire itself.
 //
 // What the cases demand:
 //
-//   - Survey reports what Act would only refuse, and changes nothing. No case ever changes another
-//     machine than the requested one.
-//   - An outcome is "refused" only if the other side certainly did nothing, and "accepted" only if
-//     the other side said so. A fault that looks the same whether the work was done or not is tried
-//     in both ways.
-//   - One Act sends at most one request that changes something. It calls mayStill after everything
-//     else.
-//   - The engine ensures that an attempt is made at most once: it never acts again on an intent
-//     that is on record, whatever the provider remembers. So a provider that starts after a crash,
-//     at any request, does nothing by itself, and calls mayStill like the first. If the other side
-//     can distinguish attempts, the same attempt again does not lead to a second change either.
-//   - No error, answer or log line shows a secret, breaks its line or has no bound, whatever the
-//     other side puts into its answers.
-//   - A single error (one 401, 403 or 5xx) does not spend an attempt if certainly nothing was done.
-//     It does not make the provider refuse the machine's next call, or another machine's. Between
-//     the intent and the change the provider waits for few answers: the other side may be slow.
-//   - Survey reports in advance what Act would refuse for.
-//   - A call ends soon after its context, and leaves no goroutine and no request behind.
+//   - Survey reports in advance every reason for which Act would refuse, and changes nothing. No call
+//     ever changes another machine than the requested one.
+//   - An outcome is "refused" only if the backend certainly did nothing, and "accepted" only if the
+//     backend said so. Some faults look the same whether the work was done or not: each of them is
+//     tried in both ways.
+//   - One Act sends at most one request that changes something. It calls mayStill last, right before
+//     that request.
+//   - The engine ensures that an attempt is made at most once: it never acts again on an intent that
+//     is on record, whatever the provider remembers. So a provider that starts after a crash does
+//     nothing by itself, and calls mayStill like the first one. A backend that can distinguish
+//     attempts does not make a second change for the same attempt either.
+//   - No error, answer or log line shows a secret, contains a line break, or is unbounded, whatever
+//     the backend puts into its answers.
+//   - A single error (one 401, 403 or 5xx) does not spend an attempt if certainly nothing was done. It
+//     does not make the provider refuse the next call for this or another machine. Between the intent
+//     and the change the provider waits for few answers, because the backend may be slow.
+//   - A call ends soon after its context has ended, and leaves no goroutine and no request behind.
 package providertest
 
 import (
@@ -48,106 +47,107 @@ import (
 
 // Provider describes a provider under test.
 type Provider struct {
-	// Start begins a new world for one case. A call must give up on a request that has no answer
-	// after the timeout.
+	// Start begins a new world for one case. A call of the provider must give up a request that has
+	// no answer after the timeout.
 	Start func(t testing.TB, timeout time.Duration) World
 	// DoesNotApply has the reasons why cases do not apply to this provider. The key is the name of
-	// the case or of either half of it, for example of a Scene, a Stage or a Fault. The test of
-	// that name is not run, and the log has the reason.
+	// the case, or one half of it: the part before or after the colon. The test of that name is not
+	// run, and the log shows the reason.
 	DoesNotApply map[string]string
-	// Slow: its other side takes long, like a whole API server. A third of the cases are run,
-	// others each time; all of them if DRYDOCK_SOAK is set.
+	// Slow means that the backend takes long, like a whole API server. Then only a third of the
+	// cases are run, chosen at random. If DRYDOCK_SOAK is set, all cases are run.
 	Slow bool
-	// AnswersBefore is how many answers an Act waits for before its change, if it needs more than
-	// three to be certain that it still may. While its other side is slow, the call is then
-	// withheld, and the step is held as ProviderUnreachable. Zero: three.
+	// AnswersBefore is how many answers an Act waits for before its change. Zero means at most
+	// three. A provider that needs more sets it: while its backend is slow, the engine then
+	// withholds the call, and holds the step as ProviderUnreachable.
 	AnswersBefore int
-	// Outlives: a call whose request has left continues by itself for as long as the timeout, to
-	// learn the result.
+	// Outlives means that a call whose request has left continues after its context has ended, for
+	// up to the timeout, to learn the result.
 	Outlives bool
-	// PerMachine: each machine has an other side of its own, for example a BMC. The answer of that
-	// one never concerns the account of all.
+	// PerMachine means that each machine has a backend of its own, for example a BMC. An error of
+	// one backend then never counts against the account for all machines.
 	PerMachine bool
-	// KeepsMachine: Survey keeps the other side's own name of the machine, and Act looks only at
-	// the machine of that name. If a second machine that could be meant appears after the survey,
-	// Act does not see it, and must not touch it.
+	// KeepsMachine means that Survey notes the backend's name of the machine, and that Act uses
+	// only that name. If a second machine that could be meant appears after the survey, Act does
+	// not notice it, and must not touch it.
 	KeepsMachine bool
-	// PromisesNone: as remediations.Provider has it. No other provider may report that no machine
-	// is needed.
+	// PromisesNone is the field of remediations.Provider with that name. Only such a provider may
+	// report that no new machine is needed.
 	PromisesNone bool
-	// PowersOff: the Actuator switches machines off and is an engine.PowerProver.
+	// PowersOff means that the Actuator switches machines off and is an engine.PowerProver.
 	PowersOff bool
 }
 
-// World is a provider and its simulated other side.
+// World is a provider together with its simulated backend.
 type World struct {
 	Actuator engine.Actuator
-	// Again makes a new provider, like a process after a crash: it remembers nothing, and has the
-	// same other side. Close ends these providers, too.
+	// Again makes a new provider for the same backend. It remembers nothing, like a process after a
+	// crash. Close also ends these providers.
 	Again func() engine.Actuator
-	// Machine and Neighbour are healthy. ID and NeighbourID are the other side's names for them.
+	// Machine and Neighbour are two healthy machines. ID and NeighbourID are the backend's names
+	// for them.
 	Machine, Neighbour engine.Machine
 	ID, NeighbourID    string
 	Wire               Wire
-	// Changed returns the machines that the other side really changed as requested, by ID and in
-	// order.
+	// Changed returns the IDs of the machines that the backend really changed on request, in order.
 	Changed func() []string
-	// Set makes the scene true at the other side. It returns the machine for the request.
+	// Set puts the backend into the scene. It returns the machine for the request.
 	Set func(Scene) engine.Machine
-	// Refuses are further states that would make Act refuse the machine. Each function makes its
-	// state true and returns the machine for the request: Survey must report the refusal in
-	// advance. Nil: there are only the Scenes.
+	// Refuses are further states in which Act must refuse the machine. Each function puts the
+	// backend into its state and returns the machine for the request. Survey must report the
+	// refusal in advance. If Refuses is nil, only the Scenes are tested.
 	Refuses map[string]func() engine.Machine
-	// Stage takes an accepted replacement of Machine to a stage, and returns the successors that
-	// may be named there. It is required if the Actuator is an engine.Replacer.
+	// Stage takes an accepted replacement of Machine to a stage, and returns the provider IDs of
+	// the new machines that the provider may name then. It is required if the Actuator is an
+	// engine.Replacer.
 	Stage func(Stage) (successors []string)
-	// Power switches Machine on or off at the other side. It is required if the provider PowersOff.
+	// Power switches Machine on or off at the backend. It is required if PowersOff is set.
 	Power func(on bool)
-	// Secrets must appear in no text. They are at least sixteen characters long.
+	// Secrets must not appear in any text of the provider. Each has at least sixteen characters.
 	Secrets []string
-	// Log returns what the provider has logged. Nil: it does not log.
+	// Log returns what the provider has logged. It is nil if the provider does not log.
 	Log func() string
-	// Close ends the other side, and everything that the test itself began.
+	// Close ends the backend and everything that Start began.
 	Close func()
 }
 
-// Wire stands between a provider and its other side.
+// Wire is the connection between a provider and its backend. It injects faults and counts requests.
 type Wire interface {
-	// Misbehave makes some of the next requests suffer the fault: count of them, beginning with the
-	// one of that number, from 0. A negative count: all of them.
+	// Misbehave injects the fault into count requests, beginning with the request of the number
+	// first, counted from 0. A negative count means all requests from there on.
 	Misbehave(first, count int, f Fault)
 	// Requests returns the requests that arrived, in order.
 	Requests() []Request
-	// Await returns true when a request that matches has arrived, and false when the context ends
-	// before.
+	// Await returns true once a request has arrived for which match returns true, and false if the
+	// context ends before.
 	Await(ctx context.Context, match func(Request) bool) bool
 	// Busy returns how many requests have no answer yet.
 	Busy() int
 	// Strays returns how many connections were made to the address that a redirect names.
 	Strays() int
-	// Overread reports whether the provider read more of an endless answer than is allowed.
+	// Overread reports whether the provider read more of an endless answer than it should.
 	Overread() bool
-	// Connects returns how many connections there were, and whether the order of connections and of
-	// calls of mayStill can be determined. Over plain TCP a connection can exist before its
-	// listener knows of it.
+	// Connects returns how many connections were made. reliable reports whether the test can tell
+	// if a connection was made before or after a call of mayStill. Over plain TCP it cannot,
+	// because a connection may exist before its listener knows of it.
 	Connects() (many int, reliable bool)
 }
 
-// Request is one request as it arrived at the other side.
+// Request is one request as it arrived at the backend.
 type Request struct {
 	Number int
-	// Changes: it requests a change of a machine.
+	// Changes is true if the request asks for a change of a machine.
 	Changes bool
-	// What describes the request for a person who reads a failure.
+	// What describes the request for a person who reads a test failure.
 	What string
 }
 
-// Scene is a state of the other side that forbids any change of a machine.
+// Scene is a state of the backend in which no machine may be changed.
 type Scene string
 
-// The scenes, all of them.
+// The scenes. Scenes lists all of them.
 const (
-	// NoMachine: the other side does not know the machine.
+	// NoMachine: the backend does not know the machine.
 	NoMachine Scene = "no such machine"
 	// TwoMachines: two machines could be meant.
 	TwoMachines Scene = "two machines could be meant"
@@ -160,18 +160,19 @@ const (
 // Scenes are all scenes.
 var Scenes = []Scene{NoMachine, TwoMachines, AnotherOfItsName, ItsIDIsAnothers}
 
-// Stage is how far the replacement of a machine is at the other side.
+// Stage is how far the replacement of a machine is at the backend.
 type Stage string
 
-// The stages of every provider. Only the last two prove something.
+// The stages of every provider. Only the last two prove that the machine was replaced.
 const (
-	// OldLingers: the old machine is still there, and nothing else.
+	// OldLingers: the old machine is still there, and no new one.
 	OldLingers Stage = "the old machine is still there"
 	// NewFirst: the new machine runs, and the old one is still there.
 	NewFirst Stage = "the new machine is there before the old one is gone"
-	// Holes: the other side's answer lacks the old machine, and others that must be there.
+	// Holes: the backend's answer is incomplete. It lacks the old machine, and other machines that
+	// exist.
 	Holes Stage = "an answer with holes"
-	// Nothing: the other side knows no machines at all.
+	// Nothing: the backend lists no machine at all.
 	Nothing Stage = "no machines at all"
 	// OldGone: the old machine is gone, and no new one is there.
 	OldGone Stage = "the old machine is gone and no new one is there"
@@ -184,8 +185,9 @@ const (
 // Stages are all stages.
 var Stages = []Stage{OldLingers, NewFirst, Holes, Nothing, OldGone, NameAgain, Whole}
 
-// Wanted is a stage of a provider that promises no other machine: its OldGone proves something. The
-// old machine is gone, no new one is there, and something waits for one.
+// Wanted is a further stage for a provider that promises no new machine (PromisesNone). The old
+// machine is gone, no new one is there, and something still waits for a new one. For such a
+// provider, OldGone proves the end of the replacement and Wanted does not.
 const Wanted Stage = "the old machine is gone and something waits for a new one"
 
 // aCase is one test of the suite.
@@ -194,7 +196,8 @@ type aCase struct {
 	run  func(t testing.TB, p Provider)
 }
 
-// names are the names of the case, of its request, and of its fault.
+// names returns the name of the case and its two halves: the part before the colon and the part
+// after it.
 func (c aCase) names() []string {
 	what, wrong, _ := strings.Cut(c.name, ": ")
 	return []string{c.name, what, wrong}
@@ -204,16 +207,16 @@ func cases() []aCase {
 	return slices.Concat(plainCases(), identityCases(), lookCases(), changeCases(), onceCases(), crashCases(), contextCases(), replaceCases(), powerCases(), unwellCases())
 }
 
-// Run tests the provider against the contract. It watches goroutines, so it must not run beside
-// other tests: the test that calls it is not parallel.
+// Run tests the provider against the contract. It checks for leaked goroutines. So the calling test
+// must not run in parallel with other tests.
 func Run(t *testing.T, p Provider) {
 	t.Helper()
-	t.Setenv("DRYDOCK_PROVIDERTEST", "runs alone") // fails in a parallel test
-	require.NotNil(t, p.Start, "a provider without Start")
+	t.Setenv("DRYDOCK_PROVIDERTEST", "runs alone") // Setenv makes a parallel test fail
+	require.NotNil(t, p.Start, "the Provider has no Start")
 	all := cases()
 	for name, why := range p.DoesNotApply {
-		require.NotEmpty(t, why, "no reason why %q does not apply", name)
-		require.True(t, slices.ContainsFunc(all, func(c aCase) bool { return slices.Contains(c.names(), name) }), "there is no case %q", name)
+		require.NotEmpty(t, why, "DoesNotApply has no reason for %q", name)
+		require.True(t, slices.ContainsFunc(all, func(c aCase) bool { return slices.Contains(c.names(), name) }), "DoesNotApply names %q, and there is no such case", name)
 	}
 	for _, c := range sample(t, p, all) {
 		if why, not := p.without(c); not {
@@ -224,8 +227,8 @@ func Run(t *testing.T, p Provider) {
 	}
 }
 
-// sample returns the cases to run: all, or every third if they take long, or every sixth in short
-// mode.
+// sample returns the cases to run. These are all cases, or every third if the provider is slow, or
+// every sixth with -short.
 func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	one := 1
 	switch {
@@ -245,7 +248,7 @@ func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	return some
 }
 
-// without returns why the case does not apply, if it does not.
+// without returns why the case does not apply to the provider. not is false if the case applies.
 func (p Provider) without(c aCase) (why string, not bool) {
 	for _, name := range c.names() {
 		if why, not = p.DoesNotApply[name]; not {

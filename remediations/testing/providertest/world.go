@@ -23,50 +23,50 @@ import (
 )
 
 const (
-	// patience is how long an undisturbed call may take.
+	// patience bounds a call that meets no fault.
 	patience = 2 * time.Minute
-	// longest is the length of the longest sentence that people are shown.
+	// longest is the length limit of a text for people.
 	longest = 1024
 )
 
-// soon is how long a call may take after its context has ended: less than patience, and enough on a
-// busy machine. Only this package's own tests change it.
+// soon is how long a call may take after its context has ended. It is less than patience, and long
+// enough for a busy machine. Only this package's own tests change it.
 var soon = time.Minute
 
-// scene is a world during a case.
+// scene is a World while a case runs.
 type scene struct {
 	World
 	t testing.TB
 	p Provider
-	// texts are all texts of the provider.
+	// texts are all texts that the provider has returned in this case.
 	texts []any
-	// abandoned: the other side ends while a request is under way.
+	// abandoned means that the backend ends while a request is under way.
 	abandoned bool
-	// asked is how many requests there had been when actWith called Act.
+	// asked is the number of requests that had arrived when actWith called Act.
 	asked int
 }
 
-// in runs a case in a new world. Afterwards no text may show a secret, and no goroutine may be
-// left.
+// in runs a case in a new world. After the case it asserts that no text of the provider shows a
+// secret, and that no goroutine is left.
 func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
 	s := &scene{World: p.Start(t, timeout), t: t, p: p}
 	closed := false
 	defer func() {
-		if !closed { // the case has failed
+		if !closed { // the case has failed before it closed the world
 			s.Close()
 		}
 	}()
 	what(s)
 	s.requireQuiet()
 	require.Zero(t, s.Wire.Strays(), "the provider followed a redirect")
-	require.False(t, s.Wire.Overread(), "the provider reads answers without a bound")
+	require.False(t, s.Wire.Overread(), "the provider reads an endless answer without a limit")
 	deadline := time.Now().Add(soon)
 	if p.Outlives {
 		deadline = deadline.Add(timeout)
 	}
-	require.Eventually(t, func() bool { return s.abandoned || s.Wire.Busy() == 0 }, time.Until(deadline), time.Millisecond, "the provider still waits for an answer, long after its call returned")
+	require.Eventually(t, func() bool { return s.abandoned || s.Wire.Busy() == 0 }, time.Until(deadline), time.Millisecond, "the provider still waits for an answer long after its call has returned")
 	closed = true
 	s.Close()
 	err := goleak.Find(before)
@@ -76,18 +76,18 @@ func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	require.NoError(t, err, "goroutines are left")
 }
 
-// reaching runs a case whose provider has a short time limit. On a busy machine that may end a
-// request that would have had its answer: then the case reports false, and is tried again with a
-// longer limit.
+// reaching runs a case whose provider has a short time limit. On a busy machine that limit may end
+// a request that should have got its answer. Then what returns false, and reaching tries again with
+// a longer limit.
 func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration) bool) {
 	t.Helper()
 	for limit, reached := 250*time.Millisecond, false; !reached; limit *= 3 {
-		require.Less(t, limit, 5*time.Minute, "the request that is to suffer the fault was never sent")
+		require.Less(t, limit, 5*time.Minute, "the request that should meet the fault was never sent")
 		in(t, p, limit, func(s *scene) { reached = what(s, limit) })
 	}
 }
 
-// outcome is what an Act returned. asked: it reached mayStill.
+// outcome is what one call of Act returned. asked is true if Act called mayStill.
 type outcome struct {
 	outcome remediations.CallOutcome
 	err     error
@@ -98,7 +98,7 @@ func (o outcome) account() bool { return errors.Is(o.err, engine.ErrAccount) }
 
 func yes() error { return nil }
 
-// act calls the provider as the engine does.
+// act calls Act of the provider as the engine does.
 func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error) outcome {
 	s.t.Helper()
 	asked := false
@@ -115,7 +115,7 @@ func (s *scene) act(ctx context.Context, m engine.Machine, mayStill func() error
 	return outcome{got, err, asked}
 }
 
-// ready returns the machine as the engine hands it to Act: with the result of Survey.
+// ready returns the machine as the engine passes it to Act, with the result of Survey.
 func (s *scene) ready() engine.Machine {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -133,21 +133,21 @@ func (s *scene) surveyed() (m engine.Machine, trouble string) {
 	return m, trouble
 }
 
-// survey calls a Surveyor.
+// survey calls Survey of the provider, which must be an engine.Surveyor.
 func (s *scene) survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s.t.Helper()
 	surveyor, ok := s.Actuator.(engine.Surveyor)
-	require.True(s.t, ok, "the provider is no engine.Surveyor: say in DoesNotApply why")
+	require.True(s.t, ok, "the provider is not an engine.Surveyor; give the reason in DoesNotApply")
 	said := surveyor.Survey(ctx, m)
 	s.texts = append(s.texts, said.Trouble, said.Evidence)
 	return said
 }
 
-// testify calls a Witness to find out whether the machine runs.
+// testify asks the provider, which must be an engine.Witness, whether the machine runs.
 func (s *scene) testify(ctx context.Context, m engine.Machine) signs.Testimony {
 	s.t.Helper()
 	witness, ok := s.Actuator.(engine.Witness)
-	require.True(s.t, ok, "the provider is no engine.Witness: say in DoesNotApply why")
+	require.True(s.t, ok, "the provider is not an engine.Witness; give the reason in DoesNotApply")
 	said := witness.Testify(ctx, m, signs.Sign{Kind: signs.NotRunning})
 	s.texts = append(s.texts, said.Saw)
 	return said
@@ -170,8 +170,8 @@ func (s *scene) requireNothing() {
 	require.Empty(s.t, s.Changed())
 }
 
-// requireTrue asserts that an outcome is true, and that at most one request left, for the right
-// machine.
+// requireTrue asserts that an outcome matches what the backend really did, and that at most one
+// request for a change left, for the right machine.
 func (s *scene) requireTrue(o outcome) {
 	s.t.Helper()
 	require.LessOrEqual(s.t, len(s.changes()), 1, "more than one request that changes something: %v", s.Wire.Requests())
@@ -181,20 +181,21 @@ func (s *scene) requireTrue(o outcome) {
 	}
 	switch o.outcome {
 	case remediations.CallAccepted:
-		require.Len(s.t, changed, 1, "accepted, and nothing was done")
+		require.Len(s.t, changed, 1, "Act returned accepted, and nothing was done")
 	case remediations.CallRefused:
-		require.Empty(s.t, changed, "refused, and yet it was done: %v", o.err)
+		require.Empty(s.t, changed, "Act returned refused, and the work was done: %v", o.err)
 	default: // unknown claims nothing
 	}
 }
 
-// requireQuiet asserts what holds for every text: no secret, one line, a bound.
+// requireQuiet asserts what every text of the provider must satisfy: it shows no secret, has one
+// line, and is not too long.
 func (s *scene) requireQuiet() {
 	s.t.Helper()
 	texts := s.texts
 	for _, text := range texts {
 		line := fmt.Sprint(text)
-		require.LessOrEqual(s.t, len(line), longest, "a text without a bound")
+		require.LessOrEqual(s.t, len(line), longest, "a text that is too long")
 		require.NotContains(s.t, strings.ToValidUTF8(line, "\n"), "\n", "a text of more than one line")
 		require.False(s.t, strings.ContainsFunc(line, unicode.IsControl), "a text with control characters: %q", line)
 	}
@@ -205,14 +206,15 @@ func (s *scene) requireQuiet() {
 	for i, secret := range s.Secrets {
 		require.GreaterOrEqual(s.t, len(secret), 16, "secret %d is too short to be looked for", i)
 		for _, form := range spellings(secret) {
-			if strings.Contains(said, form) { // the secret itself stays out of the failure
-				require.FailNow(s.t, fmt.Sprintf("secret %d, or its beginning, shows in a text of the provider", i))
+			if strings.Contains(said, form) { // FailNow, because a failure of Contains would print the secret
+				require.FailNow(s.t, fmt.Sprintf("secret %d, or its beginning, is in a text of the provider", i))
 			}
 		}
 	}
 }
 
-// everyText returns all that these values could put into a log or an Event.
+// everyText returns everything that these values could put into a log line or an Event, in all
+// formats.
 func everyText(values []any) string {
 	var all strings.Builder
 	for _, v := range values {
@@ -225,7 +227,7 @@ func everyText(values []any) string {
 	return all.String()
 }
 
-// spellings returns the secret in the forms that others may write, and its first half, which
+// spellings returns the forms in which the secret may appear. They include its first half, which
 // remains if a text was cut.
 func spellings(secret string) []string {
 	inJSON, _ := json.Marshal(secret) // a string never fails
@@ -237,8 +239,8 @@ func spellings(secret string) []string {
 	return append(forms, secret, secret[:len(secret)/2])
 }
 
-// tattle makes the fault reveal the secrets, at positions where a text that is cut at some length
-// cuts them in the middle.
+// tattle returns the fault with the secrets in its text. They stand at varying positions, so that a
+// text that is cut at some length cuts a secret in the middle.
 func (s *scene) tattle(f Fault, salt int) Fault {
 	f.Text = strings.Join(s.Secrets, " ") + strings.Repeat("x", salt*37%300) + strings.Join(s.Secrets, " ") + "\x1b[2J\n\u202e" + strings.Repeat("y", longest)
 	return f

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Random values of each kind, for tests that must hold for all values.
+// Generators of random values of each type, for property tests.
 var (
 	AnyText = rapid.StringN(0, 40, 120)
 	AnyID   = rapid.StringMatching(`[a-z0-9]{6}`)

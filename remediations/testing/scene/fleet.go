@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Herd returns count nodes, the first bad of them not Ready, in zones in turn.
+// Herd returns count nodes. The first bad ones of them are not Ready. The zones are assigned in
+// turn.
 func Herd(count, bad int, zones ...string) []*corev1.Node {
 	var out []*corev1.Node
 	for i := range count {
@@ -27,7 +28,7 @@ func Herd(count, bad int, zones ...string) []*corev1.Node {
 	return out
 }
 
-// FleetOf returns the fleet of these Nodes, by the ledger; nil: by an empty ledger.
+// FleetOf returns the fleet of these Nodes with the given ledger. If l is nil, the ledger is empty.
 func FleetOf(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, now time.Time) *fleet.Fleet {
 	if l == nil {
 		l = &ledger.Ledger{}
@@ -35,7 +36,7 @@ func FleetOf(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, now
 	return fleet.New(c, nodes, l, Quiet, now)
 }
 
-// ControlPlane makes the first count of the nodes control-plane nodes.
+// ControlPlane makes the first count nodes control-plane nodes.
 func ControlPlane(nodes []*corev1.Node, count int) []*corev1.Node {
 	for _, n := range nodes[:count] {
 		n.Labels["node-role.kubernetes.io/control-plane"] = ""
@@ -43,7 +44,7 @@ func ControlPlane(nodes []*corev1.Node, count int) []*corev1.Node {
 	return nodes
 }
 
-// InPhase sets the phase of the node's repair.
+// InPhase sets the phase label of the node.
 func InPhase(n *corev1.Node, p remediations.Phase) {
 	r := remediations.ReadJournal(n).Record
 	r.Phase, n.Labels[remediations.PhaseLabel] = p, string(p)

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// VerdictFile is a Decision as a golden shows it.
+// VerdictFile is a Decision as a golden file shows it.
 type VerdictFile struct {
 	Verb       lifecycle.Verb       `json:"verb"`
 	Reason     remediations.Reason  `json:"reason,omitempty"`
@@ -40,8 +40,8 @@ type VerdictFile struct {
 	Consume    []string             `json:"consume,omitempty"`
 	Notices    []lifecycle.Notice   `json:"notices,omitempty"`
 	Pause      string               `json:"pause,omitempty"`
-	// Signs are, in words, the signs that the last look reads; one of them must still say Ill.
-	// Alerts are what is written, by fingerprint.
+	// Signs are the names of the signs that are read right before the call: at least one of them
+	// must still be ill. Alerts are the alerts that the decision writes, by fingerprint.
 	Signs    []string                      `json:"signs,omitempty"`
 	Announce []string                      `json:"announce,omitempty"`
 	Withdraw []string                      `json:"withdraw,omitempty"`
@@ -140,9 +140,10 @@ func (g Golden) Want(t testing.TB) string {
 	return string(text)
 }
 
-// Pin compares the decision about each scene of the folder with its golden. It also checks that the
-// decision is pure: it changes nothing, and repeats itself. UPDATE=1 rewrites the outputs: read the
-// difference before you keep it. what checks the written values, and may be nil.
+// Pin compares the decision about each scene of the folder with its golden file. It also checks
+// that the decision is pure: it changes none of its inputs, and a second call returns the same.
+// UPDATE=1 writes the golden files again: read the difference before you commit it. what checks the
+// written values, and may be nil.
 func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S, decide func(S, time.Time) D, show func(testing.TB, D) string, what func(*testing.T, S, D)) {
 	for _, g := range GoldensIn(t, folder) {
 		t.Run(g.Name, func(t *testing.T) {
@@ -162,9 +163,9 @@ func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S,
 	}
 }
 
-// MissedWithoutEachReason removes the guards of each reason in turn, and returns the names of the
-// goldens whose decisions then differ. The scenes are read once: a decision changes nothing in
-// them, as Pin shows.
+// MissedWithoutEachReason removes the guards of one reason after the other, and returns the names
+// of the golden files whose decisions then differ. It reads each scene only once, because decisions
+// do not change it (see Pin).
 func MissedWithoutEachReason[S any](t *testing.T, read func(Golden, testing.TB) S, decided func(s S, left []lifecycle.Guard) string,
 	then func(t *testing.T, gone remediations.Reason, missed []string),
 ) {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// OneAction does one of the actions.
+// OneAction returns a function that does a random one of the actions.
 func OneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
 	var names []string
 	for k := range actions {
@@ -22,7 +22,7 @@ func OneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) { actions[rapid.SampledFrom(slices.Sorted(slices.Values(names))).Draw(t, "what")](t) }
 }
 
-// ToggleLabel sets the label, or removes it.
+// ToggleLabel removes the label if the Node has it, and sets it otherwise.
 func ToggleLabel(n *corev1.Node, key string) {
 	if _, ok := n.Labels[key]; ok {
 		delete(n.Labels, key)
@@ -31,7 +31,7 @@ func ToggleLabel(n *corev1.Node, key string) {
 	}
 }
 
-// RecordIDs returns the ids in the record.
+// RecordIDs returns the IDs of the intents in the record.
 func RecordIDs(r *remediations.Record) []string {
 	if r == nil || r.Intent == nil {
 		return nil
@@ -48,17 +48,17 @@ func LimitsAlone() *remediations.Config {
 	}}
 }
 
-// Quiet returns false: no alert fires on any node.
+// Quiet returns false for every node: no alert fires.
 func Quiet(string) bool { return false }
 
-// DesignOrder is the order of the reasons in the design.
+// DesignOrder are the reasons in the order in which their guards must speak.
 var DesignOrder = []remediations.Reason{
 	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonWritesDenied, remediations.ReasonStoreWentBack, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
 	remediations.ReasonTooYoung, remediations.ReasonFleetUnhealthy, remediations.ReasonOutsideWindow, remediations.ReasonNodeUnderRepair, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonPolicyFailing,
 	remediations.ReasonControlPlaneBusy, remediations.ReasonClusterWide, remediations.ReasonAtLimit, remediations.ReasonCommonCause, remediations.ReasonAwaitingApproval, remediations.ReasonObserving,
 }
 
-// WithoutEachReason removes the guards of each reason in turn.
+// WithoutEachReason runs a subtest for each reason, with the guards of that reason removed.
 func WithoutEachReason(t *testing.T, then func(t *testing.T, gone remediations.Reason, left []lifecycle.Guard)) {
 	for _, gone := range DesignOrder {
 		t.Run(string(gone), func(t *testing.T) {
@@ -76,8 +76,8 @@ func Acting() *corev1.Node {
 	return n
 }
 
-// Serving returns a provider that reboots the Nodes of the scheme, and of the selector if there is
-// one.
+// Serving returns a provider that reboots the Nodes with this scheme of provider IDs and, if
+// selector is not empty, with these labels.
 func Serving(name, scheme, selector string) remediations.Provider {
 	p := remediations.Provider{Name: name, Scheme: scheme, Steps: []string{"reboot"}}
 	if selector != "" {

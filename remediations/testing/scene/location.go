@@ -16,35 +16,38 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// LocationScene is a location.State in a form that a person can read. Its defaults are an ordinary
-// bad day: node n1 leads location eu and is healthy for Kubernetes, and its members answer no probe
-// from outside. The alert has been firing for ten minutes, and both Alertmanagers report it.
-// Nothing forbids a repair, and the mode is enforce. The location was observed a second ago; n2 and
-// n3 could lead it instead. The record of its repair is the scene's leader.
+// LocationScene is a location.State in a form that a person can write and read in a file. By
+// default a repair is due: node n1 leads location eu and is healthy for Kubernetes, and its members
+// answer no probe from outside. The alert has been firing for ten minutes, and both Alertmanagers
+// report it. Nothing forbids a repair, and the mode is enforce. The location was observed a second
+// ago. n2 and n3 could lead it in place of n1. The field leader of the scene is the record of the
+// location's repair.
 type LocationScene struct {
 	Scene
 	Sight Sight `json:"sight"`
-	// Elsewhere are repairs of leaders in flight on other nodes, Busy the other nodes that are
-	// under repair themselves.
+	// Elsewhere are repairs of leaders that are in flight on other nodes. Busy are other nodes that
+	// are under repair themselves.
 	Elsewhere []Elsewhere `json:"elsewhere"`
 	Busy      []string    `json:"busy"`
-	// Moved are the ages of earlier moves in the location, by repair.
+	// Moved are earlier moves in the location. The key is the repair's ID, the value how long ago
+	// the move was.
 	Moved map[string]string `json:"moved"`
-	// UnknownMove: the ledger does not know the moves on record.
+	// UnknownMove is true if the ledger does not know the moves on record.
 	UnknownMove bool `json:"unknownMove"`
-	// Location is the location that the alerts name; absent: eu.
+	// Location is the location that the alerts name. The default is eu.
 	Location string `json:"location"`
 }
 
 type Sight struct {
 	Never bool   `json:"never"`
 	Age   string `json:"age"`
-	// Took is how long the look took; absent: no time.
+	// Took is how long the observation took. The default is no time.
 	Took    string  `json:"took"`
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`
 	Unknown string  `json:"unknown"`
-	// Candidates by name, absent: n2 and n3. Moves are candidates written out.
+	// Candidates are the names of the candidates. The default is n2 and n3. Moves are candidates
+	// with all fields.
 	Candidates []string            `json:"candidates"`
 	Moves      []remediations.Move `json:"moves"`
 	Refused    map[string]string   `json:"refused"`
@@ -58,8 +61,8 @@ type Elsewhere struct {
 	Observing          bool
 }
 
-// TheMove is the move of the leadership of location eu from one node to another; neither node is
-// annotated.
+// TheMove returns the move of the leadership of location eu from one node to another. Neither node
+// has an annotation before.
 func TheMove(from, to string) remediations.Move {
 	had := ""
 	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
@@ -151,7 +154,7 @@ func (sc *LocationScene) LocationState(t testing.TB) *location.State {
 	return out
 }
 
-// took reads how long a look took; empty: no time.
+// took parses how long an observation took. An empty text means no time.
 func took(t testing.TB, text string) time.Duration {
 	t.Helper()
 	d, err := time.ParseDuration(cmp.Or(text, "0s"))
@@ -159,8 +162,8 @@ func took(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// LocationOf returns the location that the journal has something about; false: there is none. A
-// node leads one at most.
+// LocationOf returns the location about which the journal has an alert or a record. It returns
+// false if there is none. A Node leads at most one location.
 func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Subject, bool) {
 	for _, one := range c.Subjects(remediations.KindLocation, j) {
 		return one, true

@@ -93,8 +93,8 @@ func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
 	return n
 }
 
-// Annotate writes a record as the scene has it: a string is written unchanged, so that a scene can
-// hold an invalid record.
+// Annotate puts a record into the annotation. A string is written unchanged, so that a scene can
+// have an invalid record.
 func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	if record == nil {
 		return
@@ -113,7 +113,7 @@ func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	}
 }
 
-// Said is the Alertmanagers' answer; nil: they were not polled.
+// Said returns the answer of the Alertmanagers. It returns nil if they were not queried.
 func (sc *Scene) Said() *alerts.Snapshot {
 	if sc.Word.Never {
 		return nil
@@ -181,7 +181,7 @@ func (r Replica) word(i int) alerts.Replica {
 	return rw
 }
 
-// OtherNodes are the nine nodes beside n1.
+// OtherNodes returns the nine nodes other than n1.
 func (sc *Scene) OtherNodes() []*corev1.Node {
 	var out []*corev1.Node
 	for i := range 9 {
@@ -210,7 +210,7 @@ func (sc *Scene) OtherNodes() []*corev1.Node {
 	return out
 }
 
-// InFlight puts a repair in Verifying on the node.
+// InFlight puts the record of a repair in phase Verifying on the node.
 func InFlight(n *corev1.Node, step string) *corev1.Node {
 	r := remediations.Record{
 		V: remediations.RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhaseVerifying,
@@ -222,7 +222,7 @@ func InFlight(n *corev1.Node, step string) *corev1.Node {
 	return n
 }
 
-// Bare is a healthy node, old enough to be judged.
+// Bare returns a healthy node that is older than startupGrace.
 func Bare(name string) *corev1.Node {
 	boot := "boot-" + name
 	if name == "n1" { // most scenes are about n1

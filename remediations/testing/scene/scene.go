@@ -1,6 +1,6 @@
-// Package scene has the scenes for tests of decisions. A scene is the known state of a node, of a
-// pod's sidecar or of a location, in a form that a person can read. The core and the kinds of
-// targets share it. It is for tests alone.
+// Package scene describes the input of decisions for tests, in YAML files that a person can write
+// and read. A scene is the known state of a node, of a pod's sidecar or of a location. The tests of
+// the core and of each kind of target use it. Only tests import this package.
 package scene
 
 import (
@@ -14,27 +14,29 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Noon is the time of every scene; a file says <now>, <now-5m> or <now+1h30m>.
+// Noon is the time of every scene. In a file, <now>, <now-5m> or <now+1h30m> stands for a time
+// relative to it.
 var Noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// FP is the fingerprint of every scene's alert. It is written out, so that a file can name it.
+// FP is the fingerprint of every scene's alert. It is constant, so that a file can contain it.
 const FP = "8b2d1f0c3a4e5d67"
 
-// Scene is a State in a form that a person can read. Its defaults are an ordinary bad day: node n1
-// of ten is not Ready, its alert has been firing for ten minutes, and both Alertmanagers report it.
-// Nothing forbids a repair, and the mode is enforce.
+// Scene is a lifecycle.State in a form that a person can write and read in a file. By default a
+// repair is due: node n1 of ten is not Ready, its alert has been firing for ten minutes, and both
+// Alertmanagers report it. Nothing forbids a repair, and the mode is enforce.
 type Scene struct {
 	Policy  Policy   `json:"policy"`
 	Limits  Limits   `json:"limits"`
 	Windows []string `json:"windows"`
-	// Provided are the remediations of this installation; absent: reboot.
+	// Provided are the remediations of this installation. The default is reboot.
 	Provided []string `json:"provided"`
-	// Providers carry those out on machines, as name: scheme; absent: one provider, for any node.
+	// Providers are the providers of these remediations for machines. The key is the provider's
+	// name, the value the scheme of its provider IDs. The default is one provider for all nodes.
 	Providers map[string]string `json:"providers"`
-	// PromisesNone: the providers promise no machine in place of one that they replace.
+	// PromisesNone is remediations.Provider.PromisesNone of all providers.
 	PromisesNone bool `json:"promisesNone"`
-	// MinNodes and 30% of all nodes must have the alert for a step that changes the whole cluster;
-	// absent: 3.
+	// MinNodes is how many nodes must have the alert for a step that changes the whole cluster. In
+	// addition, 30% of all nodes must have it. The default is 3.
 	MinNodes   int  `json:"minNodes"`
 	RequireAll bool `json:"requireAll"`
 	// Announce are the annotations that announce a repair to other systems.
@@ -51,23 +53,23 @@ type Scene struct {
 	Word  Word   `json:"word"`
 	Lease *Lease `json:"lease"`
 	Beats Beats  `json:"heartbeats"`
-	// Read holds the results for signs that the Node does not show, named as in the policy's
-	// witness.
+	// Read are readings of signs that the Node does not show. The keys are the signs' names, as in
+	// Policy.Witness.
 	Read map[string]Testimony `json:"read"`
 	Call *lifecycle.Call      `json:"call"`
-	// Survey is the provider's answer about the machine a moment ago; absent: nothing forbids a
+	// Survey is the provider's answer about the machine a moment ago. By default nothing forbids a
 	// reboot.
 	Survey *Survey `json:"survey"`
-	// Replacement is the provider's later answer about the machine, Pods the cluster's answer about
-	// pods; absent: no question was sent.
+	// Replacement is the provider's later answer about the machine. Pods is the cluster's answer
+	// about pods. By default neither was asked.
 	Replacement *Replacement `json:"replacement"`
 	Pods        *Pods        `json:"pods"`
 	// Behind is why the cache of Nodes cannot be trusted.
 	Behind string `json:"behind"`
 	// Denied is why the API server refuses Drydock's own keys on all Nodes.
 	Denied string `json:"denied"`
-	// WellFor is how long the node has been observed as healthy. WatchdogAge is how old the Watchdog
-	// was then, counted from now.
+	// WellFor is how long the node has been observed as healthy. WatchdogAge is how long ago the
+	// Watchdog had arrived at the beginning of that time, counted from now.
 	WellFor     string `json:"wellFor"`
 	WatchdogAge string `json:"heard"`
 	Ledger      Ledger `json:"ledger"`
@@ -104,7 +106,7 @@ func (v *Survey) outSince() time.Time {
 	return Ago(v.Out, "")
 }
 
-// step returns a remediation's name, and the unit or DaemonSet behind it.
+// step returns the remediation and, for steps that need one, its unit or DaemonSet.
 func (v *Survey) step() remediations.StepOn {
 	name, on, _ := strings.Cut(v.Step, " ")
 	if name == "rollout-restart" {
@@ -121,13 +123,15 @@ type Pods struct {
 
 type Replacement struct {
 	Asked string `json:"asked"` // how long ago
-	// Intent is the intent of the question; absent: the intent on record.
+	// Intent is the ID of the intent that the question was about. The default is the intent on
+	// record.
 	Intent      string `json:"intent"`
 	MachineGone bool   `json:"machineGone"`
 	NoneNeeded  bool   `json:"noneNeeded"`
 	Missing     string `json:"missing"`
 	Blocked     string `json:"blocked"`
-	// Successors are the provider IDs of the new machines; absent: that of the scene's own node.
+	// Successors are the provider IDs of the new machines. The default is that of the scene's own
+	// node.
 	Successors []string `json:"successors"`
 }
 
@@ -147,11 +151,10 @@ type Policy struct {
 	RepairCordoned bool              `json:"repairCordoned"`
 	Approval       bool              `json:"approval"`
 	OnExhausted    string            `json:"onExhausted"`
-	// NodeSelector selects by one label's presence.
+	// NodeSelector selects Nodes that have this label.
 	NodeSelector string `json:"nodeSelector"`
-	// Witness is "unwritten", "none", or one sign: "ready", "lease", "gpus", "provider",
-	// "DiskPressure=True", "pod kube-system/kube-proxy"; several signs have commas between them.
-	// Absent: ready.
+	// Witness is "unwritten", "none", or signs, separated by commas: "ready", "lease", "gpus",
+	// "provider", "DiskPressure=True", "pod kube-system/kube-proxy". The default is ready.
 	Witness string `json:"witness"`
 }
 
@@ -172,7 +175,8 @@ type Node struct {
 	Ready       string            `json:"ready"` // True, False, Unknown, none
 	ReadyFor    string            `json:"readyFor"`
 	BootID      *string           `json:"bootID"`
-	// Conditions are further conditions, by type; Allocatable is what the node offers.
+	// Conditions are further conditions of the Node, by type. Allocatable is the node's
+	// status.allocatable.
 	Conditions   map[string]string `json:"conditions"`
 	Allocatable  map[string]string `json:"allocatable"`
 	Age          string            `json:"age"`
@@ -188,14 +192,15 @@ type Alert struct {
 	Status      string `json:"status"`
 	Received    string `json:"received"` // how long ago
 	Started     string `json:"started"`  // how long ago
-	// Active: Alertmanager reports the alert as active, as it always does for the first alert.
+	// Active means that Alertmanager reports the alert as active. It always does for the first
+	// alert.
 	Active bool `json:"active"`
 }
 
 type Word struct {
 	Never          bool      `json:"never"`
 	Age            string    `json:"age"`
-	Asked          string    `json:"asked"` // how long ago the node asked for a look; "never"
+	Asked          string    `json:"asked"` // how long ago the node requested a query of Alertmanager; "never"
 	WatchdogMisses int       `json:"watchdogMisses"`
 	Sick           int       `json:"sick"` // how many of the other nodes have the alert, too
 	Replicas       []Replica `json:"replicas"`
@@ -205,17 +210,18 @@ type Replica struct {
 	Err        string `json:"err"`
 	NoWatchdog bool   `json:"noWatchdog"`
 	BlindBy    string `json:"blindBy"`
-	// Alert is what the replica has: active, silenced, inhibited, muted, unprocessed, absent.
+	// Alert is the alert's state in this replica: active, silenced, inhibited, muted, unprocessed,
+	// or absent.
 	Alert string `json:"alert"`
-	// Silences are those that silence it: "id", or "id author comment end" if the replica returned
-	// these.
+	// Silences are the silences of the alert. An entry is "id" or, if the replica also returned the
+	// silence itself, "id author comment end".
 	Silences []string `json:"silences"`
 	// Sent and WatchdogSent are how long ago the alert and the Watchdog were last received.
 	Sent         string `json:"sent"`
 	WatchdogSent string `json:"watchdogSent"`
 }
 
-// Beats are the leases of all ten nodes.
+// Beats describes the leases of all ten nodes.
 type Beats struct {
 	Read  string `json:"read"` // how long ago; "never"
 	Stale int    `json:"stale"`
@@ -228,43 +234,46 @@ type Lease struct {
 }
 
 type Ledger struct {
-	// Unreadable is why the ledger could not be read just now, Malformed why its content makes no
-	// sense.
+	// Unreadable is why the ledger could not be read just now. Malformed is why its content is not
+	// valid.
 	Unreadable string `json:"unreadable"`
 	Malformed  string `json:"malformed"`
-	// Begun are the ages of earlier repairs on the machine.
+	// Begun are earlier repairs on the machine. Each value is how long ago the repair began.
 	Begun []string `json:"begun"`
-	// Mine is a repair that began on the machine a moment ago.
+	// Mine is the ID of a repair that began on the machine a moment ago.
 	Mine  string        `json:"mine"`
 	Slots []ledger.Slot `json:"slots"`
 	// Wide are the repairs that changed the whole cluster.
 	Wide []ledger.Begun `json:"wide"`
-	// Breakers are by scope, and the repairs in a row that ran out of steps by policy.
+	// Breakers are the breakers' states, by scope. Exhausted counts, by policy, the repairs in a
+	// row that ran out of steps.
 	Breakers  map[string]ledger.Breaker `json:"breakers"`
 	Exhausted map[string]int            `json:"exhausted"`
 	Stopped   map[string]string         `json:"stopped"`
-	// WentBack is for how long a store that went back still holds repairs.
+	// WentBack is how long repairs are still held because the API server's store went back to an
+	// older state.
 	WentBack string          `json:"wentBack"`
 	Orphans  []ledger.Orphan `json:"orphans"`
-	// Cures are the cures of the scene's machine, Unseen the times during which Drydock was blind.
+	// Cures are the cures of the scene's machine. Unseen are the times during which Drydock was
+	// blind.
 	Cures  []ledger.Cure `json:"cures"`
 	Unseen []ledger.Span `json:"unseen"`
-	// GlassFor is how long the node's break-glass override has been set.
+	// BreakGlassFor is how long break-glass has been set on the node.
 	BreakGlassFor string `json:"breakGlassFor"`
-	// BreakGlassWhy is the reason of the override, if the ledger knows of another override than the
-	// node's.
+	// BreakGlassWhy is the reason of the break-glass that the ledger knows. The default is the
+	// reason on the node.
 	BreakGlassWhy string `json:"breakGlassWhy"`
 }
 
 type Fleet struct {
-	// Unhealthy of the nine others are not Ready; InFlight have a repair under way; ControlPlane
-	// have that role, and ControlPlaneDown of those are not Ready.
+	// Of the nine other nodes, Unhealthy are not Ready and InFlight have a repair under way.
+	// ControlPlane are control-plane nodes, and ControlPlaneDown of those are not Ready.
 	Unhealthy        int `json:"unhealthy"`
 	InFlight         int `json:"inFlight"`
 	ControlPlane     int `json:"controlPlane"`
 	ControlPlaneDown int `json:"controlPlaneDown"`
-	// Common of the nine others got the same alert at once. Tried is the phase of the same policy's
-	// repair of the last of these.
+	// Common is how many of the nine other nodes got the same alert at the same time. Tried is the
+	// phase of the repair of the last of these nodes, by the same policy.
 	Common int                `json:"common"`
 	Tried  remediations.Phase `json:"tried"`
 }

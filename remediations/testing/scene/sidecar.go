@@ -14,32 +14,33 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// SidecarScene is a sidecar.State in a form that a person can read. Its defaults are an ordinary
-// bad day: the sidecar of pod sei/a-0 on n1, a healthy node, waits since its pod was replaced. Its
-// alert has been firing for ten minutes, and both Alertmanagers report it. Nothing forbids a
-// repair, the mode is enforce, and the sidecar was observed a second ago.
+// SidecarScene is a sidecar.State in a form that a person can write and read in a file. By default
+// a repair is due: the sidecar of pod sei/a-0, on the healthy node n1, has been waiting since its
+// pod was replaced. Its alert has been firing for ten minutes, and both Alertmanagers report it.
+// Nothing forbids a repair, the mode is enforce, and the sidecar was observed a second ago.
 type SidecarScene struct {
 	Scene
-	// Sidecar is the record of its repair, Beside those of the other sidecars of the node.
+	// Sidecar is the record of the sidecar's repair. Beside are the records of the node's other
+	// sidecars.
 	Sidecar any   `json:"sidecar"`
 	Beside  []any `json:"beside"`
-	// Sighting is the observation of it.
+	// Sighting is the last observation of the sidecar.
 	Sighting Sighting `json:"sighting"`
 	// Elsewhere counts the sidecars under repair on other nodes.
 	Elsewhere int `json:"elsewhere"`
-	// Provider is the configured provider of sidecars; absent: sei.
+	// Provider is the configured provider of sidecars. The default is sei.
 	Provider string `json:"provider"`
-	// Bytes is how many bytes of Drydock's the Node already carries.
+	// Bytes is how many bytes of Drydock's annotations the Node already has.
 	Bytes int `json:"bytes"`
 }
 
 type Sighting struct {
 	Never   bool           `json:"never"`
-	Started string         `json:"started"` // none: not known
-	Closed  string         `json:"closed"`  // since when the gate is known to be closed; absent: since this look
-	Opened  string         `json:"opened"`  // when the sidecar last answered that it is ready; absent: unknown
+	Started string         `json:"started"` // none: unknown
+	Closed  string         `json:"closed"`  // since when the gate is known to be closed; the default is since this observation
+	Opened  string         `json:"opened"`  // when the sidecar last answered that it is ready; the default is unknown
 	Age     string         `json:"age"`
-	Took    string         `json:"took"` // how long the look took; absent: no time
+	Took    string         `json:"took"` // how long the observation took; the default is no time
 	UID     string         `json:"uid"`  // none: there is no such pod
 	Node    string         `json:"node"`
 	Health  sidecar.Health `json:"health"`

@@ -26,8 +26,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Read decodes a scene; an unknown field is an error, since a golden with a typo would pin
-// something else.
+// Read decodes a scene. An unknown field is an error. Otherwise a scene with a typing error would
+// test something else.
 func Read(t testing.TB, text []byte) *Scene {
 	t.Helper()
 	s := &Scene{}
@@ -35,7 +35,7 @@ func Read(t testing.TB, text []byte) *Scene {
 	return s
 }
 
-// Moments replaces the times that a scene gives relative to now.
+// Moments replaces the relative times in a scene (<now-5m>) with absolute times.
 func Moments(t testing.TB, text []byte) []byte {
 	t.Helper()
 	return NowPattern.ReplaceAllFunc(text, func(m []byte) []byte {
@@ -62,7 +62,7 @@ func Span(text, otherwise string) time.Duration {
 	return d
 }
 
-// State builds the input of Decide.
+// State returns the scene as the input of Decide.
 func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	t.Helper()
 	c := sc.Config(t)
@@ -142,8 +142,8 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	return s
 }
 
-// Asked returns the intent of a question: the intent on record, or that of a repair whose Node is
-// gone.
+// Asked returns what a question to the provider was about. That is the intent on record, or the
+// intent of an orphan, a repair whose Node is gone.
 func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	switch {
 	case intent != "":
@@ -155,7 +155,7 @@ func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	return remediations.Asked{Intent: intent, At: Ago(age, "1s")}
 }
 
-// Kinds are the kinds of targets besides nodes.
+// Kinds are the kinds of targets other than nodes.
 var Kinds = []*remediations.TargetKind{&location.Kind, &sidecar.Kind}
 
 // Config is the configuration for the decisions.
