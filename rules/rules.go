@@ -1,19 +1,19 @@
-// Package rules holds the alerts that Drydock ships: one file each, with a promtool test in tests/
-// and a runbook in runbooks/ of the same name.
+// Package rules holds the alerts that Drydock ships. Each alert has one file, with a promtool test of
+// the same name in tests/ and a runbook of the same name in runbooks/.
 //
 // Each alert has a severity, a summary, a description, a runbook_url and the labels of its target.
 // These labels are cluster and node, or cluster and location for the mesh. An alert about a sidecar
-// also names the node that it runs on, for inhibition rules. Routes use the label remediation,
+// also names the node that hosts the pod, for inhibition rules. Routes use the label remediation,
 // which has one of three values:
 //
 //   - the value that a shipped policy matches, for example node-not-ready: the alert goes to
 //     Drydock and to people;
-//   - none: the alert goes only to people, because repairs of nodes do not help, or because it is
-//     about Drydock itself;
+//   - none: the alert goes only to people, because a repair of the node does not help, or because the
+//     alert is about Drydock itself;
 //   - drydock-self-test: the alert goes only to Drydock.
 //
-// Missing metrics never mean a fault of a node: they do not start an alert, and an alert that ends
-// with its metrics must not look like a cure. DrydockSourceDown fires for missing metrics.
+// Missing metrics are not a fault of a node. They do not start an alert about a node. If they end such
+// an alert, that must not look like a cure. The alert DrydockSourceDown fires for missing metrics.
 package rules
 
 import (
@@ -41,7 +41,7 @@ func Names() ([]string, error) {
 	return names, nil
 }
 
-// Read returns one rule file as it is shipped.
+// Read returns the content of one rule file.
 func Read(name string) ([]byte, error) {
 	data, err := files.ReadFile(name)
 	if err != nil {
@@ -62,7 +62,7 @@ func Runbooks() ([]string, error) {
 	return names, nil
 }
 
-// Runbook returns the runbook of an alert as it is shipped.
+// Runbook returns the content of an alert's runbook.
 func Runbook(alert string) (string, error) {
 	data, err := files.ReadFile("runbooks/" + alert + ".md")
 	if err != nil {
@@ -76,23 +76,23 @@ type Rule struct {
 	Alert string `json:"alert"`
 	// Labels are the labels that the rule itself sets.
 	Labels map[string]string `json:"labels"`
-	// Waits is how long a fault lasts before the alert fires, as in the rule's description, for
-	// example "5 minutes". It is longer than the rule's `for` if the expression also looks back.
-	// Empty: the description names no time.
+	// Waits is how long a fault lasts before the alert fires, as the rule's description says it,
+	// for example "5 minutes". It is longer than the rule's `for` if the expression also looks back
+	// in time. It is empty if the description names no time.
 	Waits string `json:"-"`
 }
 
-// Wait returns Waits as a duration; zero: the description names no time.
+// Wait returns Waits as a duration. Zero means that the description names no time.
 func (r Rule) Wait() time.Duration {
 	amount, unit, found := strings.Cut(r.Waits, " ")
 	if !found {
 		return 0
 	}
-	wait, _ := time.ParseDuration(amount + unit[:1]) // waits lets only whole minutes and hours through
+	wait, _ := time.ParseDuration(amount + unit[:1]) // no error: the pattern waits matches only whole minutes and hours
 	return wait
 }
 
-// waits finds the time in a description: "has not been Ready for 5 minutes".
+// waits finds the time in a description such as "has not been Ready for 5 minutes".
 var waits = regexp.MustCompile(`(?i)\bfor (\d+ (?:minutes?|hours?))\b`)
 
 // Shipped are the shipped rules, sorted by their alerts' names.

@@ -11,8 +11,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Admission is how a lab's Drydock serves admission. The API server reaches it by URL, as in
-// clusters whose control plane is managed elsewhere: nothing in a lab routes to a Service.
+// Admission configures a lab's Drydock to serve the admission webhook. The API server reaches the
+// webhook by its URL, because nothing in a lab routes to a Service. Clusters with a managed control
+// plane may do the same.
 type Admission struct {
 	Port int
 	// Webhook is merged over the webhook's part of the configuration, for example evictions and
@@ -20,7 +21,7 @@ type Admission struct {
 	Webhook map[string]any
 }
 
-// NewAdmission picks the port.
+// NewAdmission returns an Admission with a free port.
 func NewAdmission(webhook map[string]any) (*Admission, error) {
 	port, err := FreePort()
 	if err != nil {
@@ -29,8 +30,8 @@ func NewAdmission(webhook map[string]any) (*Admission, error) {
 	return &Admission{Port: port, Webhook: webhook}, nil
 }
 
-// Values returns the chart's values for a Drydock with that configuration, as far as the chart
-// reads it.
+// Values returns the chart's values for a Drydock with this configuration. They contain only what
+// the chart reads.
 func (a *Admission) Values(config map[string]any) map[string]any {
 	return map[string]any{
 		"config":    overlay(map[string]any{"webhook": overlay(map[string]any{}, a.Webhook)}, config),
@@ -38,8 +39,8 @@ func (a *Admission) Values(config map[string]any) map[string]any {
 	}
 }
 
-// URL is where the API server reaches the webhook. It has a host name, because Drydock's
-// certificates have no IP addresses.
+// URL returns the webhook's URL. It has a host name, because Drydock's certificates have no IP
+// addresses.
 func (a *Admission) URL() string { return fmt.Sprintf("https://localhost:%d", a.Port) }
 
 // config returns the webhook's part of Drydock's configuration, with the names that the chart uses
@@ -52,9 +53,9 @@ func (a *Admission) config(release, certDir string) map[string]any {
 	}, a.Webhook)
 }
 
-// Project keeps a folder as a kubelet keeps a mounted Secret: one file per key, each written whole,
-// and updated after the Secret. A real kubelet may need a minute or two; Project updates at once.
-// It ends with the lab.
+// Project writes a Secret's keys into a folder as a kubelet does for a mounted Secret: one file per
+// key, each replaced as a whole, and updated after the Secret. A real kubelet may take a minute or
+// two, but Project updates at once. It ends with the lab.
 func (l *Lab) Project(ctx context.Context, namespace, secret, dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("making the folder of Secret %s/%s: %w", namespace, secret, err)
@@ -65,7 +66,7 @@ func (l *Lab) Project(ctx context.Context, namespace, secret, dir string) error 
 			return
 		}
 		for key, data := range s.Data {
-			// Errors here show up in the tests that read the file.
+			// If this fails, the tests that read the file fail.
 			fresh := filepath.Join(dir, "."+key)
 			if os.WriteFile(fresh, data, 0o600) == nil {
 				_ = os.Rename(fresh, filepath.Join(dir, key))

@@ -21,8 +21,8 @@ type replica struct {
 	port    int
 }
 
-// startAlertmanagers starts the replicas one after the other: each replica of a cluster needs the
-// address at which the first one gossips.
+// startAlertmanagers starts the replicas one after the other, because each needs the gossip address
+// of the first one.
 func (l *Lab) startAlertmanagers(ctx context.Context) error {
 	if err := l.writeAlertmanagerConfig(); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (l *Lab) startAlertmanagers(ctx context.Context) error {
 	return nil
 }
 
-// AlertmanagerURLs is where the replicas listen, stopped ones included.
+// AlertmanagerURLs returns the URLs of all replicas, also of stopped ones.
 func (l *Lab) AlertmanagerURLs() []string {
 	var urls []string
 	for _, r := range l.alertmanagers {
@@ -92,7 +92,7 @@ func (l *Lab) SetWebhook(ctx context.Context, target WebhookTarget) error {
 	}
 	for i, r := range l.alertmanagers {
 		if closed(r.process.Done()) {
-			continue // reads the configuration when it is started again
+			continue // a stopped replica reads the configuration when it is started again
 		}
 		if err := reload(ctx, "http://"+address(r.port)); err != nil {
 			return fmt.Errorf("reloading %s: %w; %s", alertmanagerName(i), err, r.process.LogEnd())
@@ -101,8 +101,8 @@ func (l *Lab) SetWebhook(ctx context.Context, target WebhookTarget) error {
 	return nil
 }
 
-// AlertmanagerAlone starts a real Alertmanager with that configuration, without a lab or a cluster.
-// It ends with the test. file is the file with its configuration.
+// AlertmanagerAlone starts a real Alertmanager with this configuration, without a lab or a cluster.
+// The Alertmanager ends with the test. file is the path of its configuration.
 func AlertmanagerAlone(t testing.TB, config string) (url, file string) {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "alertmanager")
@@ -164,7 +164,8 @@ func (l *Lab) writeAlertmanagerConfig() error {
 	return nil
 }
 
-// ownAlertmanagerConfig groups by node, as Drydock's documentation requires.
+// ownAlertmanagerConfig returns the lab's own configuration. It groups by node, as Drydock's
+// documentation requires.
 func (l *Lab) ownAlertmanagerConfig() map[string]any {
 	l.mu.Lock()
 	target := l.webhook

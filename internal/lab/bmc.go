@@ -17,18 +17,22 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// BMCOptions say how the BMC of a node behaves.
+// BMCOptions define how the BMC of a node behaves.
 type BMCOptions struct {
-	// Vendor is the BMC's vendor. Empty: it follows the standard alone.
+	// Vendor is the BMC's vendor. If it is empty, the BMC follows the Redfish standard without
+	// deviations.
 	Vendor sim.Vendor
-	// Hangs: the machine's operating system ignores requests, for example a graceful restart.
+	// Hangs means that the machine's operating system ignores requests, for example for a graceful
+	// restart.
 	Hangs bool
-	// Ill: a reset does not repair the machine, which comes up with a new boot ID and the same
-	// fault.
+	// Ill means that a reset does not repair the machine. The machine then comes up with a new boot
+	// ID and the same fault.
 	Ill bool
-	// Back brings the machine up after a reset when the channel is closed. Nil: at once.
+	// Back delays the machine after a reset: it comes up when the channel is closed. If Back is
+	// nil, it comes up at once.
 	Back <-chan struct{}
-	// Reset receives each reset request; next carries it out. Nil: each request is carried out.
+	// Reset handles each reset request. It may call next to carry the request out. If Reset is nil,
+	// each request is carried out.
 	Reset func(w http.ResponseWriter, r *http.Request, next http.Handler)
 }
 
@@ -36,7 +40,7 @@ type BMCOptions struct {
 // machine comes up with a new boot ID and, unless Ill is set, without its fault.
 type BMC struct {
 	*sim.BMC
-	// Config is its entry in Drydock's configuration.
+	// Config is the BMC's entry in Drydock's configuration.
 	Config map[string]any
 
 	node   string
@@ -94,7 +98,7 @@ func (l *Lab) StartBMC(ctx context.Context, node string, o BMCOptions) (*BMC, er
 	return b, nil
 }
 
-// reset takes the machine down at once and brings it up in the background.
+// reset takes the machine down at once, and brings it up again in the background.
 func (b *BMC) reset(kind string, o BMCOptions) {
 	if o.Hangs && strings.HasPrefix(kind, "Graceful") {
 		return
@@ -114,7 +118,7 @@ func (b *BMC) reset(kind string, o BMCOptions) {
 	})
 }
 
-// Close ends the BMC. A machine that is still down comes up.
+// Close ends the BMC. If the machine is still down, it comes up.
 func (b *BMC) Close() {
 	b.end()
 	_ = b.server.Close()

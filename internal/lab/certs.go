@@ -62,12 +62,13 @@ func (a *authority) pool() *x509.CertPool {
 	return pool
 }
 
-// issue makes a certificate that serves on loopback and identifies a client.
+// issue makes a certificate that is valid for a server on the loopback addresses and for a client
+// with this name.
 func (a *authority) issue(name string, groups ...string) (keypair, error) {
 	return a.issueFor(nil, name, groups...)
 }
 
-// issueFor is issue for a certificate with additional addresses.
+// issueFor does the same as issue, for additional server addresses.
 func (a *authority) issueFor(addresses []net.IP, name string, groups ...string) (keypair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -76,7 +77,7 @@ func (a *authority) issueFor(addresses []net.IP, name string, groups ...string) 
 	template := template(name, groups...)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	template.IPAddresses = append(slices.Clip(addresses), net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)) // 10.0.0.1: the service "kubernetes"
+	template.IPAddresses = append(slices.Clip(addresses), net.IPv4(127, 0, 0, 1), net.IPv4(10, 0, 0, 1)) // 10.0.0.1 is the address of the Service "kubernetes"
 	template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default.svc"}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
 	if err != nil {

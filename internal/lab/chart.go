@@ -41,7 +41,7 @@ func RenderChart(release, namespace string, values map[string]any) (map[string]s
 	return rendered, err
 }
 
-// RenderNotes returns what `helm install` prints at its end.
+// RenderNotes returns the notes that `helm install` prints at its end.
 func RenderNotes(release, namespace string, values map[string]any) (string, error) {
 	rendered, err := render(release, namespace, values)
 	return rendered[notes], err
@@ -56,7 +56,8 @@ func render(release, namespace string, values map[string]any) (map[string]string
 	if err != nil {
 		return nil, fmt.Errorf("loading the chart: %w", err)
 	}
-	// Read the values as Helm reads them from a file: its schema accepts no other Go types.
+	// The values go through YAML, because Helm's schema check accepts only the Go types that a file
+	// gives.
 	text, err := yaml.Marshal(values)
 	if err != nil {
 		return nil, fmt.Errorf("writing the chart's values: %w", err)
@@ -85,10 +86,11 @@ func RenderedConfig(manifests map[string]string) ([]byte, error) {
 	return []byte(o.Data["drydock.yaml"]), nil
 }
 
-// labValues are the defaults under the values of a lab's release. Drydock is a process beside the
-// cluster, so the release has no pods. The chart sees only the part of the configuration that a
-// test gives it. Without a provider in the values the release gets Civo, so that an enforcing
-// Drydock may drain. With one, the rights are for that provider alone.
+// labValues returns the values for a release in a lab: the given values, merged over defaults.
+// Drydock runs as a process beside the cluster, so the release has no pods. Without a provider in
+// the values the release gets Civo, because an enforcing Drydock needs a provider to drain. With a
+// provider in the values, the release has the rights for that provider only. The chart sees only
+// the configuration in the values.
 func labValues(namespace string, values map[string]any) map[string]any {
 	configured := map[string]any{"leaderElection": map[string]any{"cluster": clusterLease(namespace)}}
 	under := map[string]any{"replicaCount": 0, "config": configured}
@@ -99,20 +101,21 @@ func labValues(namespace string, values map[string]any) map[string]any {
 	return under
 }
 
-// clusterLease is the Lease of the Drydock in charge of the cluster. A lab may have several
-// releases, so each has a Lease of its own.
+// clusterLease returns the setting for the Lease of the Drydock in charge of the cluster. A lab may
+// have several releases, so each release has a Lease of its own.
 func clusterLease(namespace string) map[string]any {
 	return map[string]any{"namespace": namespace, "name": "drydock-cluster"}
 }
 
-// webhookTimeout matches how long the API server waits for Drydock's webhook.
+// webhookTimeout matches the setting for how long the API server waits for Drydock's webhook.
 var webhookTimeout = regexp.MustCompile(`timeoutSeconds: \d+`)
 
 // InstallChart applies the chart to the lab's API server, so that Drydock has exactly the rights
-// that it ships with. Without values, the release enforces and has no admission, which would affect
-// other releases in the lab. It has no pods; labValues lists the other differences. The webhook has
-// the longest timeout that the API server allows: on a busy machine a late answer would let a
-// denied request pass.
+// that the chart grants. By default the release enforces. It has no admission webhook, because that
+// would affect other releases in the lab. labValues has the other differences to a real release.
+//
+// The webhook's timeout is the longest that the API server allows. Otherwise, on a busy machine, a
+// late answer of the webhook would let a request pass that must be denied.
 func (l *Lab) InstallChart(ctx context.Context, release, namespace string, values map[string]any) error {
 	_, err := l.client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
@@ -170,8 +173,9 @@ func (l *Lab) Apply(ctx context.Context, stream []byte) error {
 	}
 }
 
-// mapping finds the resource of a kind. It reads discovery once for the lab, and again if the kind
-// is missing. Reading discovery for each manifest took most of the processor time of an install.
+// mapping finds the API resource of a kind. It reads the API server's discovery once for each lab,
+// and again if the kind is missing. Reading discovery for each manifest took most of the processor
+// time of an install.
 func (l *Lab) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {
 	m, err := l.kinds.RESTMapping(kind.GroupKind(), kind.Version)
 	if meta.IsNoMatchError(err) {

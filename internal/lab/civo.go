@@ -23,7 +23,7 @@ func CivoNodes(n int) []NodeSpec {
 	return specs
 }
 
-// Civo is the simulated provider of a lab, and the file with the required API key.
+// Civo is the simulated Civo of a lab. KeyFile is the file with the API key that it requires.
 type Civo struct {
 	*civosim.Server
 	ClusterID, Region, KeyFile string
@@ -31,7 +31,7 @@ type Civo struct {
 	lab *Lab
 }
 
-// Close stops the simulator. Machines that are down for a reboot come back unchanged.
+// Close stops the simulator. Machines that are down for a reboot come up unchanged.
 func (c *Civo) Close() {
 	c.Server.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
@@ -39,30 +39,31 @@ func (c *Civo) Close() {
 	for _, in := range c.Instances() {
 		if c.lab.isOff(in.Hostname) {
 			if err := c.lab.On(ctx, in.Hostname, uuid.NewString(), false); err != nil {
-				c.lab.forget(in.Hostname) // its Node is gone, or shows this later
+				c.lab.forget(in.Hostname) // if the Node is gone or cannot be reached now, it shows this later
 			}
 		}
 	}
 }
 
-// CivoOptions say how the simulated provider behaves.
+// CivoOptions define how the simulated Civo behaves.
 type CivoOptions struct {
-	// RebootTime is how long a machine is away. If it is longer than the lab's NodeGrace, its
-	// conditions become Unknown. DeleteTime is how long a recycled machine is DELETING, and
-	// BuildTime how long the new one takes after that.
+	// RebootTime is how long a reboot takes. If it is longer than the lab's NodeGrace, the node's
+	// conditions become Unknown in between. DeleteTime is how long a recycled machine is in the
+	// state DELETING. BuildTime is how long its successor takes after that.
 	RebootTime, DeleteTime, BuildTime time.Duration
-	// KeepHostname gives a recycled machine's name to its successor.
+	// KeepHostname gives the successor of a recycled machine the same name.
 	KeepHostname bool
-	// Cures decides which reboots repair which machine; otherwise the machine comes back with the
-	// same fault. Nil: every reboot does.
+	// Cures reports whether a reboot repairs the machine. If not, the machine comes up with the
+	// same fault. If Cures is nil, every reboot repairs its machine.
 	Cures func(in civosim.Instance, op civosim.Op) bool
-	// Machines is what happens to the machines. Nil: they come back healthy.
+	// Machines receives what happens to the machines. If it is nil, the machines come up healthy.
 	Machines civosim.Machines
-	// Logf receives errors of the simulated provider. Nil: they are dropped.
+	// Logf receives errors of the simulator. If it is nil, they are dropped.
 	Logf func(format string, args ...any)
 }
 
-// StartCivo simulates Civo for the lab's nodes with a providerID of Civo. The caller closes it.
+// StartCivo starts a simulator of Civo for the lab's nodes that have a providerID of Civo. The
+// caller closes it.
 func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	nodes, err := l.client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -95,7 +96,8 @@ func (l *Lab) StartCivo(ctx context.Context, o CivoOptions) (*Civo, error) {
 	return c, err
 }
 
-// poolOf returns the node's pool from either label that Civo uses. Empty: it has none.
+// poolOf returns the node's pool, from one of the two labels that Civo uses. It is empty if the
+// node has none.
 func poolOf(n *corev1.Node) string {
 	if pool := n.Labels["kubernetes.civo.com/civo-node-pool"]; pool != "" {
 		return pool

@@ -23,12 +23,13 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The lab is its own management cluster; these name its Cluster.
+// The lab is its own management cluster. These are the namespace and the name of its Cluster
+// object.
 const (
 	ClusterAPINamespace = "capi"
 	ClusterAPICluster   = "lab"
-	// ClusterAPIUser is Cluster API's user for work on Nodes, as in the kubeconfig that the kubeadm
-	// control plane writes.
+	// ClusterAPIUser is the user as which Cluster API changes Nodes. The kubeadm control plane
+	// writes the same user into its kubeconfig.
 	ClusterAPIUser = "kubernetes-admin"
 )
 
@@ -40,16 +41,17 @@ const (
 	labFinalizer = "drydock.dev/lab-machine"
 )
 
-// CAPIMachines are Cluster API's Machines. labMachines are the lab's machines behind them.
+// CAPIMachines is the resource of Cluster API's Machines. labMachines is the resource of the
+// infrastructure's machines behind them.
 var (
 	CAPIMachines = schema.GroupVersionResource{Group: capiGroup, Version: "v1beta2", Resource: "machines"}
 	labMachines  = schema.GroupVersionResource{Group: infraGroup, Version: "v1beta1", Resource: "labmachines"}
 )
 
-// ClusterAPI is the released core controllers of Cluster API. The lab is their infrastructure: each
-// LabMachine is a Node with a simulated kubelet.
+// ClusterAPI runs the released core controllers of Cluster API. The lab is their infrastructure
+// provider: each LabMachine is a Node with a simulated kubelet.
 type ClusterAPI struct {
-	// Dynamic reaches all objects as an administrator.
+	// Dynamic is a client for all objects, with an administrator's rights.
 	Dynamic dynamic.Interface
 
 	lab *Lab
@@ -102,7 +104,7 @@ func (l *Lab) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	return c, c.provide()
 }
 
-// kubeconfig returns Cluster API's kubeconfig for the Nodes.
+// kubeconfig returns the kubeconfig with which Cluster API reaches the Nodes.
 func (c *ClusterAPI) kubeconfig() ([]byte, error) {
 	config, err := c.lab.userConfig(ClusterAPIUser, "system:masters")
 	if err != nil {
@@ -155,8 +157,8 @@ func (c *ClusterAPI) apply(ctx context.Context, to dynamic.ResourceInterface, o 
 	return nil
 }
 
-// addAllKinds applies all kinds of Cluster API, because its controllers watch them all, and the
-// kinds of the lab's infrastructure.
+// addAllKinds applies all CustomResourceDefinitions of Cluster API, because its controllers watch
+// all kinds. It also applies the lab's infrastructure kinds.
 func (c *ClusterAPI) addAllKinds(ctx context.Context) error {
 	l := c.lab
 	dir, err := moduleOf(ctx, "cluster-api")
@@ -248,14 +250,14 @@ func (c *ClusterAPI) run(ctx context.Context, path string) error {
 	return err
 }
 
-// provide creates a Node for each LabMachine, and removes the machine when the LabMachine is
-// deleted.
+// provide acts as the infrastructure provider: it creates a Node for each LabMachine, and removes
+// the machine when the LabMachine is deleted.
 func (c *ClusterAPI) provide() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	c.lab.mu.Lock()
 	c.lab.ends = append(c.lab.ends, cancel)
 	c.lab.mu.Unlock()
-	// A failed step is tried again with the next event; one comes every second.
+	// After an error, the next event tries again. The resync period causes one every second.
 	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(c.Dynamic, time.Second, ClusterAPINamespace, nil)
 	settle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
@@ -299,9 +301,9 @@ func (c *ClusterAPI) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(`{"status":{"initialization":{"provisioned":true}}}`, "status")
 }
 
-// AddMachines creates a MachineSet. It returns the names of the Machines, which are also their
-// Nodes' names, when each has its Node. checked adds a MachineHealthCheck that never finds a
-// Machine unhealthy by itself.
+// AddMachines creates a MachineSet, and waits until each Machine has a Node. It returns the names
+// of the Machines, which are also the names of their Nodes. With checked it adds a
+// MachineHealthCheck that never finds a Machine unhealthy by itself.
 func (c *ClusterAPI) AddMachines(ctx context.Context, set string, replicas int, checked bool) (names []string, err error) {
 	labels := map[string]any{"set": set, capiGroup + "/cluster-name": ClusterAPICluster}
 	selector := map[string]any{"matchLabels": map[string]any{"set": set}}

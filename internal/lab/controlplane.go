@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/restmapper"
 )
 
-// startControlPlane starts etcd and the API server, unless Options.APIServers does, and makes the
-// clients.
+// startControlPlane starts etcd and the API server, and makes the clients. If Options.APIServers is
+// set, that function starts the API server instead.
 func (l *Lab) startControlPlane(ctx context.Context) error {
 	admin, err := l.userConfig("admin", "system:masters")
 	if err != nil {
@@ -77,8 +77,8 @@ func (l *Lab) startAPIServer(ctx context.Context, client *http.Client) error {
 		return Spec{Name: "kube-apiserver", Path: l.programs[apiServer()], ReadyURL: url + "/readyz", ReadyClient: client, Args: append(append(APIServerArgs(l.apiServerFiles()),
 			"--etcd-servers="+etcd,
 			"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", ports[0]),
-			// A loopback address is not allowed as an endpoint of the service "kubernetes", which
-			// nothing in a lab uses.
+			// The API server must not publish an endpoint for the Service "kubernetes": a loopback
+			// address is not allowed there, and nothing in a lab uses the Service.
 			"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none",
 		), l.options.APIServerFlags...)}
 	})
@@ -96,7 +96,7 @@ func (l *Lab) startControllers(ctx context.Context) error {
 	return l.startControllerManager(ctx)
 }
 
-// startNodeControllers starts the node controllers with the users that they have in
+// startNodeControllers starts only the node controllers, as the users that they have within
 // kube-controller-manager.
 func (l *Lab) startNodeControllers(ctx context.Context) error {
 	reading, err := l.UserKubeconfig(controllerManager)
@@ -116,9 +116,9 @@ func (l *Lab) startNodeControllers(ctx context.Context) error {
 	return err
 }
 
-// startControllerManager starts kube-controller-manager. Each controller has its own service
-// account, as in most clusters, or all use the manager's name: admission treats the two cases
-// differently.
+// startControllerManager starts kube-controller-manager. Each controller uses its own service
+// account, as in most clusters, unless SharedControllerIdentity is set. Admission treats the two
+// cases differently.
 func (l *Lab) startControllerManager(ctx context.Context) error {
 	c, err := l.userConfig(controllerManager)
 	if err != nil {
@@ -153,8 +153,8 @@ func (l *Lab) startControllerManager(ctx context.Context) error {
 	return err
 }
 
-// grantController gives the manager the rights that its controllers otherwise have by their own
-// roles.
+// grantController gives kube-controller-manager's user all rights, in place of the roles that each of
+// its controllers has otherwise.
 func (l *Lab) grantController(ctx context.Context) error {
 	_, err := l.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "drydock-lab-controller"},
@@ -169,8 +169,8 @@ func (l *Lab) grantController(ctx context.Context) error {
 
 const controllerManager = "system:kube-controller-manager"
 
-// CopyEtcd copies etcd's data while etcd is stopped for a moment. The result kills etcd and the API
-// server, puts the old data back, and starts both.
+// CopyEtcd copies etcd's data, for which it stops etcd for a moment. It returns a function that
+// restores the copy: it kills etcd and the API server, puts the old data back, and starts both.
 func (l *Lab) CopyEtcd(ctx context.Context) (restore func(ctx context.Context) error, err error) {
 	etcd, server, data, old := l.Process("etcd"), l.Process("kube-apiserver"), filepath.Join(l.dataDir(), "etcd"), filepath.Join(l.dataDir(), "etcd-copy")
 	etcd.Kill()

@@ -16,9 +16,9 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// kubeletToken is the token of the simulated kubelets. It is not a secret: the API server listens
-// on loopback and lives for minutes. A token also passes through a proxy, which a client
-// certificate does not.
+// kubeletToken is the token of the simulated kubelets. It need not be secret, because the API
+// server listens only on loopback and lives for minutes. It is not a client certificate, because
+// that would not pass through a proxy.
 const kubeletToken = "drydock-lab-kubelet"
 
 func (l *Lab) certDir() string { return filepath.Join(l.dir, "certs") }
@@ -37,9 +37,10 @@ func (l *Lab) makeCredentials() error {
 	if _, err = l.ca.issue("service-accounts"); err != nil {
 		return err
 	}
-	// Real kubelets are in system:nodes, which admission checks. system:masters replaces the Node
-	// authorizer, which needs one identity per node. NodeRestriction needs that too, so the user
-	// name is not a node's.
+	// The kubelets are in the group system:nodes, as real kubelets are, because admission checks
+	// that. They are also in system:masters, in place of the Node authorizer, which needs one
+	// identity for each node. The user name is not that of a node, because NodeRestriction would
+	// then need one for each node, too.
 	tokens := kubeletToken + `,drydock-lab-kubelets,drydock-lab-kubelets,"system:nodes,system:masters"` + "\n"
 	if err := os.WriteFile(l.tokenFile(), []byte(tokens), 0o600); err != nil {
 		return fmt.Errorf("writing the kubelets' token: %w", err)
@@ -62,7 +63,7 @@ func (l *Lab) anonymousConfig() *rest.Config {
 	return &rest.Config{
 		Host:            l.api,
 		TLSClientConfig: rest.TLSClientConfig{CAData: l.ca.certPEM},
-		QPS:             -1, // the API server has its own limits
+		QPS:             -1, // no limit in the client, because the API server has its own
 	}
 }
 
@@ -92,12 +93,12 @@ func (l *Lab) writeKubeconfig(name string, c *rest.Config) (string, error) {
 	return path, nil
 }
 
-// AdminKubeconfig is the path of an administrator's kubeconfig.
+// AdminKubeconfig returns the path of an administrator's kubeconfig.
 func (l *Lab) AdminKubeconfig() string { return filepath.Join(l.dir, "admin.kubeconfig") }
 
 // ServiceAccountKubeconfig writes a kubeconfig with a token of a service account. It creates the
-// account and its namespace if they do not exist. server is a Proxy's URL; empty: the API server
-// itself.
+// account and its namespace if they do not exist. server is the URL of a Proxy. If server is empty,
+// the kubeconfig names the API server itself.
 func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, server string) (string, error) {
 	token, err := l.ServiceAccountToken(ctx, namespace, name)
 	if err != nil {
@@ -108,7 +109,7 @@ func (l *Lab) ServiceAccountKubeconfig(ctx context.Context, namespace, name, ser
 	file := namespace + "-" + name
 	if server != "" {
 		c.Host = server
-		// One account may have a kubeconfig per proxy.
+		// The port makes the name unique, because one account may have a kubeconfig for each proxy.
 		file += "-" + server[strings.LastIndex(server, ":")+1:]
 	}
 	return l.writeKubeconfig(file, c)

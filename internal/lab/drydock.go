@@ -19,32 +19,34 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Namespace is the namespace of Drydock's own objects in a lab.
+// Namespace is the default namespace of Drydock's own objects in a lab.
 const Namespace = "drydock"
 
 // DrydockOptions configure how the lab runs Drydock.
 type DrydockOptions struct {
-	// Name distinguishes replicas and their logs. Empty: drydock.
+	// Name distinguishes replicas and their logs. The default is drydock.
 	Name string
-	// Namespace holds the replica's ledger, Lease and ServiceAccount. It is also the name of the
-	// chart's release from InstallChart. Empty: Namespace, which PrepareDrydock uses.
+	// Namespace has the replica's ledger, Lease and ServiceAccount. It is also the name of the
+	// chart's release that InstallChart has installed. The default is the constant Namespace, which
+	// PrepareDrydock uses.
 	Namespace string
 	// Config is merged over the lab's own configuration, key by key.
 	Config map[string]any
-	// Civo is the provider. Nil: not configured.
+	// Civo is the simulated provider. If it is nil, Drydock has no provider Civo.
 	Civo *Civo
-	// Server is the URL of a Proxy; empty: the API server itself.
+	// Server is the URL of a Proxy. If it is empty, Drydock connects to the API server itself.
 	Server string
-	// Port is the receiver's port. Zero: a free one.
+	// Port is the receiver's port. If it is zero, a free port is used.
 	Port int
-	// Program is the path of another build. Empty: the program of PrepareDrydock.
+	// Program is the path of another build of Drydock. If it is empty, the program of
+	// PrepareDrydock is used.
 	Program string
-	// Admission makes Drydock serve admission; the chart must have been installed with its Values.
-	// Nil: no admission.
+	// Admission makes Drydock serve the admission webhook. The chart must have been installed with
+	// the Admission's Values. If Admission is nil, there is no webhook.
 	Admission *Admission
 }
 
-// Drydock is the program in a lab: a process under the chart's ServiceAccount.
+// Drydock is a running Drydock in a lab. It is a process that uses the chart's ServiceAccount.
 type Drydock struct {
 	*Process
 	ReceiverURL, MetricsURL string
@@ -53,14 +55,15 @@ type Drydock struct {
 	namespace string
 }
 
-// PrepareDrydock builds the program from this checkout, installs the chart without admission, and
-// creates the token that the receiver requires.
+// PrepareDrydock builds Drydock from this checkout, installs the chart without the admission
+// webhook, and creates the token that the receiver requires. It returns the path of the token's
+// file.
 func (l *Lab) PrepareDrydock(ctx context.Context) (tokenFile string, err error) {
 	return l.PrepareDrydockWith(ctx, nil)
 }
 
-// PrepareDrydockWith is PrepareDrydock with values for the chart, for example those of an
-// Admission.
+// PrepareDrydockWith does the same as PrepareDrydock, with additional values for the chart, for
+// example those of an Admission.
 func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := programs.Compile(ctx, l.DrydockProgram(), "./cmd/drydock"); err != nil {
 		return "", err
@@ -68,7 +71,7 @@ func (l *Lab) PrepareDrydockWith(ctx context.Context, values map[string]any) (to
 	return l.InstallDrydock(ctx, values)
 }
 
-// InstallDrydock is PrepareDrydockWith without building the program.
+// InstallDrydock does the same as PrepareDrydockWith, but does not build the program.
 func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenFile string, err error) {
 	if err := l.InstallChart(ctx, "drydock", Namespace, values); err != nil {
 		return "", err
@@ -76,12 +79,12 @@ func (l *Lab) InstallDrydock(ctx context.Context, values map[string]any) (tokenF
 	return l.WriteSecret("receiver-token", "token-"+rand.Text())
 }
 
-// DrydockProgram is the path of the program from PrepareDrydock.
+// DrydockProgram returns the path of the program that PrepareDrydock builds.
 func (l *Lab) DrydockProgram() string { return filepath.Join(l.dir, "bin", "drydock") }
 
-// drydockConfig returns the lab's configuration of Drydock, before DrydockOptions.Config. It has
-// DESIGN's form with short times. Two times stay long, so that a machine that is busy for a while
-// does not use them up: leader election, and the answer to a call.
+// drydockConfig returns the lab's configuration of Drydock, before DrydockOptions.Config is merged
+// over it. Its times are short, except two: leader election and the answer to a call. So a machine
+// that is busy for a while does not exceed them.
 func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map[string]any {
 	c := map[string]any{
 		"apiVersion": "drydock.dev/v1alpha1", "kind": "Config", "mode": "enforce",
@@ -108,13 +111,13 @@ func (l *Lab) drydockConfig(o DrydockOptions, tokenFile string, ports []int) map
 	return overlay(c, o.Config)
 }
 
-// loadsSelfTest reports whether the lab's Prometheus has the self-test alert, which is always sent
-// to Drydock.
+// loadsSelfTest reports whether the lab's Prometheus loads the rule of the self-test's alert, which
+// always fires and is sent to Drydock.
 func (l *Lab) loadsSelfTest() bool {
 	return slices.ContainsFunc(l.options.RuleFiles, func(file string) bool { return filepath.Base(file) == "DrydockSelfTest.yaml" })
 }
 
-// overlay merges b over a, map by map.
+// overlay merges b over a. Maps are merged key by key.
 func overlay(a, b map[string]any) map[string]any {
 	for k, v := range b {
 		if old, ok := a[k].(map[string]any); ok {
@@ -177,7 +180,7 @@ func (l *Lab) StartDrydock(ctx context.Context, tokenFile string, o DrydockOptio
 	}, nil
 }
 
-// Restart starts a Drydock that has ended, and returns when it is ready.
+// Restart starts a Drydock again whose process has ended, and returns when it is ready.
 func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
 	if err := l.freeLead(ctx, d.namespace); err != nil {
 		return err
@@ -185,9 +188,9 @@ func (l *Lab) Restart(ctx context.Context, d *Drydock) error {
 	return d.Start(ctx)
 }
 
-// freeLead deletes the Lease that an ended leader left in the namespace: the next leader would wait
-// for it. It does so only if all Drydocks there have ended. A Lease that a test gave to another
-// holder stays.
+// freeLead deletes the leader-election Lease that an ended Drydock left in the namespace, because
+// the next leader would wait until it expires. It does so only if all Drydocks in the namespace
+// have ended. A Lease that a test gave to another holder stays.
 func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	l.mu.Lock()
 	ran := l.drydocks[namespace]
@@ -195,7 +198,7 @@ func (l *Lab) freeLead(ctx context.Context, namespace string) error {
 	if len(ran) == 0 || slices.ContainsFunc(ran, func(p *Process) bool { return !closed(p.Done()) }) {
 		return nil
 	}
-	host, err := os.Hostname() // a leader's identity begins with the host name
+	host, err := os.Hostname() // the identity of a leader begins with the host name
 	if err != nil {
 		return fmt.Errorf("finding the Lease of a leader that has ended: %w", err)
 	}

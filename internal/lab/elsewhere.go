@@ -8,20 +8,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Credentials are what a control plane outside the lab must serve with, so that the lab's parts and
-// tests can use it.
+// Credentials are the certificates and tokens that a control plane outside the lab must accept, so
+// that the lab's parts and the tests can use it.
 type Credentials struct {
 	Files   APIServerFiles
 	Version string // Kubernetes' version
-	// Issue makes a certificate of the lab's authority. The certificate identifies a client and
-	// serves at these addresses and on loopback.
+	// Issue makes a certificate of the lab's authority. It is valid for a client with that name,
+	// and for a server at these addresses and on loopback.
 	Issue func(addresses []net.IP, name string, groups ...string) (cert, key []byte, err error)
 }
 
-// APIServerFiles are paths of the lab's files, or of copies of them.
+// APIServerFiles are the paths of files for kube-apiserver. They may be copies of the lab's files.
 type APIServerFiles struct {
 	CA, Cert, Key, Tokens string
-	ServiceAccounts       string // the key that signs their tokens
+	ServiceAccounts       string // the key that signs the tokens of service accounts
 }
 
 func (l *Lab) apiServerFiles() APIServerFiles {
@@ -31,8 +31,8 @@ func (l *Lab) apiServerFiles() APIServerFiles {
 	}
 }
 
-// APIServerArgs are the arguments of every kube-apiserver of a lab: authentication and
-// certificates, but no addresses.
+// APIServerArgs returns the arguments that every kube-apiserver of a lab has. They are about
+// authentication and certificates, and contain no addresses.
 func APIServerArgs(f APIServerFiles) []string {
 	return []string{
 		"--service-cluster-ip-range=10.0.0.0/24",
@@ -56,5 +56,5 @@ func (l *Lab) credentials() Credentials {
 	}
 }
 
-// Node returns the object that the node's kubelet registers.
+// Node returns the Node that this node's kubelet registers.
 func (s NodeSpec) Node(now time.Time, version string) *corev1.Node { return s.node(now, version) }

@@ -12,23 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Break cuts the node's kubelet off from the API server: its lease, its status and the end of its
-// pods no longer arrive. kube-controller-manager sets Ready=Unknown after NodeGrace.
+// Break cuts the node's kubelet off from the API server. Its lease and its status are no longer
+// updated, and pods that are deleted do not end. After NodeGrace, kube-controller-manager sets
+// Ready=Unknown.
 func (l *Lab) Break(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.broken[node] = true
 }
 
-// Heal brings the node back as its kubelet would after a reboot: Ready, with the new boot ID and a
-// fresh lease, which the lab renews again. An empty boot ID keeps the old one, as after a mere
-// network fault. Even after an error the node is healthy: it reports so later, with its old boot
-// ID.
+// Heal makes the node healthy, as its kubelet would after a reboot: Ready, with the new boot ID and
+// a fresh lease, which the lab renews again. If the boot ID is empty, the old one stays, as after a
+// mere network fault. After an error the node is still healthy, but reports that only later, with
+// its old boot ID.
 func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	defer l.voice(node)()
 	defer l.forget(node)
 	now := time.Now()
-	// Renew the lease first: otherwise the controller might see a Ready node with an old lease.
+	// The lease comes first. Otherwise kube-controller-manager might see a Ready node with an old
+	// lease.
 	if err := l.renewLease(ctx, node, now); err != nil {
 		return fmt.Errorf("healing node %s: renewing its lease: %w", node, err)
 	}
@@ -38,8 +40,8 @@ func (l *Lab) Heal(ctx context.Context, node, bootID string) error {
 	return nil
 }
 
-// renewLease renews a lease at once: keepNodes may take up to a third of the grace until its next
-// renewal.
+// renewLease renews a lease at once. Without it, the next renewal by keepNodes may take up to a
+// third of NodeGrace.
 func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"renewTime": metav1.NewMicroTime(now)}})
 	if err != nil {
@@ -47,14 +49,14 @@ func (l *Lab) renewLease(ctx context.Context, node string, now time.Time) error 
 	}
 	_, err = l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease).Patch(ctx, node, types.MergePatchType, patch, metav1.PatchOptions{})
 	if apierrors.IsNotFound(err) {
-		return nil // keepNodes creates one
+		return nil // keepNodes creates the missing lease
 	}
 	return err
 }
 
 // SetCondition sets one of the node's conditions, as its kubelet or the node problem detector does.
-// The condition stays until it is set again. Healing the node ends a kubelet's own conditions; a
-// reboot without a cure does not.
+// The condition stays until it is set again. Heal removes the conditions that are a kubelet's own.
+// A reboot without a cure does not.
 func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, reason string) error {
 	defer l.voice(node)()
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
@@ -83,7 +85,8 @@ func (l *Lab) SetCondition(ctx context.Context, node string, kind corev1.NodeCon
 	return nil
 }
 
-// keepTransition keeps the transition time of a condition whose status is unchanged.
+// keepTransition copies the transition time from the previous conditions if the condition's status
+// is unchanged.
 func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	for _, b := range before {
 		if b.Type == c.Type && b.Status == c.Status {
@@ -92,7 +95,7 @@ func keepTransition(c *corev1.NodeCondition, before []corev1.NodeCondition) {
 	}
 }
 
-// forget ends all faults of the node's machine.
+// forget removes all faults of the node's machine.
 func (l *Lab) forget(node string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// folder is where a lab writes. The lock on a file in it shows that the lab is alive; the lock ends
-// with the process.
+// folder is the folder that a lab writes to. A locked file in it shows that the lab is alive: the
+// lock ends with the lab's process.
 type folder struct {
 	dir       string
 	temporary bool
@@ -24,8 +24,8 @@ const (
 	keepName = ".keep"
 )
 
-// openFolder opens the given folder, or a temporary one. It first removes the folders of killed
-// labs: each holds about a hundred megabytes.
+// openFolder uses the given folder, or creates a temporary one. Before that, it removes the folders
+// of killed labs, because each takes about a hundred megabytes.
 func openFolder(dir string) (*folder, error) {
 	f := &folder{dir: dir, temporary: dir == ""}
 	var err error
@@ -46,7 +46,7 @@ func openFolder(dir string) (*folder, error) {
 		f.lock.Close()
 		return nil, fmt.Errorf("locking the lab's folder %s, which another lab may be using: %w", f.dir, err)
 	}
-	// Another lab may have used the folder; start without its files.
+	// An earlier lab may have used the folder. This lab must start without its files.
 	for _, old := range []string{f.dataDir(), f.LogDir()} {
 		if err := os.RemoveAll(old); err != nil {
 			return nil, fmt.Errorf("emptying the lab's folder: %w", err)
@@ -55,8 +55,8 @@ func openFolder(dir string) (*folder, error) {
 	return f, nil
 }
 
-// RemoveOrphans removes the folders of killed labs. It checks only folders with a lock file: one
-// without may belong to a lab that is starting.
+// RemoveOrphans removes the folders of killed labs. It considers only folders with a lock file,
+// because a folder without one may belong to a lab that is starting.
 func RemoveOrphans() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), "drydock-lab-*", lockName)) // the pattern is valid
 	for _, path := range locks {
@@ -66,7 +66,7 @@ func RemoveOrphans() {
 		}
 		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
-			continue // another user's
+			continue // the folder belongs to another user
 		}
 		if syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil {
 			_ = os.RemoveAll(dir) // the next lab tries again
@@ -82,13 +82,13 @@ func (f *folder) Keep() {
 	f.keep = true
 }
 
-// Dir is the lab's folder, which tests may use too.
+// Dir returns the path of the lab's folder. Tests may also write to it.
 func (f *folder) Dir() string { return f.dir }
 
-// LogDir holds one log per part, named after the part.
+// LogDir returns the folder with the logs. Each part has one file with its name.
 func (f *folder) LogDir() string { return filepath.Join(f.dir, "logs") }
 
-// dataDir holds the parts' data, which the next lab does not need.
+// dataDir returns the folder with the parts' data. A later lab does not need it.
 func (f *folder) dataDir() string { return filepath.Join(f.dir, "data") }
 
 func (f *folder) close() {

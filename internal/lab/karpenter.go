@@ -21,7 +21,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// karpenterRights are more than its chart gives: its provider for tests creates and deletes Nodes.
+// karpenterRights are rights that Karpenter's chart does not give. Its test provider needs them to
+// create and delete Nodes.
 const karpenterRights = `apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata: {name: karpenter}
@@ -31,7 +32,7 @@ subjects: [{kind: ServiceAccount, name: karpenter, namespace: karpenter}]
 
 const karpenterGroup = "karpenter.sh"
 
-// NodePoolLabel is the label with the NodePool's name on NodeClaims and Nodes.
+// NodePoolLabel is the label of NodeClaims and Nodes that has the name of their NodePool.
 const NodePoolLabel = karpenterGroup + "/nodepool"
 
 // NodeClaims and NodePools are Karpenter's objects.
@@ -48,12 +49,12 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
 }}
 
-// Karpenter is the released Karpenter with its provider for tests: each instance is a Node. The lab
-// is the kubelet of these Nodes. Karpenter's own node repair is on.
+// Karpenter runs the released Karpenter with its test provider, for which each instance is only a
+// Node object. The lab is the kubelet of these Nodes. Karpenter's own node repair is on.
 type Karpenter struct {
-	// Dynamic reaches all objects as an administrator.
+	// Dynamic is a client for all objects, with an administrator's rights.
 	Dynamic dynamic.Interface
-	// Proxy is between Karpenter and the API server.
+	// Proxy stands between Karpenter and the API server.
 	Proxy *Proxy
 
 	lab *Lab
@@ -98,13 +99,13 @@ func (l *Lab) StartKarpenter(ctx context.Context) (*Karpenter, error) {
 	return k, err
 }
 
-// boot acts as the kubelet of each new Node: it reports the Node as Ready.
+// boot acts as the kubelet of new Nodes: it reports each as Ready.
 func (k *Karpenter) boot() {
 	ctx, cancel := context.WithCancel(context.Background())
 	k.lab.mu.Lock()
 	k.lab.ends = append(k.lab.ends, cancel)
 	k.lab.mu.Unlock()
-	// A failed step is tried again with the next event; one comes every second.
+	// After an error, the next event tries again. The resync period causes one every second.
 	factory := informers.NewSharedInformerFactoryWithOptions(k.lab.client, time.Second, informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = NodePoolLabel }))
 	settle := func(o any) {
 		n, ok := o.(*corev1.Node)
@@ -116,12 +117,12 @@ func (k *Karpenter) boot() {
 			k.lab.say("Node %s: %v", n.Name, err)
 		}
 	}
-	_, _ = factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: settle, UpdateFunc: func(_, o any) { settle(o) }}) // it has not been stopped
+	_, _ = factory.Core().V1().Nodes().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: settle, UpdateFunc: func(_, o any) { settle(o) }}) // the only error is that the informer has stopped
 	factory.Start(ctx.Done())
 }
 
-// AddNodePool creates a NodePool with this many static Nodes, and returns their names when each is
-// Initialized. With zero, Karpenter creates Nodes when pods need them.
+// AddNodePool creates a NodePool with a fixed number of Nodes. It returns their names when all are
+// Initialized. If replicas is zero, Karpenter creates Nodes when pods need them.
 func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) ([]string, error) {
 	spec := map[string]any{
 		"template": map[string]any{"spec": map[string]any{
@@ -143,8 +144,8 @@ func (k *Karpenter) AddNodePool(ctx context.Context, name string, replicas int) 
 	return k.AwaitNodes(ctx, name, replicas)
 }
 
-// AwaitNodes returns the names of the NodePool's Nodes when it has this many with Initialized
-// NodeClaims.
+// AwaitNodes waits until the NodePool has this many Nodes with Initialized NodeClaims, and returns
+// the Nodes' names.
 func (k *Karpenter) AwaitNodes(ctx context.Context, pool string, count int) (names []string, err error) {
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {
 		all, err := k.Dynamic.Resource(NodeClaims).List(ctx, metav1.ListOptions{LabelSelector: NodePoolLabel + "=" + pool})

@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// operatorKinds are the files with the CustomResourceDefinitions for the chart's objects, by the
-// tool that pins their module.
+// operatorKinds are the CustomResourceDefinitions of the kinds that the chart uses. The key is the
+// folder in tools/ that pins the module, the values are files of the module.
 var operatorKinds = map[string][]string{
 	"prometheus-operator": {
 		"example/prometheus-operator-crd/monitoring.coreos.com_alertmanagerconfigs.yaml",
@@ -92,12 +92,13 @@ func (l *Lab) addKind(ctx context.Context, text []byte) error {
 	return l.awaitKind(ctx, schema.GroupVersionResource{Group: crd.Spec.Group, Version: crd.Spec.Versions[0].Name, Resource: crd.Spec.Names.Plural})
 }
 
-// awaitKind returns when clients find the kind in discovery, which cannot be watched.
+// awaitKind waits until the API server's discovery shows the kind. It polls, because discovery
+// cannot be watched.
 func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResource) error {
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		list, err := l.client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
 		if err != nil {
-			return false, nil //nolint:nilerr // it is not served yet
+			return false, nil // the kind is not served yet
 		}
 		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
 	})
@@ -107,8 +108,8 @@ func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResourc
 	return nil
 }
 
-// moduleOf returns the folder of the module that tools/TOOL pins. It downloads the module if
-// needed.
+// moduleOf returns the folder of the module that tools/TOOL pins. It downloads the module if it is
+// not there.
 func moduleOf(ctx context.Context, tool string) (string, error) {
 	root, err := programs.ModuleRoot()
 	if err != nil {

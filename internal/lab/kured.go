@@ -26,9 +26,9 @@ import (
 // kuredNamespace is the namespace of kured's manifests.
 const kuredNamespace = metav1.NamespaceSystem
 
-// Kured is the released kured on one of the lab's nodes: its manifests, and the program of its pod.
-// The lab acts as the scheduler and the kubelet: it runs the program while the pod exists. kured
-// always listens on port 8080 of this machine.
+// Kured runs the released kured on one of the lab's nodes, from kured's own manifests. The lab acts
+// as the scheduler and the kubelet: it runs kured's program as long as its pod exists. kured always
+// listens on port 8080 of this machine.
 type Kured struct {
 	lab               *Lab
 	sentinel, reboots string
@@ -38,9 +38,9 @@ type Kured struct {
 	process *Process
 }
 
-// StartKured starts kured for a node. affinity is an additional expression of node affinity for its
-// DaemonSet, as YAML. kured checks every second whether a reboot is requested, after a start delay
-// of its own of up to a minute and a half.
+// StartKured starts kured for a node. affinity is an additional expression for the node affinity of
+// kured's DaemonSet, as YAML. After its own start delay of up to a minute and a half, kured checks
+// every second whether a reboot is requested.
 func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "kured")
 	if err != nil {
@@ -77,13 +77,13 @@ func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, er
 	return k, k.follow(ctx, node)
 }
 
-// kuredPod does what a container runtime does for the pod. The ServiceAccount's files are where
-// every client looks. /proc/1 is the process whose namespaces kured enters to run commands on its
-// host.
+// kuredPod is a shell script that does what a container runtime does for the pod. It puts the
+// ServiceAccount's files where every client looks for them. kured enters the namespaces of process 1
+// to run commands on its host. The script itself is process 1 of its own PID namespace.
 const kuredPod = `d=/var/run/secrets/kubernetes.io/serviceaccount && mount -t tmpfs tmpfs /run && mkdir -p $d &&
 cp "$1" $d/token && cp "$2" $d/ca.crt && printf kube-system >$d/namespace && shift 2 && exec "$@"`
 
-// install applies kured's manifests for this node alone.
+// install applies kured's manifests, restricted to this node.
 func (k *Kured) install(ctx context.Context, node, affinity string) error {
 	var expression map[string]any
 	if err := yaml.Unmarshal([]byte(affinity), &expression); err != nil {
@@ -129,13 +129,13 @@ func (k *Kured) install(ctx context.Context, node, affinity string) error {
 	return nil
 }
 
-// follow runs the program while its pod is on the node, until the lab stops.
+// follow runs kured's program while its pod is on the node. It ends with the lab.
 func (k *Kured) follow(ctx context.Context, node string) error {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	k.lab.mu.Lock()
 	k.lab.ends = append(k.lab.ends, cancel)
 	k.lab.mu.Unlock()
-	// A failed step is tried again with the next event; one comes every second.
+	// After an error, the next event tries again. The resync period causes one every second.
 	factory := informers.NewSharedInformerFactoryWithOptions(k.lab.client, time.Second, informers.WithNamespace(kuredNamespace),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "name=kured" }))
 	pods := factory.Core().V1().Pods().Informer()
@@ -149,7 +149,7 @@ func (k *Kured) follow(ctx context.Context, node string) error {
 	return err
 }
 
-// settle does what a scheduler does with a new pod, and a kubelet with a pod on its node.
+// settle does what a scheduler does for a new pod, and what a kubelet does for a pod on its node.
 func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -181,7 +181,7 @@ func (k *Kured) settle(ctx context.Context, node string, pods []any) (err error)
 	return err
 }
 
-// Runs reports whether the program of kured's pod runs.
+// Runs reports whether kured's program is running.
 func (k *Kured) Runs() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -191,7 +191,8 @@ func (k *Kured) Runs() bool {
 // Ask requests a reboot of the node, as an update of system packages does.
 func (k *Kured) Ask() error { return os.WriteFile(k.sentinel, nil, 0o644) }
 
-// Booted sets the state after a reboot of the machine: the request is gone, and kured starts again.
+// Booted puts kured into the state after a reboot of the machine: the request is gone, and the
+// program starts again.
 func (k *Kured) Booted() error {
 	err := os.Remove(k.sentinel)
 	k.mu.Lock()

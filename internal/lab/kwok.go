@@ -12,18 +12,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// stages defines how KWOK runs pods. The lab does not use KWOK's own node stages: they make a lost
-// node Ready by themselves, with the old boot ID and with transition times in the past.
+// stages defines how KWOK runs pods. KWOK's own stages for nodes are not used, because they make a
+// lost node Ready by themselves, with the old boot ID and with transition times in the past.
 //
 //go:embed stages.yaml
 var stages []byte
 
-// podCIDR is the range of the pods' addresses from KWOK. All of 127/8 is this machine, so a process
-// can listen on a pod's own address. Labs that run side by side use the same addresses, so each
-// listener needs a port of its own.
+// podCIDR is the range of the pods' addresses. It is in 127.0.0.0/8, so each address is on this
+// machine, and a process can listen on a pod's own address. Labs that run at the same time use the
+// same addresses, so each listener needs a port of its own.
 const podCIDR = "127.64.0.0/16"
 
-// startKWOK starts KWOK behind the proxy that Break and Heal control.
+// startKWOK starts KWOK behind a proxy. Break and Heal control that proxy.
 func (l *Lab) startKWOK(ctx context.Context) error {
 	proxy, err := l.NewProxy()
 	if err != nil {
@@ -44,7 +44,7 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	_, _, err = l.startOnPorts(ctx, 1, func(ports []int) Spec {
 		return Spec{Name: "kwok", ReadyURL: "http://" + address(ports[0]) + "/healthz", Args: []string{
 			"--kubeconfig=" + kubeconfig, "--config=" + config, "--manage-all-nodes",
-			"--node-lease-duration-seconds=0", // keepNodes renews them
+			"--node-lease-duration-seconds=0", // 0: keepNodes renews the leases
 			"--cidr=" + podCIDR,
 			"--server-address=" + address(ports[0]),
 		}}
@@ -52,8 +52,9 @@ func (l *Lab) startKWOK(ctx context.Context) error {
 	return err
 }
 
-// cutOff is the hook of KWOK's proxy. It refuses the writes of a broken node's kubelet, so the pods
-// of a lost node stay Terminating. Their end must come after Heal, so KWOK has to try again.
+// cutOff decides about the requests of KWOK's proxy. It refuses the writes of a broken node's
+// kubelet, so the pods of a lost node stay Terminating. They can end only after Heal, when KWOK
+// tries again.
 func (l *Lab) cutOff(r *http.Request) Verdict {
 	if r.Method == http.MethodGet || !l.anyFault() {
 		return Pass

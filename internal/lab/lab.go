@@ -20,13 +20,13 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Lab is a running cluster. Its methods may be used at the same time.
+// Lab is a running cluster. Its methods may be called concurrently.
 type Lab struct {
 	options Options
 	*folder
 	programs map[string]string
 	began    time.Time
-	release  func() bool // ends the link to the context given to Start
+	release  func() bool // stops watching the context that was given to Start
 
 	ca      *authority
 	serving keypair
@@ -34,7 +34,7 @@ type Lab struct {
 	admin   *rest.Config
 	client  kubernetes.Interface
 	kinds   meta.ResettableRESTMapper // the API server's kinds, from the last discovery
-	kubelet kubernetes.Interface      // with the identity of the made-up kubelets
+	kubelet kubernetes.Interface      // a client with the identity of the simulated kubelets
 	version string                    // Kubernetes' version, which the kubelets report
 
 	prometheus    string
@@ -47,20 +47,22 @@ type Lab struct {
 	proxies   []*Proxy
 	broken    map[string]bool // nodes whose kubelet is cut off
 	off       map[string]bool // nodes whose machine is down
-	// conditions are what SetCondition set, by node.
+	// conditions are the conditions that SetCondition has set, by node.
 	conditions map[string]map[corev1.NodeConditionType]corev1.NodeCondition
-	voices     map[string]*sync.Mutex // by node, see voice
+	voices     map[string]*sync.Mutex // by node; see the method voice
 	webhook    WebhookTarget
-	ends       []context.CancelFunc // of the lab's goroutines in this process
-	secrets    map[string]string    // what WriteSecret wrote, by name
+	ends       []context.CancelFunc // they end the lab's goroutines in this process
+	secrets    map[string]string    // the values that WriteSecret wrote, by name
 	stopped    bool
 }
 
-// Start builds missing programs, starts every part, and returns when all parts and all nodes are
-// ready. When the context ends, at any time, all processes of the lab are killed; Stop also removes
-// the lab's folder. If Start fails, it has stopped everything, and the error names the logs.
+// Start builds the missing programs, starts every part, and returns when all parts and all nodes
+// are ready. If the context ends at any time, all processes of the lab are killed. Stop also
+// removes the lab's folder. If Start fails, it has stopped everything, and the error names the
+// folder with the logs.
 func Start(ctx context.Context, o Options) (*Lab, error) {
-	// Builds always show their progress: twelve silent minutes look like a hang.
+	// Builds always show their progress, because a build may take twelve minutes, and without
+	// output it looks like a hang.
 	builds := o.Out
 	if builds == nil {
 		builds = os.Stderr
@@ -106,7 +108,7 @@ func (l *Lab) start(ctx context.Context) error {
 	if err := l.makeCredentials(); err != nil {
 		return err
 	}
-	// Alertmanager needs no other part, so it starts beside the control plane.
+	// Alertmanager needs no other part, so it starts concurrently with the control plane.
 	g, gctx := errgroup.WithContext(ctx)
 	if l.options.Alertmanagers > 0 {
 		g.Go(func() error { return l.startAlertmanagers(gctx) })
@@ -149,7 +151,7 @@ func (l *Lab) Stop() {
 	l.close()
 }
 
-// kill ends all processes at once: no data is worth a clean shutdown.
+// kill kills all processes at once. A clean shutdown is not needed, because no data is kept.
 func (l *Lab) kill() {
 	l.killing.Lock()
 	defer l.killing.Unlock()
@@ -171,10 +173,11 @@ func (l *Lab) kill() {
 	wg.Wait()
 }
 
-// ProgramEnv is the environment of the lab's own programs; Drydock runs as shipped. The programs
-// collect garbage less often: a lab starts with a quarter less processor time, and kube-apiserver
-// takes 200 MB more. In a test, other labs run at the same time, so each program has one processor:
-// programs mostly wait, and waking a second processor is a fifth of their cost.
+// ProgramEnv returns the environment for the lab's own programs. Drydock does not get it and runs
+// as shipped. The programs collect garbage less often: a lab then starts with a quarter less
+// processor time, and kube-apiserver takes 200 MB more. In a test, each program uses only one
+// processor, because other labs run at the same time, and waking a second processor is a fifth of a
+// program's cost.
 func ProgramEnv() []string {
 	env := []string{"GOGC=400"}
 	if testing.Testing() {
@@ -183,7 +186,7 @@ func ProgramEnv() []string {
 	return env
 }
 
-// startPart starts a process of the lab and stores it under its name.
+// startPart starts a process of the lab and keeps it under its name.
 func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	if s.Path == "" {
 		s.Path = l.programs[s.Name]
@@ -199,8 +202,8 @@ func (l *Lab) startPart(ctx context.Context, s Spec) (*Process, error) {
 	if err := p.launch(); err != nil {
 		return nil, fmt.Errorf("starting %s: %w", s.Name, err)
 	}
-	// From here on the lab owns the process, so it ends with the lab even if it never becomes
-	// ready.
+	// From here on the lab owns the process. So the process ends with the lab even if it never
+	// becomes ready.
 	l.mu.Lock()
 	l.processes[s.Name] = p
 	stopped := l.stopped
@@ -226,22 +229,22 @@ func (l *Lab) say(format string, args ...any) {
 	fmt.Fprintf(l.options.Out, "%5.1f s  "+format+"\n", append([]any{time.Since(l.began).Seconds()}, args...)...)
 }
 
-// Process returns a part by its program's name, or by alertmanager-0 and so on. Nil: there is none.
-// Tests may kill it and start it again.
+// Process returns the process of a part. The name is that of its program, or alertmanager-0 and so
+// on. It returns nil if there is no such part. Tests may kill the process and start it again.
 func (l *Lab) Process(name string) *Process {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.processes[name]
 }
 
-// Client reaches the API server as an administrator.
+// Client returns a client with an administrator's rights.
 func (l *Lab) Client() kubernetes.Interface { return l.client }
 
-// AdminConfig returns a copy of an administrator's configuration, which the caller may change.
+// AdminConfig returns a copy of the administrator's configuration. The caller may change it.
 func (l *Lab) AdminConfig() *rest.Config { return rest.CopyConfig(l.admin) }
 
-// APIServerURL is where the API server listens.
+// APIServerURL returns the URL of the API server.
 func (l *Lab) APIServerURL() string { return l.api }
 
-// PrometheusURL is where Prometheus listens; empty when there is none.
+// PrometheusURL returns the URL of Prometheus. It is empty if the lab has none.
 func (l *Lab) PrometheusURL() string { return l.prometheus }

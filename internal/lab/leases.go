@@ -16,13 +16,15 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// keepNodes renews the lease of every node until the lab ends, as the nodes' kubelets would. KWOK
-// renews a lease four times in its duration, each time through the proxy, which was more than half
-// of the cost of an idle lab with 80 nodes. The kubelets also post their status again if the Node
-// shows another one: the node controller took the node for lost because this machine was too slow
-// to renew the lease, or a post failed.
+// keepNodes acts as the nodes' kubelets until the lab ends: it renews the lease of every node. It
+// also posts a node's status again if the Node shows another one. That happens if this machine was
+// too slow to renew the lease, so that the node controller took the node for lost, or if a post
+// failed.
+//
+// KWOK could renew the leases, too. But it renews each lease four times in its duration, through
+// the proxy, and that was more than half of the cost of an idle lab with 80 nodes.
 func (l *Lab) keepNodes() error {
-	ctx, cancel := context.WithCancel(context.Background()) // the lab outlives the context of its start
+	ctx, cancel := context.WithCancel(context.Background()) // not the caller's context, which the lab outlives
 	l.mu.Lock()
 	l.ends = append(l.ends, cancel)
 	l.mu.Unlock()
@@ -32,12 +34,12 @@ func (l *Lab) keepNodes() error {
 	if err := nodes.SetTransform(onlyConditions); err != nil {
 		return fmt.Errorf("keeping the nodes: %w", err)
 	}
-	// A test may stop the API server at any time. The broken watch then is not worth a line.
+	// Errors of the watch are not logged, because a test may stop the API server at any time.
 	if err := nodes.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
 		return fmt.Errorf("keeping the nodes: %w", err)
 	}
-	// The handlers run one after the other. A node that was replaced while the watch was broken
-	// arrives as an update.
+	// The handlers never run concurrently. If a node was replaced while the watch was broken, the
+	// new node arrives as an update of the old one.
 	kept := map[string]keptNode{}
 	keep := func(object any) {
 		node, ok := object.(*corev1.Node)
@@ -69,13 +71,13 @@ func (l *Lab) keepNodes() error {
 	return nil
 }
 
-// keptNode is a node whose lease is renewed. end stops that.
+// keptNode is a node whose lease is being renewed. end stops the renewals.
 type keptNode struct {
 	uid types.UID
 	end context.CancelFunc
 }
 
-// onlyConditions drops the fields that keepNodes does not need.
+// onlyConditions removes from a Node the fields that keepNodes does not need.
 func onlyConditions(object any) (any, error) {
 	node, ok := object.(*corev1.Node)
 	if !ok {
@@ -88,8 +90,9 @@ func onlyConditions(object any) (any, error) {
 }
 
 // keepNode renews the node's lease until the context ends, except while the node is broken or off.
-// In a small fleet, all nodes renew at the same moments: one wake-up for eighty renewals costs half
-// of eighty wake-ups. For thousands of nodes that would be a storm.
+// In a small fleet, all nodes renew at the same moments, because one wake-up for eighty renewals
+// costs half as much as eighty wake-ups. With thousands of nodes, renewing all at once would
+// overload the API server.
 func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store) {
 	every, offset := l.options.renewEvery(), time.Duration(0)
 	if len(l.options.NodeSpecs) > 100 {
@@ -105,7 +108,7 @@ func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store)
 		}
 		wait := every - (time.Since(l.began)+offset)%every
 		if err != nil {
-			wait = min(wait, every/8) // the API server was away, or another writer changed the lease
+			wait = min(wait, every/8) // sooner: the API server was away, or another writer changed the lease
 		}
 		select {
 		case <-ctx.Done():
@@ -115,7 +118,8 @@ func (l *Lab) keepNode(ctx context.Context, node *corev1.Node, seen cache.Store)
 	}
 }
 
-// sayAgain posts the node's status again if the Node differs from what its kubelet would report.
+// sayAgain posts the node's status again if the Node differs from the status that its kubelet would
+// report.
 func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error {
 	defer l.voice(name)()
 	object, _, err := seen.GetByKey(name)
@@ -135,10 +139,10 @@ func (l *Lab) sayAgain(ctx context.Context, name string, seen cache.Store) error
 	return l.post(ctx, name, found, "")
 }
 
-// renewed renews the lease as last read. If lease is nil, renewed reads it first and creates a
-// missing one. It returns nil after an error.
+// renewed renews the lease that was last read. If lease is nil, renewed first reads it, and creates
+// it if it is missing. It returns nil after an error.
 func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinationv1.Lease) (*coordinationv1.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace) // later would be too late
+	ctx, cancel := context.WithTimeout(ctx, l.options.NodeGrace) // after NodeGrace, a renewal would be too late
 	defer cancel()
 	leases := l.kubelet.CoordinationV1().Leases(corev1.NamespaceNodeLease)
 	if lease == nil {
@@ -158,13 +162,13 @@ func (l *Lab) renewed(ctx context.Context, node *corev1.Node, lease *coordinatio
 	return lease, nil
 }
 
-// leaseOf returns the lease as the node's kubelet writes it now.
+// leaseOf returns the lease as the node's kubelet would write it now.
 func (l *Lab) leaseOf(node *corev1.Node, lease *coordinationv1.Lease) *coordinationv1.Lease {
 	lease.Name = node.Name
 	// Empty managedFields make the API server store none. The lab does not read them on a lease,
 	// and they are a large part of a renewal's cost.
 	lease.ManagedFields = []metav1.ManagedFieldsEntry{{}}
-	// The lease is deleted with its Node.
+	// With this owner, Kubernetes deletes the lease together with its Node.
 	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: node.Name, UID: node.UID}}
 	lease.Spec.HolderIdentity = &node.Name
 	lease.Spec.LeaseDurationSeconds = new(l.options.leaseSeconds())

@@ -20,10 +20,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// MachineSetLabel is the label with the MachineSet's name on the Nodes of a MachineAPI.
+// MachineSetLabel is the label of Nodes that has the name of their MachineSet.
 const MachineSetLabel = "machine.openshift.io/cluster-api-machineset"
 
-// MachineAPIUser is the Machine API's ServiceAccount for work on Nodes.
+// MachineAPIUser is the ServiceAccount with which the Machine API changes Nodes.
 const MachineAPIUser = "system:serviceaccount:openshift-machine-api:machine-api-controllers"
 
 const (
@@ -34,16 +34,17 @@ const (
 	machineFinalizer = "machine.machine.openshift.io"
 )
 
-// MachineDeletions are the objects that request a repair from MachineDeletionRemediation.
+// MachineDeletions is the resource of the objects that request a repair from
+// MachineDeletionRemediation.
 var MachineDeletions = Remediations["MachineDeletionRemediation"].WithResource("machinedeletionremediations")
 
-// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation by
-// their contracts. The remediator adds a finalizer to an object, deletes the Machine that the
-// Node's annotation names, and sets Succeeded=True. It removes its finalizer from a deleted object.
-// The Machine API deletes the Node of a deleted Machine, and creates a Machine with a Node if the
-// MachineSet has too few. Neither drains.
+// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation, as
+// their documentation defines them. The remediator adds a finalizer to an object, deletes the
+// Machine that the Node's annotation names, and sets Succeeded=True. It removes its finalizer from
+// a deleted object. The Machine API deletes the Node of a deleted Machine. If a MachineSet has too
+// few Machines, it creates one with its Node. Neither of the two drains nodes.
 type MachineAPI struct {
-	// Dynamic reaches all objects as an administrator.
+	// Dynamic is a client for all objects, with an administrator's rights.
 	Dynamic dynamic.Interface
 
 	lab *Lab
@@ -51,7 +52,8 @@ type MachineAPI struct {
 	nodes typed.NodeInterface
 }
 
-// StartMachineAPI adds the kinds and starts both, without a MachineSet. They end with the lab.
+// StartMachineAPI adds the kinds and starts both simulations, without a MachineSet. They end with
+// the lab.
 func (l *Lab) StartMachineAPI(ctx context.Context) (*MachineAPI, error) {
 	if err := l.AddRemediatorKinds(ctx); err != nil {
 		return nil, err
@@ -60,7 +62,7 @@ func (l *Lab) StartMachineAPI(ctx context.Context) (*MachineAPI, error) {
 		return nil, err
 	}
 	config := l.AdminConfig()
-	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // the warning is about the Machine API's own finalizer name
+	config.QPS, config.WarningHandler = -1, rest.NoWarnings{} // the API server would warn about the name of the Machine API's own finalizer
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -110,7 +112,7 @@ func (a *MachineAPI) AddMachineSet(ctx context.Context, name string, replicas in
 	return nodes, err
 }
 
-// MachineOf returns the UID of the Node's Machine. Empty: the Node has none.
+// MachineOf returns the UID of the Node's Machine. It is empty if the Node has none.
 func (a *MachineAPI) MachineOf(ctx context.Context, node string) (types.UID, error) {
 	all, err := a.machines().List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -184,7 +186,7 @@ func (a *MachineAPI) step(ctx context.Context) error {
 	return nil
 }
 
-// remedy acts as MachineDeletionRemediation.
+// remedy does what MachineDeletionRemediation does with one of its objects.
 func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured) error {
 	objects := a.Dynamic.Resource(MachineDeletions).Namespace(one.GetNamespace())
 	conditions, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
@@ -209,7 +211,7 @@ func (a *MachineAPI) remedy(ctx context.Context, one *unstructured.Unstructured)
 	return a.patch(ctx, objects, one, map[string]any{"status": map[string]any{"conditions": []any{said("Processing", "False"), said("Succeeded", "True")}}}, "status")
 }
 
-// takeDown completes the deletion of a Machine: first its kubelet ends, then its Node is deleted.
+// takeDown completes the deletion of a Machine: it ends the kubelet, and then deletes the Node.
 func (a *MachineAPI) takeDown(ctx context.Context, machine *unstructured.Unstructured) error {
 	if node := nodeRef(machine); node != "" {
 		a.lab.Break(node)
@@ -238,7 +240,7 @@ func (a *MachineAPI) bringUp(ctx context.Context, machine *unstructured.Unstruct
 	return a.patch(ctx, a.machines(), machine, map[string]any{"status": map[string]any{"phase": "Running", "nodeRef": map[string]any{"name": name}}}, "status")
 }
 
-// fill creates the Machines that the set lacks, and writes how many the set has.
+// fill creates the Machines that the set lacks, and writes the number of Machines into its status.
 func (a *MachineAPI) fill(ctx context.Context, set *unstructured.Unstructured, have int64) error {
 	wanted, _, _ := unstructured.NestedInt64(set.Object, "spec", "replicas")
 	for ; have < wanted; have++ {

@@ -14,16 +14,16 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// Machines returns the provider's machines, which are the lab's nodes. A test that needs other
-// behaviour embeds it.
+// Machines returns the implementation of the provider's machines, which are the lab's nodes. A test
+// that needs another behaviour embeds it.
 func (l *Lab) Machines() civosim.Machines { return &machines{lab: l, models: map[string]NodeSpec{}} }
 
 type machines struct {
 	lab *Lab
 
 	mu         sync.Mutex
-	controller kubernetes.Interface // with the identity of Civo's cloud controller
-	models     map[string]NodeSpec  // each machine's properties, by its ID, for its successor
+	controller kubernetes.Interface // a client with the identity of Civo's cloud controller
+	models     map[string]NodeSpec  // the properties of each machine by its ID, for its successor
 }
 
 // Away takes the machine down.
@@ -43,8 +43,8 @@ func (m *machines) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	return m.lab.On(ctx, node.Name, bootID, cured)
 }
 
-// nodeOf returns the machine's Node. Nil: there is none. A Node with its name that was registered
-// again belongs to another machine.
+// nodeOf returns the machine's Node, or nil if there is none. If a Node with the machine's name was
+// registered again, that Node belongs to another machine.
 func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in civosim.Instance) (*corev1.Node, error) {
 	node, err := client.CoreV1().Nodes().Get(ctx, in.Hostname, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -59,9 +59,9 @@ func (m *machines) nodeOf(ctx context.Context, client kubernetes.Interface, in c
 	return node, nil
 }
 
-// Remove deletes the Node of the machine, as Civo's cloud controller does when the machine is gone.
-// It first cuts off the kubelet, which ended with the machine. It leaves a Node of that name on
-// another machine alone.
+// Remove deletes the Node of a machine that is gone, as Civo's cloud controller does. It first cuts
+// off the kubelet, which has ended with the machine. If a Node with that name belongs to another
+// machine, it stays.
 func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	controller, err := m.cloudController()
 	if err != nil {
@@ -69,7 +69,7 @@ func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	}
 	node, err := m.nodeOf(ctx, controller, in)
 	if node == nil {
-		return err // no error: another client deleted it first
+		return err // no error: another client has already deleted the Node
 	}
 	m.remember(in.ID, model(node))
 	m.lab.Break(in.Hostname)
@@ -81,8 +81,8 @@ func (m *machines) Remove(ctx context.Context, in civosim.Instance) error {
 	return nil
 }
 
-// Add registers the Node of a new machine. The Node has its own UID, providerID and boot ID; all
-// else is like the Node that it replaces.
+// Add registers the Node of a new machine. The Node has a new UID, providerID and boot ID.
+// Everything else is as on the Node that it replaces.
 func (m *machines) Add(ctx context.Context, in civosim.Instance) error {
 	m.mu.Lock()
 	spec, known := m.models[in.Replaces]
@@ -101,7 +101,7 @@ func (m *machines) remember(id string, spec NodeSpec) {
 	m.models[id] = spec
 }
 
-// cloudController returns a client with the user name that admission recognises as Civo's cloud
+// cloudController returns a client with the user name by which admission recognises Civo's cloud
 // controller.
 func (m *machines) cloudController() (kubernetes.Interface, error) {
 	m.mu.Lock()
@@ -119,8 +119,8 @@ func (m *machines) cloudController() (kubernetes.Interface, error) {
 	return m.controller, nil
 }
 
-// model returns what the provider builds again: the pool's labels and taints and the hardware,
-// without anything that others wrote on the Node later.
+// model returns what a provider gives each machine of the pool: labels, taints and hardware. It
+// leaves out what others wrote on the Node later.
 func model(n *corev1.Node) NodeSpec {
 	spec := NodeSpec{Labels: map[string]string{}, Allocatable: n.Status.Capacity}
 	for key, value := range n.Labels {
@@ -136,8 +136,8 @@ func model(n *corev1.Node) NodeSpec {
 	return spec
 }
 
-// others reports whether a label or taint comes from events on the Node: Drydock's own keys, and
-// those of the node lifecycle.
+// others reports whether a label or taint was added to the Node later: by Drydock, or by the node
+// lifecycle controller.
 func others(key string) bool {
 	return strings.HasPrefix(key, "drydock.dev/") || strings.HasPrefix(key, "node.kubernetes.io/")
 }

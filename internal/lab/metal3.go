@@ -25,7 +25,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// BareMetalHosts are Metal3's machines.
+// BareMetalHosts is the resource of Metal3's machines.
 var BareMetalHosts = schema.GroupVersionResource{Group: "metal3.io", Version: "v1alpha1", Resource: "baremetalhosts"}
 
 // AddMetal3Kinds applies Metal3's kind BareMetalHost and Cluster API's kinds, and returns when the
@@ -41,9 +41,9 @@ func (l *Lab) AddMetal3Kinds(ctx context.Context) error {
 	return l.AddClusterAPIKinds(ctx)
 }
 
-// bareMetalHostKind returns BareMetalHost's CustomResourceDefinition. Module proxies serve the
-// operator's Go types but not the module with the definition. So controller-gen makes it from those
-// types, as in the operator's Makefile.
+// bareMetalHostKind returns BareMetalHost's CustomResourceDefinition. Module proxies have the
+// module with the operator's Go types, but not the one with the definition. So controller-gen makes
+// the definition from the types, as in the operator's Makefile.
 func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "controller-gen")
 	if err != nil {
@@ -69,7 +69,8 @@ func bareMetalHostKind(ctx context.Context) ([]byte, error) {
 	return nil, errors.New("it is not among what was made of its Go types")
 }
 
-// BareMetalHost returns a host that is provisioned for a Metal3Machine, and powered on.
+// BareMetalHost returns the spec and status of a host that is powered on and provisioned for the
+// Metal3Machine named consumer.
 func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 	return map[string]any{"online": true, "consumerRef": map[string]any{"kind": metal3Machine, "name": consumer, "namespace": namespace}},
 		map[string]any{
@@ -78,7 +79,8 @@ func BareMetalHost(namespace, consumer string) (spec, status map[string]any) {
 		}
 }
 
-// BareMetalMachine returns the Machine of a Node, with the Metal3Machine consumer.
+// BareMetalMachine returns the spec and status of the Machine of a Node. Its infrastructure is the
+// Metal3Machine named consumer.
 func BareMetalMachine(node, providerID, consumer string) (spec, status map[string]any) {
 	return map[string]any{
 		"clusterName": "prod", "bootstrap": map[string]any{"dataSecretName": "none"}, "version": "v1.37.2", "providerID": providerID,
@@ -120,10 +122,10 @@ func (l *Lab) AddBareMetal(ctx context.Context, namespace, name, node string) (p
 	return providerID, err
 }
 
-// StartBareMetalOperator simulates the baremetal-operator by its contract, if the kind exists. A
-// host with the annotation reboot.metal3.io is switched off, loses the annotation, and is switched
-// on again. nodes has the Node of each host. The simulation ends with the context. rebooted returns
-// the Nodes whose machines it has rebooted.
+// StartBareMetalOperator simulates the baremetal-operator, if its kind exists, according to its
+// contract. A host with the annotation reboot.metal3.io is switched off, loses the annotation, and
+// is switched on again. nodes has the Node of each host. The simulation ends with the context.
+// rebooted returns the names of the Nodes whose machines were rebooted.
 func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -141,7 +143,8 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 		if !its {
 			return
 		}
-		// A host that changed since it was read here is handled at its next event.
+		// If the host has changed since this event, the patch fails, and the next event handles the
+		// host.
 		take := fmt.Sprintf(`{"metadata":{"resourceVersion":%q,"annotations":{"reboot.metal3.io":null}}}`, one.GetResourceVersion())
 		_, err := hosts.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(take), metav1.PatchOptions{})
 		if err != nil {
@@ -159,7 +162,7 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 		defer mu.Unlock()
 		done = append(done, node)
 	}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, time.Second) // a failed step is tried again
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, time.Second) // after an error, the next resync tries again
 	_, err = factory.ForResource(BareMetalHosts).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: settle, UpdateFunc: func(_, o any) { settle(o) },
 	})
@@ -167,15 +170,15 @@ func (l *Lab) StartBareMetalOperator(ctx context.Context, nodes map[string]strin
 	return func() []string { mu.Lock(); defer mu.Unlock(); return slices.Clone(done) }, err
 }
 
-// metal3Finalizer is on a Metal3Remediation from when its controller sees it until the controller
-// is done.
+// metal3Finalizer is on a Metal3Remediation from the time when its controller first handles it
+// until the controller is done.
 const metal3Finalizer = "metal3remediation." + infraGroup
 
-// StartMetal3Remediator simulates the controller of Metal3Remediation by its contract. It finds the
-// Node by the Machine that owns the object, power-cycles the machine, and removes its finalizer
-// from a deleted object. It sets a phase and reads no annotation. It never reboots the Nodes in
-// idle. It ends with the context. rebooted returns the attempts of the objects whose Node it has
-// rebooted.
+// StartMetal3Remediator simulates the controller of Metal3Remediation, as its documentation defines
+// it. It finds the Node by the Machine that owns the object, power-cycles the machine, and removes
+// its finalizer from a deleted object. It sets a phase and reads no annotation. It never reboots
+// the Nodes named in idle. The simulation ends with the context. rebooted returns the attempts of
+// the objects whose Nodes were rebooted.
 func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle ...string) (rebooted func() []string, err error) {
 	client, err := dynamic.NewForConfig(l.AdminConfig())
 	if err != nil {
@@ -217,7 +220,7 @@ func (l *Lab) StartMetal3Remediator(ctx context.Context, namespace string, idle 
 		}
 		return patch(fmt.Sprintf(`{"status":{"phase":"Waiting","retryCount":1,"lastRemediated":%q}}`, time.Now().UTC().Format(time.RFC3339)), "status")
 	}
-	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, time.Second, namespace, nil) // a failed step is tried again
+	factory := dynamicinformer.NewFilteredDynamicSharedInformerFactory(client, time.Second, namespace, nil) // after an error, the next resync tries again
 	handle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
 			if err := settle(one); err != nil && ctx.Err() == nil {

@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// startMonitoring starts kube-state-metrics and then Prometheus, which needs its address.
+// startMonitoring starts kube-state-metrics, and then Prometheus, which needs the address of
+// kube-state-metrics.
 func (l *Lab) startMonitoring(ctx context.Context) error {
 	var further []string
 	var jobs []map[string]any
@@ -43,9 +44,9 @@ func (l *Lab) startMonitoring(ctx context.Context) error {
 		return Spec{Name: "prometheus", ReadyURL: "http://" + address(ports[0]) + "/-/ready", Args: []string{
 			"--config.file=" + config, "--web.listen-address=" + address(ports[0]), "--web.enable-lifecycle", "--web.enable-admin-api",
 			"--storage.tsdb.path=" + filepath.Join(l.dataDir(), "prometheus"),
-			// An Alertmanager that lost its memory receives the firing alerts again within seconds,
-			// not a minute. It resolves an alert that Prometheus has not sent for four times this
-			// delay.
+			// With a short delay, an Alertmanager that lost its memory receives the firing alerts
+			// again within seconds. The default is a minute. An Alertmanager resolves an alert that
+			// Prometheus has not sent for four times this delay.
 			"--rules.alert.resend-delay=2s",
 		}}
 	})

@@ -15,7 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// addFirstNodes creates the nodes of the options, several at a time: there may be thousands.
+// addFirstNodes creates the nodes of the options. It creates several at the same time, because
+// there may be thousands.
 func (l *Lab) addFirstNodes(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(16)
@@ -25,8 +26,8 @@ func (l *Lab) addFirstNodes(ctx context.Context) error {
 	return g.Wait()
 }
 
-// AddNode registers a node, Ready from the start, as the kubelet of a new machine would. The node
-// is not broken, even if an earlier node of this name was: it is another machine.
+// AddNode registers a node that is Ready from the start, as the kubelet of a new machine would. The
+// node is healthy even if an earlier node with this name was broken, because it is another machine.
 func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	l.forget(spec.Name)
 	node, err := l.kubelet.CoreV1().Nodes().Create(ctx, spec.node(time.Now(), l.version), metav1.CreateOptions{})
@@ -36,8 +37,8 @@ func (l *Lab) AddNode(ctx context.Context, spec NodeSpec) error {
 	if l.options.Components != APIServerOnly {
 		return nil
 	}
-	// Admission adds a not-ready taint to every new node. Without a controller, the taint would
-	// stay.
+	// Admission adds a not-ready taint to every new node. Without the controller that removes it,
+	// the taint would stay.
 	node.Spec.Taints = spec.Taints
 	if _, err := l.kubelet.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return fmt.Errorf("adding node %s: removing its first taint: %w", spec.Name, err)
@@ -95,8 +96,8 @@ func (s NodeSpec) node(now time.Time, version string) *corev1.Node {
 	}
 }
 
-// Healthy returns the conditions that a kubelet reports at now for a node that has been healthy
-// since then.
+// Healthy returns the conditions that a kubelet reports at the time now if the node has been
+// healthy since the time since.
 func Healthy(now, since time.Time) []corev1.NodeCondition {
 	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
 		return corev1.NodeCondition{
@@ -112,8 +113,8 @@ func Healthy(now, since time.Time) []corev1.NodeCondition {
 	}
 }
 
-// awaitNodes returns when every node of the options is Ready, has no first taint and has a lease.
-// Before that, a guard that counts fresh leases would see a cluster in trouble.
+// awaitNodes waits until every node of the options is Ready, has lost its not-ready taint, and has
+// a lease. Earlier, a guard of Drydock that counts fresh leases would find the cluster in trouble.
 func (l *Lab) awaitNodes(ctx context.Context) error {
 	missing := ""
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {

@@ -11,17 +11,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Components is how much of the lab is started.
+// Components selects which parts of the lab are started.
 type Components int
 
 const (
-	// Everything is the control plane, KWOK, kube-state-metrics, Prometheus
-	// and Alertmanager.
+	// Everything starts the control plane, KWOK, kube-state-metrics, Prometheus and Alertmanager.
 	Everything Components = iota
-	// APIServerOnly is etcd and kube-apiserver. Nodes exist without leases, and no controller acts
-	// on them.
+	// APIServerOnly starts etcd and kube-apiserver. Nodes exist, but have no leases, and no
+	// controller acts on them.
 	APIServerOnly
-	// ControlPlane adds kube-controller-manager and KWOK.
+	// ControlPlane starts etcd, kube-apiserver, kube-controller-manager and KWOK.
 	ControlPlane
 )
 
@@ -29,100 +28,105 @@ const (
 type Options struct {
 	Components Components
 
-	// Nodes is how many plain nodes there are, node-0 and up.
+	// Nodes is the number of plain nodes. Their names are node-0, node-1 and so on.
 	Nodes int
 	// NodeSpecs are additional nodes.
 	NodeSpecs []NodeSpec
-	// NodeGrace is how long a node may be silent before kube-controller-manager sets Ready=Unknown;
-	// zero: DefaultNodeGrace. Each node's lease is renewed at least three times in that period. For
-	// thousands of nodes that is many writes: use minutes.
+	// NodeGrace is how long a node may be silent before kube-controller-manager sets Ready=Unknown.
+	// If it is zero, DefaultNodeGrace is used. Each node's lease is renewed at least three times in
+	// that period. For thousands of nodes that is many writes, so use minutes there.
 	NodeGrace time.Duration
 
 	// RuleFiles are Prometheus rule files, or PrometheusRule objects.
 	RuleFiles []string
-	// RuleFor replaces every rule's for and keep_firing_for; nil leaves them.
+	// RuleFor replaces `for` and `keep_firing_for` of every rule. If it is nil, the rules stay as
+	// they are.
 	RuleFor *time.Duration
-	// Interval is how often Prometheus scrapes and evaluates; zero: 1 s.
+	// Interval is how often Prometheus scrapes and evaluates. If it is zero, it is 1 s.
 	Interval time.Duration
-	// ExternalLabels are what Prometheus adds to every alert.
+	// ExternalLabels are the labels that Prometheus adds to every alert.
 	ExternalLabels map[string]string
-	// Scrape adds jobs: a name, and host:port addresses that serve /metrics.
+	// Scrape adds scrape jobs. The key is the job's name, the value is a list of host:port
+	// addresses that serve /metrics.
 	Scrape map[string][]string
 	// ScrapeConfigs are additional jobs in the format of Prometheus' configuration.
 	ScrapeConfigs []map[string]any
-	// Sidecars adds the blackbox exporter, and the files of deploy/ for Sei's sidecars to
-	// Prometheus and kube-state-metrics. StartSidecars makes the sidecars themselves.
+	// Sidecars adds the blackbox exporter, and uses the files in deploy/ for Sei's sidecars in
+	// Prometheus and kube-state-metrics. StartSidecars starts the simulated sidecars themselves.
 	Sidecars bool
 
-	// Alertmanagers is their number; negative: none; zero: 1 with Everything, otherwise none.
-	// Without Prometheus they have only the alerts that a test posts.
+	// Alertmanagers is the number of Alertmanagers. If it is negative, there is none. If it is
+	// zero, there is one with Everything, and none otherwise. Without Prometheus the Alertmanagers
+	// have only the alerts that a test posts.
 	Alertmanagers int
-	// AlertmanagerCluster makes them gossip. Otherwise they are independent.
+	// AlertmanagerCluster makes the Alertmanagers gossip with each other. Otherwise they are
+	// independent.
 	AlertmanagerCluster bool
-	// AlertmanagerConfig replaces the lab's own configuration, which sends
+	// AlertmanagerConfig replaces the lab's own configuration of Alertmanager. The own one sends
 	// everything but the Watchdog to Webhook.
 	AlertmanagerConfig string
-	// GroupWait of the lab's own configuration; zero: at once.
+	// GroupWait is for the lab's own configuration. If it is zero, alerts are sent at once.
 	GroupWait time.Duration
-	// GroupInterval of the lab's own configuration; zero: 1 s.
+	// GroupInterval is for the lab's own configuration. If it is zero, it is 1 s.
 	GroupInterval time.Duration
-	// RepeatInterval of the lab's own configuration; zero: 4 h.
+	// RepeatInterval is for the lab's own configuration. If it is zero, it is 4 h.
 	RepeatInterval time.Duration
-	// Webhook receives the alerts. Without a URL they go nowhere until SetWebhook.
+	// Webhook receives the alerts. If it has no URL, the alerts are sent to nobody until SetWebhook
+	// is called.
 	Webhook WebhookTarget
 
 	// SharedControllerIdentity runs all controllers as
 	// system:kube-controller-manager, without --use-service-account-credentials.
 	SharedControllerIdentity bool
 
-	// NodeControllers runs only the two controllers of kube-controller-manager that manage nodes.
-	// They compile faster.
+	// NodeControllers starts, in place of kube-controller-manager, only its two controllers that
+	// manage nodes. They compile faster.
 	NodeControllers bool
 
-	// APIServerFlags are added to the kube-apiserver's.
+	// APIServerFlags are additional flags of kube-apiserver.
 	APIServerFlags []string
-	// NoPods: the nodes never have pods, so the lab neither builds nor starts KWOK, which runs
-	// pods.
+	// NoPods means that the nodes never have pods. The lab then neither builds nor starts KWOK.
 	NoPods bool
 
-	// APIServers starts a control plane elsewhere, in place of the lab's etcd and kube-apiserver.
-	// It returns the URL when the control plane is ready. Its nodes have kubelets of their own, so
-	// the lab runs no KWOK, which would manage all of them.
+	// APIServers starts a control plane elsewhere, in place of the lab's etcd and kube-apiserver,
+	// and returns its URL when it is ready. The nodes then have kubelets of their own, so the lab
+	// runs no KWOK: KWOK would manage all nodes.
 	APIServers func(context.Context, Credentials) (url string, err error)
 
-	// Dir receives everything that the lab writes and is never removed. Empty: a temporary folder
-	// that Stop removes.
+	// Dir is the folder for everything that the lab writes. It is never removed. If Dir is empty,
+	// the lab uses a temporary folder that Stop removes.
 	Dir string
-	// Out receives a line for each part that is ready, and the progress of builds.
+	// Out receives a line for each part that is ready, and the progress of the builds.
 	Out io.Writer
 }
 
-// DefaultNodeGrace is three renewals of a lease. Half of it would double the cost of an idle lab
-// with 80 nodes, and a busy machine that stops for a few seconds would make nodes Unknown.
+// DefaultNodeGrace is long enough for three renewals of a lease. With half of it, an idle lab with
+// 80 nodes would cost twice as much, and nodes would become Unknown if a busy machine stops for a
+// few seconds.
 const DefaultNodeGrace = 20 * time.Second
 
-// LongNodeGrace is for labs without a test that waits for a silent node: even on a busy machine, no
-// node becomes Unknown.
+// LongNodeGrace is for labs in which no test waits until a silent node is found lost. Even on a
+// busy machine, no node then becomes Unknown by accident.
 const LongNodeGrace = 2 * time.Minute
 
-// NodeSpec is a node to create.
+// NodeSpec describes a node that the lab creates.
 type NodeSpec struct {
 	Name         string
 	Labels       map[string]string
 	Taints       []corev1.Taint
-	ProviderID   string              // empty: one of the lab's own, unique
-	BootID       string              // empty: one of the lab's own, unique
-	Allocatable  corev1.ResourceList // added to cpu 8, memory 32Gi, pods 110
-	Zone         string              // topology.kubernetes.io/zone
-	Pool         string              // kubernetes.civo.com/civo-node-pool
-	ControlPlane bool                // node-role.kubernetes.io/control-plane
+	ProviderID   string              // if empty, the lab gives a unique one
+	BootID       string              // if empty, the lab gives a unique one
+	Allocatable  corev1.ResourceList // in addition to cpu 8, memory 32Gi, pods 110
+	Zone         string              // the value of topology.kubernetes.io/zone
+	Pool         string              // the value of kubernetes.civo.com/civo-node-pool
+	ControlPlane bool                // whether the node has node-role.kubernetes.io/control-plane
 }
 
 // WebhookTarget is where Alertmanager posts alerts.
 type WebhookTarget struct {
 	URL       string
-	TokenFile string // file with the bearer token; empty: no token is sent
-	CAFile    string // the authority of an https URL; empty: the system's
+	TokenFile string // the file with the bearer token; if empty, no token is sent
+	CAFile    string // the authority of an https URL; if empty, the system's authorities
 	// Config is merged over the lab's own configuration of Alertmanager, key by key.
 	Config map[string]any
 }
@@ -148,7 +152,7 @@ func (o Options) withDefaults() (Options, error) {
 		o.Alertmanagers = 1
 	}
 	o.Alertmanagers = max(o.Alertmanagers, 0)
-	// A lease lasts whole seconds, and is renewed several times in that.
+	// A lease lasts whole seconds, and must be renewed several times within that duration.
 	if o.NodeGrace < 3*time.Second {
 		return o, fmt.Errorf("checking the lab's options: a NodeGrace of %s leaves no room for a lease: give at least 3s", o.NodeGrace)
 	}
@@ -165,12 +169,13 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// leaseSeconds is how long a node's lease lasts: a little less than the grace. A kubelet has 40 s
-// of 50 s.
+// leaseSeconds returns how long a node's lease lasts, a little less than NodeGrace. With real
+// kubelets it is 40 s of 50 s.
 func (o Options) leaseSeconds() int32 { return max(2, int32(o.NodeGrace.Seconds()*9/10)) }
 
-// renewEvery is how often a node's lease is renewed: three times in the grace. It is more often if
-// a renewal could not be 6 s late, because labs share an overloaded machine.
+// renewEvery returns the time between two renewals of a node's lease: a third of NodeGrace. It is
+// shorter if a renewal could otherwise not be 6 s late within NodeGrace: on an overloaded machine a
+// renewal may be that late.
 func (o Options) renewEvery() time.Duration {
 	return max(o.NodeGrace/5, min(o.NodeGrace/3, o.NodeGrace-6*time.Second))
 }
@@ -180,7 +185,7 @@ func (o Options) kubelets() bool {
 	return o.Components != APIServerOnly && o.APIServers == nil
 }
 
-// kwok reports whether those kubelets have pods, which KWOK runs.
+// kwok reports whether the simulated kubelets have pods, which KWOK runs.
 func (o Options) kwok() bool { return o.kubelets() && !o.NoPods }
 
 // programs returns the programs that must be built for these components.
@@ -208,8 +213,8 @@ func (o Options) programs() []string {
 	return names
 }
 
-// apiServer names the kube-apiserver's program: the newest, or the one of the minor version in
-// DRYDOCK_KUBERNETES, for example 1.30.
+// apiServer returns the name of the kube-apiserver program. It is the newest version, or the minor
+// version in DRYDOCK_KUBERNETES, for example 1.30.
 func apiServer() string {
 	if minor := os.Getenv("DRYDOCK_KUBERNETES"); minor != "" {
 		return "kube-apiserver-" + minor

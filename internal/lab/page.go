@@ -16,10 +16,10 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Page is the page of `kubectl drydock ui`.
+// Page is a running `kubectl drydock ui`.
 type Page struct {
-	// Address is what the command printed first, with a token that opens the page once. Origin is
-	// its part before the path.
+	// Address is the address that the command printed first. It contains a token that opens the
+	// page once. Origin is the address without the path.
 	Address, Origin string
 	// addresses are the printed addresses that were not opened yet.
 	addresses chan string
@@ -29,8 +29,8 @@ type Page struct {
 
 var pageAddress = regexp.MustCompile(`(http://127\.0\.0\.1:\d+)/\?token=\S+`)
 
-// Fresh returns an address that was not opened yet. Opening an address makes the command print the
-// next one.
+// Fresh returns an address that was not opened yet. When an address is opened, the command prints
+// the next one.
 func (p *Page) Fresh(ctx context.Context) (string, error) {
 	select {
 	case a := <-p.addresses:
@@ -49,12 +49,13 @@ func (l *Lab) PluginProgram(ctx context.Context) (string, error) {
 	return path, programs.Compile(ctx, path, "./cmd/kubectl-drydock")
 }
 
-// FromHome is the administrator's kubeconfig without a flag that names it, as people have theirs in
-// ~/.kube/config: the page then shows commands without its path.
+// FromHome, as a kubeconfig, means the administrator's kubeconfig in ~/.kube/config, as most people
+// have theirs. No flag names it, so the page shows commands without its path.
 const FromHome = "~"
 
-// StartPage runs `kubectl drydock ui` as the user of the kubeconfig (empty: the administrator), and
-// returns when it has printed its address. It ends with this process, or by Stop.
+// StartPage runs `kubectl drydock ui` as the user of the kubeconfig, and returns when the command
+// has printed its address. If kubeconfig is empty, the user is the administrator. The command ends
+// with this process, or when Stop is called.
 func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) (*Page, error) {
 	program, err := l.PluginProgram(ctx)
 	if err != nil {
@@ -77,7 +78,7 @@ func (l *Lab) StartPage(ctx context.Context, kubeconfig string, args ...string) 
 	if err := spawn(cmd); err != nil {
 		return nil, fmt.Errorf("starting the page: %w", err)
 	}
-	const many = 256 // no test opens a page that often
+	const many = 256 // more often than any test opens the page
 	found, addresses, ended := make(chan []string, 1), make(chan string, many), make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -11,14 +11,15 @@ import (
 	"sync/atomic"
 )
 
-// Ports are below those that the kernel gives to clients, which start at 32768: a connection could
-// have one of those before a part starts or restarts. Each process begins at a different port.
+// The lab uses ports from 10000 up to 32000. Those are below the ports that the kernel gives to
+// client connections, which start at 32768. Otherwise a connection could take a part's port before
+// the part starts or restarts. Each process begins at a different port of the range.
 const firstPort, portCount = 10000, 22000
 
 var portsPicked atomic.Int64
 
-// FreePort picks a loopback port without a listener, and never the same one twice. Another process
-// may take the port before it is used.
+// FreePort returns a loopback port that has no listener. It never returns the same port twice.
+// Another process may still take the port before it is used.
 func FreePort() (int, error) {
 	var err error
 	for range 1000 {
@@ -31,7 +32,7 @@ func FreePort() (int, error) {
 	return 0, fmt.Errorf("picking a free port: %w", err)
 }
 
-// freePorts picks n ports that differ.
+// freePorts returns n different free ports.
 func freePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	for len(ports) < n {
@@ -49,7 +50,8 @@ func freePorts(n int) ([]int, error) {
 // address is the loopback address of a port.
 func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
 
-// startOnPorts starts a part on n free ports. It tries other ports if another lab took one first.
+// startOnPorts starts a part on n free ports. If another program takes one of the ports first, it
+// tries again with other ports.
 func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Spec) (*Process, []int, error) {
 	return onFreePorts(n, func(ports []int) (*Process, string, error) {
 		s := spec(ports)
@@ -58,8 +60,8 @@ func (l *Lab) startOnPorts(ctx context.Context, n int, spec func(ports []int) Sp
 	})
 }
 
-// onFreePorts calls start with n free ports. It tries others if the log that start returns shows
-// that another program took one first.
+// onFreePorts calls start with n free ports. start returns the path of the part's log. If the log
+// shows that another program has taken a port first, onFreePorts tries again with other ports.
 func onFreePorts(n int, start func(ports []int) (p *Process, log string, err error)) (*Process, []int, error) {
 	const attempts = 4
 	for attempt := 1; ; attempt++ {
@@ -74,13 +76,12 @@ func onFreePorts(n int, start func(ports []int) (p *Process, log string, err err
 		if attempt == attempts || !portTaken(log) {
 			return nil, nil, err
 		}
-		// The next attempt must not read the failure of this one.
+		// The log is removed, so that the next attempt does not read the failure of this one.
 		if err := os.Remove(log); err != nil {
 			return nil, nil, fmt.Errorf("removing a log: %w", err)
 		}
 	}
 }
 
-// portTaken reports whether, according to its log, a part ended because another program has its
-// port.
+// portTaken reports whether the log shows that a part ended because another program has its port.
 func portTaken(log string) bool { return strings.Contains(tail(log, 40), "address already in use") }

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Off takes the node's machine down, like the first part of a reboot: its kubelet renews no lease
-// and posts no status until On or Heal. If that takes longer than NodeGrace,
+// Off takes the node's machine down, like the first part of a reboot. Until On or Heal is called,
+// its kubelet renews no lease and posts no status. If that takes longer than NodeGrace,
 // kube-controller-manager sets all conditions of the kubelet to Unknown.
 func (l *Lab) Off(node string) {
 	l.mu.Lock()
@@ -20,11 +20,12 @@ func (l *Lab) Off(node string) {
 	l.off[node] = true
 }
 
-// On brings the machine back after Off. With cured it has no fault any more. Otherwise it keeps the
-// conditions that SetCondition set, and a kubelet that Break cut off stays silent.
+// On brings the machine up after Off. If cured is true, the machine has no fault any more.
+// Otherwise it keeps the conditions that SetCondition set, and a kubelet that Break cut off stays
+// silent.
 //
-// A kubelet that has just started reports its new boot ID and no pressure, and is not Ready yet.
-// Its second status has the faults that it finds.
+// A kubelet that has just started first reports its new boot ID, no pressure, and not Ready. Its
+// second status has the faults that it finds.
 func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
 	defer l.voice(node)()
 	l.mu.Lock()
@@ -60,9 +61,9 @@ func (l *Lab) On(ctx context.Context, node, bootID string, cured bool) error {
 	return nil
 }
 
-// voice gives the caller the right to report for the node's kubelet, until done is called. Only one
-// caller at a time computes and posts a status. Otherwise, a reboot that ends while a test heals
-// the node could post last, with the old fault.
+// voice locks the reporting of the node's status until done is called. So only one caller at a time
+// computes and posts a status. Otherwise a reboot that ends while a test heals the node could post
+// last, with the old fault.
 func (l *Lab) voice(node string) (done func()) {
 	l.mu.Lock()
 	voice := l.voices[node]
@@ -75,7 +76,8 @@ func (l *Lab) voice(node string) (done func()) {
 	return voice.Unlock
 }
 
-// found returns what the kubelet finds at now: no faults except those of SetCondition.
+// found returns the conditions that the kubelet finds at the time now: healthy ones, except those
+// that SetCondition set.
 func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,7 +91,7 @@ func (l *Lab) found(node string, now time.Time) []corev1.NodeCondition {
 	return conditions
 }
 
-// post posts conditions as a kubelet does, and the boot ID if there is a new one.
+// post posts conditions as a kubelet does. If bootID is not empty, it also posts the new boot ID.
 func (l *Lab) post(ctx context.Context, node string, conditions []corev1.NodeCondition, bootID string) error {
 	live, err := l.client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

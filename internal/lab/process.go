@@ -13,31 +13,32 @@ import (
 	"time"
 )
 
-// Patience bounds every wait of the lab and of its tests for what only a fault prevents. It is far
-// longer than needed, even on a busy machine.
+// Patience bounds every wait of the lab and of its tests. A wait takes that long only if something
+// is broken: Patience is far longer than needed, even on a busy machine.
 const Patience = 10 * time.Minute
 
-// Spec is what a Process runs and when it is ready.
+// Spec describes a process: what it runs, and when it is ready.
 type Spec struct {
 	Name string // its name in errors
 	Path string
 	Args []string
-	Env  []string // added to this process's environment
-	Dir  string   // working directory; empty: this process's
-	Log  string   // file for its output, appended to
+	Env  []string // in addition to this process's environment
+	Dir  string   // the working directory; if empty, this process's
+	Log  string   // the file for the output, which is appended
 
-	// ReadyURL is polled until it answers 200. Empty: ready once started.
+	// ReadyURL is polled until it answers 200. If it is empty, the process is ready once it is
+	// started.
 	ReadyURL string
-	// ReadyClient polls ReadyURL; nil: http.DefaultClient.
+	// ReadyClient is the client that polls ReadyURL. If it is nil, http.DefaultClient is used.
 	ReadyClient *http.Client
-	// ReadyWithin bounds the wait; zero: Patience.
+	// ReadyWithin bounds the wait for readiness. If it is zero, Patience is used.
 	ReadyWithin time.Duration
-	// Again starts the process again, a second after it ended by itself, as a kubelet does. Kill
-	// and Stop end it for good.
+	// Again restarts the process a second after it ended by itself, as a kubelet does. After Kill
+	// or Stop it is not restarted.
 	Again bool
 }
 
-// Process is a child that dies with this process. It can be killed and started again.
+// Process is a child process that dies with this process. It can be killed and started again.
 type Process struct {
 	spec Spec
 
@@ -58,7 +59,8 @@ func StartProcess(ctx context.Context, spec Spec) (*Process, error) {
 	return p, nil
 }
 
-// Start starts an ended process again, with the same arguments, and waits until it is ready.
+// Start starts a process again that has ended, with the same arguments, and waits until it is
+// ready.
 func (p *Process) Start(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = false
@@ -89,7 +91,7 @@ func (p *Process) launch() error {
 	if err != nil {
 		return fmt.Errorf("opening the log: %w", err)
 	}
-	defer log.Close()                                // the child has its own descriptor
+	defer log.Close()                                // the child keeps a descriptor of its own
 	cmd := exec.Command(p.spec.Path, p.spec.Args...) //nolint:noctx // it outlives the context of its start
 	cmd.Dir = p.spec.Dir
 	cmd.Env = append(os.Environ(), p.spec.Env...)
@@ -129,7 +131,7 @@ func (p *Process) awaitReady(ctx context.Context) error {
 	for {
 		ended := p.Done()
 		if p.spec.Again && closed(ended) {
-			ended = nil // it starts again in a moment
+			ended = nil // do not watch the end: the process is restarted in a moment
 		}
 		select {
 		case <-ended:
@@ -179,14 +181,14 @@ func (p *Process) PID() int {
 	return p.cmd.Process.Pid
 }
 
-// Done is closed when the process (of the last start) has ended.
+// Done returns a channel that is closed when the process, as it was last started, has ended.
 func (p *Process) Done() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.done
 }
 
-// Signal sends a signal; a process that has ended gives an error.
+// Signal sends a signal to the process. It returns an error if the process has ended.
 func (p *Process) Signal(sig syscall.Signal) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -198,7 +200,8 @@ func (p *Process) Signal(sig syscall.Signal) error {
 
 // Kill ends the process with SIGKILL and returns when it is gone.
 func (p *Process) Kill() {
-	// Under one lock: another goroutine may wait for the end to start the process again.
+	// The lock is held until the process has ended, because another goroutine may wait for the end
+	// to start the process again.
 	p.mu.Lock()
 	p.stopping = true
 	done := p.done
@@ -207,8 +210,8 @@ func (p *Process) Kill() {
 	<-done
 }
 
-// Stop ends the process with SIGTERM and returns when it is gone. It kills the process if the
-// context ends first. An exit status other than 0 is an error.
+// Stop sends SIGTERM to the process and returns when it has ended. If the context ends first, Stop
+// kills the process. It returns an error if the exit status is not 0.
 func (p *Process) Stop(ctx context.Context) error {
 	p.mu.Lock()
 	p.stopping = true
@@ -223,8 +226,8 @@ func (p *Process) Stop(ctx context.Context) error {
 	return nil
 }
 
-// Wait returns when the process has ended: nil for exit status 0, else an
-// error (an *exec.ExitError inside it) with the end of the log.
+// Wait returns when the process has ended. It returns nil if the exit status was 0, and otherwise
+// an error with the end of the log, which wraps an *exec.ExitError.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.Done():

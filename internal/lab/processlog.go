@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Log is the path of the file that takes the process's output.
+// Log returns the path of the file with the process's output.
 func (p *Process) Log() string { return p.spec.Log }
 
-// LogEnd names the log file and shows its last lines, for use in errors.
+// LogEnd returns the name of the log file and its last lines, for use in errors.
 func (p *Process) LogEnd() string {
 	return "its log " + p.spec.Log + " ends:\n" + tail(p.spec.Log, 15)
 }
@@ -23,7 +23,7 @@ func (p *Process) exitError() error {
 	return p.err
 }
 
-// tail reads the last lines of a file, of its last 16 KiB at most.
+// tail returns the last lines of a file. It reads at most the last 16 KiB.
 func tail(path string, lines int) string {
 	f, err := os.Open(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// InBubble runs f in a bubble with its own time. It passes on a panic: rapid gives up a case by a
-// panic.
+// InBubble runs f in a synctest bubble, which has its own time. If f panics, InBubble panics too,
+// because rapid ends a case with a panic.
 func InBubble(t *testing.T, f func(t *testing.T)) {
 	t.Helper()
 	var caught any
@@ -26,14 +26,14 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 	}
 }
 
-// giveUp drops a case of rapid without a result. It panics in its own function: rapid distinguishes
-// failures by their place.
+// giveUp ends a case of rapid without a result. The panic has a function of its own, because rapid
+// tells failures apart by the place of their panic.
 func giveUp(why any) { panic(why) }
 
-// Awake returns the time with its monotonic reading moved, as on a machine that was suspended, or
-// whose wall clock was set.
+// Awake returns t with its monotonic reading moved. The two clocks then disagree, as after a
+// suspended machine wakes up or after its wall clock was set.
 func Awake(t time.Time, by time.Duration) time.Time {
-	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // of a time that has one, the monotonic reading
+	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // the field with the monotonic reading, if t has one
 	*(*int64)(mono.Addr().UnsafePointer()) += int64(by)
 	return t
 }

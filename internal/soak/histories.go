@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// Histories is for the TestMain of a package with a model world. An ordinary run is short and uses
-// the same histories each time, so that a result depends only on the change. With DRYDOCK_SOAK=1 it
-// runs a hundred times as many, different each time. -rapid.checks and -rapid.seed select the
-// histories exactly. rapid writes a failed history to testdata/rapid; once it is committed, each
-// run starts with it.
+// Histories is the TestMain of a package that tests random histories. A normal run is short and
+// uses the same histories each time, so that its result depends only on the code. With
+// DRYDOCK_SOAK=1 it runs a hundred times as many histories, different ones each time. The flags
+// -rapid.checks and -rapid.seed select the histories exactly. rapid writes a failed history to
+// testdata/rapid. Once that file is committed, each run starts with it.
 func Histories(m *testing.M) {
 	flag.Parse()
 	chosen := map[string]bool{}
 	flag.Visit(func(f *flag.Flag) { chosen[f.Name] = true })
 	checks, seed := strconv.Itoa(40), "1"
 	if testing.Short() {
-		checks = strconv.Itoa(max(10, 40/Every()) * 5) // rapid itself takes a fifth; with fewer, a run may see nothing happen
+		checks = strconv.Itoa(max(10, 40/Every()) * 5) // rapid itself runs a fifth of these; with fewer, a run may contain no repair at all
 	}
 	if Whole() {
 		checks, seed = "4000", "0" // 0: a different one each time
@@ -32,8 +32,8 @@ func Histories(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every is the interval of the cases that a campaign runs: -short, with the race detector, skips
-// three of four, and make quick fifteen of sixteen.
+// Every returns n if a campaign should run only one case of n. With -short, which
+// the runs with the race detector use, n is 4. In make quick it is 16.
 func Every() int {
 	switch {
 	case os.Getenv("DRYDOCK_QUICK") != "":

@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// Whole reports whether everything must run, and not a sample: DRYDOCK_SOAK is set.
+// Whole reports whether everything must run, and not only a sample. That is so if DRYDOCK_SOAK is
+// set.
 func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 
-// Main is for the TestMain of a package with random tests: the soak runs a hundred times as many
-// cases. -rapid.checks sets the number exactly.
+// Main is the TestMain of a package with random tests. In the soak it runs a hundred times as many
+// cases. The flag -rapid.checks sets the number exactly.
 func Main(m *testing.M) { Checks(m, 100) }
 
-// Checks is Main for expensive cases, with this number of them.
+// Checks is Main for expensive cases. It runs checks cases, and in the soak a hundred times as many.
 func Checks(m *testing.M, checks int) {
 	flag.Parse()
 	chosen := false
@@ -33,8 +34,8 @@ func Checks(m *testing.M, checks int) {
 	os.Exit(m.Run())
 }
 
-// OneOf is for cases that take minutes each: the soak runs all of them, other runs a different one
-// each time.
+// OneOf selects from cases that take minutes each. The soak runs all of them. Other runs run one, a
+// different one each time.
 func OneOf[Case any](t testing.TB, cases map[string]Case) map[string]Case {
 	t.Helper()
 	if Whole() {

@@ -169,7 +169,7 @@ var seconds = []string{"has no time limit", "does not end with its context", "le
 func failure(t *testing.T, name string, p providertest.Provider) string {
 	t.Helper()
 	run := providertest.Case(name)
-	require.NotNil(t, run, "DoesNotApply names %q, and there is no such case", name)
+	require.NotNil(t, run, "there is no case %q", name)
 	r := &recorder{TB: t}
 	over := make(chan struct{})
 	go func() {

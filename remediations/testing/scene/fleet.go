@@ -44,7 +44,7 @@ func ControlPlane(nodes []*corev1.Node, count int) []*corev1.Node {
 	return nodes
 }
 
-// InPhase sets the phase label of the node.
+// InPhase sets the phase in the node's record, and the phase label.
 func InPhase(n *corev1.Node, p remediations.Phase) {
 	r := remediations.ReadJournal(n).Record
 	r.Phase, n.Labels[remediations.PhaseLabel] = p, string(p)
