@@ -38,8 +38,8 @@ const (
 // MachineDeletionRemediation.
 var MachineDeletions = Remediations["MachineDeletionRemediation"].WithResource("machinedeletionremediations")
 
-// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation, as
-// their documentation defines them. The remediator adds a finalizer to an object, deletes the
+// MachineAPI simulates OpenShift's Machine API and the remediator MachineDeletionRemediation
+// according to their contracts. The remediator adds a finalizer to an object, deletes the
 // Machine that the Node's annotation names, and sets Succeeded=True. It removes its finalizer from
 // a deleted object. The Machine API deletes the Node of a deleted Machine. If a MachineSet has too
 // few Machines, it creates one with its Node. Neither of the two drains nodes.

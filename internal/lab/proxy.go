@@ -16,27 +16,28 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Verdict is what a Proxy does with a request or an answer.
+// Verdict decides what a Proxy does with a request or an answer.
 type Verdict int
 
 const (
-	// Pass lets it through.
+	// Pass forwards the request or the answer.
 	Pass Verdict = iota
-	// Unavailable answers 503 instead, which clients treat as a temporary fault.
+	// Unavailable answers with 503, which clients treat as a temporary fault.
 	Unavailable
-	// Forbidden answers 403 instead, which clients do not retry.
+	// Forbidden answers with 403, which clients do not retry.
 	Forbidden
-	// TooManyRequests answers 429 instead, with Retry-After of one second, which clients obey by
+	// TooManyRequests answers with 429 and a Retry-After of one second, which clients obey by
 	// themselves.
 	TooManyRequests
-	// InternalError answers 500 instead.
+	// InternalError answers with 500.
 	InternalError
-	// Reset breaks the connection (or the HTTP/2 stream) without an answer.
+	// Reset closes the connection (or the HTTP/2 stream) without an answer.
 	Reset
 )
 
-// Proxy stands between a client and an API server and breaks the requests that its hooks choose.
-// Watches pass unbuffered. A client's token passes through; a client certificate cannot.
+// Proxy stands between a client and an API server, and breaks the requests that its hooks choose.
+// It forwards the answers of watches without a delay. It forwards a client's token. It cannot
+// forward a client certificate.
 type Proxy struct {
 	server *http.Server
 	url    string
@@ -57,11 +58,11 @@ func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) 
 		return nil, fmt.Errorf("starting the proxy: %w", err)
 	}
 	p := &Proxy{url: "https://" + listener.Addr().String()}
-	quiet := log.New(io.Discard, "", 0) // aborted requests are what a fault proxy is for
+	quiet := log.New(io.Discard, "", 0) // the proxy's own log would only show the requests that it breaks on purpose
 	reverse := &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
 		Transport:     &http.Transport{TLSClientConfig: toUpstream, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 100},
-		FlushInterval: -1, // at once, or a watch would be delivered late
+		FlushInterval: -1, // flush at once, otherwise events of a watch arrive late
 		ErrorLog:      quiet,
 		ModifyResponse: func(res *http.Response) error {
 			if hook := p.after.Load(); hook != nil && *hook != nil { //nolint:bodyclose // the reverse proxy closes it
@@ -72,7 +73,7 @@ func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) 
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			v := Reset // the upstream is gone; so is the connection to it
+			v := Reset // the upstream cannot be reached, so the client's connection is closed
 			if b := broken(0); errors.As(err, &b) {
 				v = Verdict(b)
 			}
@@ -96,27 +97,27 @@ func NewProxy(upstream string, toUpstream, serving *tls.Config) (*Proxy, error) 
 	return p, nil
 }
 
-// Before sets the hook that sees each request before the upstream does; nil removes it. A hook that
-// reads the body must restore it.
+// Before sets the hook that sees each request before the upstream does. A nil hook removes it. A
+// hook that reads the body must restore it.
 func (p *Proxy) Before(hook func(*http.Request) Verdict) { p.before.Store(&hook) }
 
-// After sets the hook that sees each answer before the client does, when the request has already
-// taken effect. Here a test can kill a process between its write and the answer. Nil removes the
-// hook.
+// After sets the hook that sees each answer before the client does. At that time the request has
+// already taken effect, so a test can kill a process between its write and the answer. A nil hook
+// removes it.
 func (p *Proxy) After(hook func(*http.Response) Verdict) { p.after.Store(&hook) }
 
-// URL is where the proxy listens.
+// URL returns the proxy's URL.
 func (p *Proxy) URL() string { return p.url }
 
-// Close ends the proxy and every connection through it.
+// Close ends the proxy and all of its connections.
 func (p *Proxy) Close() { _ = p.server.Close() }
 
-// broken carries a hook's verdict through the reverse proxy.
+// broken is the error that passes a hook's verdict through the reverse proxy.
 type broken Verdict
 
 func (b broken) Error() string { return fmt.Sprintf("broken by the lab (%d)", int(b)) }
 
-// refuse answers as an API server would, because clients read the body.
+// refuse answers in the format of an API server, because clients read the body.
 func refuse(w http.ResponseWriter, v Verdict) {
 	code, reason := http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable
 	switch v {
@@ -142,7 +143,7 @@ func refuse(w http.ResponseWriter, v Verdict) {
 	})
 }
 
-// NewProxy starts a proxy to this lab's API server that ends with the lab. Pass its URL to
+// NewProxy starts a proxy to this lab's API server. It ends with the lab. Pass its URL to
 // ServiceAccountKubeconfig.
 func (l *Lab) NewProxy() (*Proxy, error) {
 	cert, err := l.serving.tls()

@@ -9,7 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Remediations are the kinds of remediation objects of Medik8s and of Metal3.
+// Remediations are the kinds of remediation objects of Medik8s and of Metal3, with their API
+// groups.
 var Remediations = map[string]schema.GroupVersion{
 	"SelfNodeRemediation":        {Group: selfNodeGroup, Version: "v1alpha1"},
 	"FenceAgentsRemediation":     {Group: fenceAgentsGroup, Version: "v1alpha1"},
@@ -17,11 +18,11 @@ var Remediations = map[string]schema.GroupVersion{
 	"Metal3Remediation":          {Group: infraGroup, Version: "v1beta1"},
 }
 
-// No module with these kinds is available, so they are written here. Their fields, required fields,
-// enumerations, patterns and defaults come from config/crd/bases in these repositories, as read on
-// 2026-11-25: medik8s/self-node-remediation, medik8s/fence-agents-remediation,
-// medik8s/machine-deletion-remediation and metal3-io/cluster-api-provider-metal3. The API server
-// drops unknown fields.
+// These are the schemas of the kinds. They are written here because no Go module with these kinds
+// is available. Fields, required fields, enumerations, patterns and defaults come from
+// config/crd/bases in these repositories, as read on 2026-11-25: medik8s/self-node-remediation,
+// medik8s/fence-agents-remediation, medik8s/machine-deletion-remediation and
+// metal3-io/cluster-api-provider-metal3. The API server drops unknown fields.
 var (
 	text     = map[string]any{"type": "string"}
 	texts    = map[string]any{"type": "object", "additionalProperties": text}
@@ -45,7 +46,7 @@ var (
 		"MachineDeletionRemediation": fields(map[string]any{"conditions": conditions}),
 		"Metal3Remediation":          fields(map[string]any{"phase": text, "retryCount": number, "lastRemediated": instant}),
 	}
-	// conditions are those of k8s.io/apimachinery's metav1.Condition.
+	// conditions is the schema of a list of metav1.Condition (k8s.io/apimachinery).
 	conditions = map[string]any{
 		"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"type"},
 		"items": fields(map[string]any{
@@ -67,7 +68,7 @@ func fields(of map[string]any, required ...string) map[string]any {
 	return out
 }
 
-// oneOf is a text with these values; the first one is the default.
+// oneOf returns the schema of a text that has one of these values. The first one is the default.
 func oneOf(first string, others ...string) map[string]any {
 	all := []any{first}
 	for _, o := range others {
@@ -76,7 +77,7 @@ func oneOf(first string, others ...string) map[string]any {
 	return map[string]any{"type": "string", "enum": all, "default": first}
 }
 
-// or adds a default to a type.
+// or returns the schema with a default value.
 func or(of map[string]any, value any) map[string]any {
 	out := map[string]any{"default": value}
 	for k, v := range of {
@@ -117,5 +118,5 @@ func (l *Lab) addShape(ctx context.Context, of schema.GroupVersion, kind string,
 	return nil
 }
 
-// pluralOf returns the kind's plural in a path.
+// pluralOf returns the kind's plural, as it is in URL paths.
 func pluralOf(kind string) string { return strings.ToLower(kind) + "s" }

@@ -23,28 +23,29 @@ import (
 
 const (
 	selfNodeGroup = "self-node-remediation.medik8s.io"
-	// selfNodeFinalizer is on a SelfNodeRemediation from when its remediator sees it until the
-	// remediator is done.
+	// selfNodeFinalizer is on a SelfNodeRemediation from the time when its remediator first handles
+	// it until the remediator is done.
 	selfNodeFinalizer = selfNodeGroup + "/snr-finalizer"
 
 	fenceAgentsGroup     = "fence-agents-remediation.medik8s.io"
 	fenceAgentsFinalizer = fenceAgentsGroup + "/far-finalizer"
-	// FenceAgentsTaint is the key of the taint on a Node that FenceAgentsRemediation repairs.
+	// FenceAgentsTaint is the key of the taint that a Node has while FenceAgentsRemediation repairs
+	// it.
 	FenceAgentsTaint = "medik8s.io/remediation"
 )
 
-// SelfNodeRemediations are the objects of SelfNodeRemediation.
+// SelfNodeRemediations is the resource of the objects of SelfNodeRemediation.
 var SelfNodeRemediations = schema.GroupVersionResource{Group: selfNodeGroup, Version: "v1alpha1", Resource: "selfnoderemediations"}
 
-// These are the Machines of OpenShift's Machine API and the sets that own them. All are in one
-// namespace.
+// These are the resources of OpenShift's Machines and of the MachineSets that own them. All objects
+// are in one namespace.
 var (
 	OpenShiftMachines    = schema.GroupVersionResource{Group: "machine.openshift.io", Version: "v1beta1", Resource: "machines"}
 	OpenShiftMachineSets = OpenShiftMachines.GroupVersion().WithResource("machinesets")
 )
 
-// AddOpenShiftMachineKinds applies kinds with the names of OpenShift's Machine API, which accept
-// any fields, and their namespace. No controller acts on them.
+// AddOpenShiftMachineKinds applies kinds with the names of OpenShift's Machine API and their
+// namespace. The kinds accept any fields. No controller acts on the objects.
 func (l *Lab) AddOpenShiftMachineKinds(ctx context.Context) error {
 	_, err := l.Client().CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "openshift-machine-api"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -76,22 +77,22 @@ type Remediator struct {
 	o   RemediatorOptions
 	api dynamic.NamespaceableResourceInterface
 	mu  sync.Mutex
-	// rebooted are the attempts of the objects whose Node was rebooted.
+	// rebooted are the attempts of the objects whose Nodes were rebooted.
 	rebooted []string
-	// done are the objects that are rebooted or timed out. It is needed because the cache may not
-	// yet show the conditions that the remediator set.
+	// done are the objects that are finished, because their Nodes were rebooted or because they
+	// timed out. The cache may not yet show the conditions that the remediator has set for them.
 	done map[types.UID]bool
-	// stopped are the attempts that timed out. claimed are those with Succeeded=True without a
-	// reboot.
+	// stopped are the attempts that timed out. claimed are the attempts with Succeeded=True whose
+	// Nodes were not rebooted.
 	stopped, claimed []string
 }
 
-// RemediatorOptions choose the remediator, and the Nodes that it fails on.
+// RemediatorOptions select the remediator, and the Nodes on which it fails.
 type RemediatorOptions struct {
-	// Kind is SelfNodeRemediation, the default, or FenceAgentsRemediation.
+	// Kind is SelfNodeRemediation or FenceAgentsRemediation. The default is SelfNodeRemediation.
 	Kind string
-	// Idle are the Nodes that it never reboots, although it adds its finalizer to their objects.
-	// Claims are the Nodes that it reports as rebooted without a reboot.
+	// Idle are Nodes that the remediator never reboots, although it adds its finalizer to their
+	// objects. Claims are Nodes that it reports as rebooted without rebooting them.
 	Idle, Claims []string
 }
 
@@ -114,7 +115,7 @@ func (l *Lab) StartRemediator(ctx context.Context, o RemediatorOptions) (*Remedi
 	o.Kind = cmp.Or(o.Kind, "SelfNodeRemediation")
 	of := Remediations[o.Kind].WithResource(pluralOf(o.Kind))
 	r := &Remediator{lab: l, o: o, api: objects.Resource(of), done: map[types.UID]bool{}}
-	factory := dynamicinformer.NewDynamicSharedInformerFactory(objects, time.Second) // a failed step is tried again
+	factory := dynamicinformer.NewDynamicSharedInformerFactory(objects, time.Second) // after an error, the next resync tries again
 	settle := func(o any) {
 		if one, ok := o.(*unstructured.Unstructured); ok {
 			if err := r.settle(ctx, one); err != nil && ctx.Err() == nil {
@@ -150,7 +151,7 @@ func (r *Remediator) note(in *[]string, attempt string) {
 	*in = append(*in, attempt)
 }
 
-// settle processes the object by one step.
+// settle does the next step for the object.
 func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured) error {
 	patch := func(text string, of ...string) error {
 		_, err := r.api.Namespace(one.GetNamespace()).Patch(ctx, one.GetName(), types.MergePatchType, []byte(text), metav1.PatchOptions{}, of...)
@@ -191,7 +192,7 @@ func (r *Remediator) settle(ctx context.Context, one *unstructured.Unstructured)
 	return patch(r.says("False", "True"), "status")
 }
 
-// act reboots the Node, or only reports that it did.
+// act reboots the Node. For a Node in Claims, it does not.
 func (r *Remediator) act(ctx context.Context, node, attempt string) error {
 	if err := r.taint(ctx, node, true); err != nil {
 		return err
@@ -227,7 +228,7 @@ func (r *Remediator) taint(ctx context.Context, node string, set bool) error {
 	return err
 }
 
-// says returns a patch of the conditions.
+// says returns a patch that sets the conditions.
 func (r *Remediator) says(processing, succeeded string) string {
 	now := time.Now().UTC().Format(time.RFC3339)
 	condition := func(kind, status string) string {
@@ -240,7 +241,8 @@ func (r *Remediator) says(processing, succeeded string) string {
 	return `{"status":{"conditions":[` + all + `]}}`
 }
 
-// conditionOf returns the status of the object's condition. Empty: there is none.
+// conditionOf returns the status of the object's condition. It is empty if there is no such
+// condition.
 func conditionOf(one *unstructured.Unstructured, kind string) string {
 	all, _, _ := unstructured.NestedSlice(one.Object, "status", "conditions")
 	for _, c := range all {

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// watchdog is the alert that always fires, as kube-prometheus-stack ships it. Its absence shows
-// that the path from Prometheus is broken.
+// watchdog is the rule of an alert that always fires, as kube-prometheus-stack ships it. If the
+// alert is missing, the path from Prometheus is broken.
 const watchdog = `groups:
 - name: lab
   rules:
@@ -53,10 +53,11 @@ func (l *Lab) writeRules() ([]string, error) {
 	return append(paths, filepath.Join(dir, laterRules("*"))), nil
 }
 
-// laterRules is the file of rules that a test loads later.
+// laterRules returns the name of the file with rules that a test loads after the lab's start.
 func laterRules(name string) string { return "later-" + name + ".yaml" }
 
-// LoadRules makes Prometheus load these rules in addition. The same name replaces earlier rules.
+// LoadRules makes Prometheus load additional rules. Rules that were loaded under the same name are
+// replaced.
 func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 	if err := os.WriteFile(filepath.Join(l.dir, "rules", laterRules(name)), rules, 0o600); err != nil {
 		return fmt.Errorf("writing the rules %s: %w", name, err)
@@ -70,9 +71,9 @@ func (l *Lab) LoadRules(ctx context.Context, name string, rules []byte) error {
 // RuleTimes replace the times of rules. A rule without keep_firing_for stays without one.
 type RuleTimes struct{ For, KeepFiring time.Duration }
 
-// LoadRuleFile makes Prometheus load a rule file or a PrometheusRule object in addition, with other
-// times. If the alert must not return at once, For must be longer than the policy's proofFor. A
-// KeepFiring of zero removes the rules' own.
+// LoadRuleFile makes Prometheus load an additional rule file or PrometheusRule object, with other
+// times. If the alert must not fire again at once, For must be longer than the policy's proofFor.
+// If KeepFiring is zero, keep_firing_for of the rules is removed.
 func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -84,11 +85,11 @@ func (l *Lab) LoadRuleFile(ctx context.Context, file string, times RuleTimes) er
 	return l.LoadRules(ctx, strings.TrimSuffix(filepath.Base(file), filepath.Ext(file)), data)
 }
 
-// shortLooks shortens the lookbacks of the shipped rules to fit a lab's scrape interval, and
-// removes their minimum age of nodes: a lab's nodes are all new.
+// shortLooks shortens the time ranges in the shipped rules to fit a lab's scrape interval. It also
+// removes their minimum age of nodes, because a lab's nodes are all new.
 var shortLooks = strings.NewReplacer("[3m]", "[4s]", "offset 3m", "offset 4s", "< 600", "< 0")
 
-// ShortLooks returns a shipped rule's expression with lookbacks that fit a lab.
+// ShortLooks returns a shipped rule's expression with time ranges that fit a lab.
 func ShortLooks(expr string) string { return shortLooks.Replace(expr) }
 
 // adaptRules reads the groups of a rule file or a PrometheusRule, and sets the times that the lab
@@ -131,5 +132,5 @@ func adaptRules(data []byte, quick *RuleTimes) ([]byte, error) {
 	return yaml.Marshal(map[string]any{"groups": groups})
 }
 
-// prometheusDuration formats a duration without fractions, which Prometheus cannot read.
+// prometheusDuration formats a duration in milliseconds, because Prometheus cannot read fractions.
 func prometheusDuration(d time.Duration) string { return fmt.Sprintf("%dms", d.Milliseconds()) }

@@ -10,7 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// WriteSecret writes a file that only this user may read, and keeps the content for Leaks.
+// WriteSecret writes a file that only this user may read. Leaks later looks for the content
+// elsewhere.
 func (l *Lab) WriteSecret(name, content string) (string, error) {
 	path := filepath.Join(l.dir, name)
 	if err := os.WriteFile(path, []byte(content+"\n"), 0o600); err != nil {
@@ -26,7 +27,7 @@ func (l *Lab) WriteSecret(name, content string) (string, error) {
 }
 
 // Leaks returns where a secret of the lab appears although it must not: in a log, a Node, an Event,
-// a ConfigMap or a Lease. Main calls it after all tests.
+// a ConfigMap or a Lease. Main calls Leaks after all tests.
 func (l *Lab) Leaks(ctx context.Context) ([]string, error) {
 	written := map[string]string{}
 	logs, err := filepath.Glob(filepath.Join(l.LogDir(), "*"))

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// These are the containers of a SeiNode's pod, and the name of the sidecar's port.
+// These are the names of the containers of a SeiNode's pod, and of the sidecar's port.
 const (
 	seidContainer    = "seid"
 	sidecarContainer = "sei-sidecar"
@@ -25,15 +25,15 @@ const (
 	sidecarPort      = "api"
 )
 
-// SeidImage is the current and the wanted image of a SeiNode in the lab.
+// SeidImage is the image that a SeiNode in the lab has and wants.
 const SeidImage = "sei.example/seid:v6.3.0"
 
-// SeiNodeSpec is a SeiNode to create, with its StatefulSet.
+// SeiNodeSpec describes a SeiNode that is created together with its StatefulSet.
 type SeiNodeSpec struct {
-	Namespace, Name string // empty Namespace: default
-	Node            string // where its pod runs: a lab has no scheduler
-	NoProxy         bool   // no kube-rbac-proxy: the sidecar accepts every client
-	Plain           bool   // no SeiNode: only a StatefulSet, for what runs without Sei's controller
+	Namespace, Name string // the default of Namespace is default
+	Node            string // the node of its pod, because a lab has no scheduler
+	NoProxy         bool   // without kube-rbac-proxy: the sidecar accepts every client
+	Plain           bool   // only a StatefulSet without a SeiNode, as without Sei's controller
 	Labels          map[string]string
 }
 
@@ -47,7 +47,8 @@ func (s SeiNodeSpec) namespace() string {
 	return s.Namespace
 }
 
-// AddSeiNodes creates initialized SeiNodes: phase Running, the pod Running and its gate open.
+// AddSeiNodes creates SeiNodes that are already initialized: the phase is Running, the pod runs,
+// and its gate is open.
 func (s *Sidecars) AddSeiNodes(ctx context.Context, specs ...SeiNodeSpec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(8)
@@ -108,13 +109,13 @@ func (s *Sidecars) createSeiNode(ctx context.Context, spec SeiNodeSpec) (*unstru
 	})
 }
 
-// PatchSeiNode changes keys of a SeiNode's spec: paused, image.
+// PatchSeiNode changes keys of a SeiNode's spec, for example paused or image.
 func (s *Sidecars) PatchSeiNode(ctx context.Context, namespace, name string, spec map[string]any) error {
 	return s.patchSeiNode(ctx, namespace, name, map[string]any{"spec": spec})
 }
 
 // PatchSeiNodeStatus changes keys of a SeiNode's status: phase, plan, adoptedWorkflow,
-// currentImage, conditions. Nil removes a key.
+// currentImage, or conditions. A nil value removes the key.
 func (s *Sidecars) PatchSeiNodeStatus(ctx context.Context, namespace, name string, status map[string]any) error {
 	return s.patchSeiNode(ctx, namespace, name, map[string]any{"status": status}, "status")
 }
@@ -131,8 +132,8 @@ func (s *Sidecars) patchSeiNode(ctx context.Context, namespace, name string, pat
 	return nil
 }
 
-// statefulSet returns the StatefulSet that Sei's controller makes: one pod, with the sidecar and
-// the proxy beside the chain's node.
+// statefulSet returns the StatefulSet that Sei's controller would make. Its one pod has the
+// container of the chain's node, the sidecar and the proxy.
 func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	labels := map[string]string{SeiNodeLabel: spec.Name, "sei.io/chain": "lab-1", "sei.io/role": "full"}
 	maps.Copy(labels, spec.Labels)
@@ -156,9 +157,9 @@ func (s *Sidecars) statefulSet(spec SeiNodeSpec) *appsv1.StatefulSet {
 	}
 }
 
-// ReplacePod deletes a SeiNode's pod, which is also the result of a drain or an out-of-memory kill.
-// It returns the pod that the StatefulSet's controller made in its place, when its sidecar answers.
-// The answer is 503, because the new gate is closed.
+// ReplacePod deletes a SeiNode's pod, as a drain or an out-of-memory kill does. It waits until the
+// sidecar of the new pod answers, and returns that pod. The sidecar answers 503, because the gate
+// of a new pod is closed.
 func (s *Sidecars) ReplacePod(ctx context.Context, spec SeiNodeSpec) (sidecarsim.Pod, error) {
 	old, runs := s.Pod(spec.Pod())
 	if !runs {
@@ -178,7 +179,7 @@ func (s *Sidecars) ReplacePod(ctx context.Context, spec SeiNodeSpec) (sidecarsim
 	return now, nil
 }
 
-// MovePod is ReplacePod to another node.
+// MovePod does the same as ReplacePod, but the new pod is on another node.
 func (s *Sidecars) MovePod(ctx context.Context, spec SeiNodeSpec, node string) (sidecarsim.Pod, error) {
 	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{"nodeName": node}}}})
 	if err != nil {
@@ -186,7 +187,7 @@ func (s *Sidecars) MovePod(ctx context.Context, spec SeiNodeSpec, node string) (
 	}
 	old, _ := s.Pod(spec.Pod())
 	sets := s.lab.client.AppsV1().StatefulSets(spec.namespace())
-	// The rolling update replaces the pod by itself.
+	// Changing the StatefulSet replaces the pod, by its rolling update.
 	if _, err := sets.Patch(ctx, spec.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
 		return old, fmt.Errorf("moving pod %s to node %s: %w", spec.Pod(), node, err)
 	}

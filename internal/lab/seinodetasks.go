@@ -21,14 +21,15 @@ import (
 
 // followTasks does what Sei's controller does for a SeiNodeTask of kind MarkReady. It posts a
 // mark-ready to the sidecar of the task's SeiNode, and sets the task to Complete when the sidecar
-// accepts it. Like the real controller, it does not wait for the SeiNode to reach a phase.
+// has accepted it. Like the real controller, it does not wait until the SeiNode reaches a phase.
 func (s *Sidecars) followTasks(ctx context.Context) error {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(s.dynamic, 0)
 	tasks := factory.ForResource(SeiNodeTasks).Informer()
 	_, err := tasks.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(object any) {
 			if task, ok := object.(*unstructured.Unstructured); ok {
-				// A hanging sidecar must not delay the other tasks.
+				// Each task has a goroutine, so that a hanging sidecar does not delay the other
+				// tasks.
 				go func() {
 					if err := s.perform(ctx, task.DeepCopy()); err != nil {
 						s.lab.say("%v", err)
@@ -78,8 +79,8 @@ func (s *Sidecars) perform(ctx context.Context, task *unstructured.Unstructured)
 // healthy sidecar may take seconds.
 const postTimeout = time.Minute
 
-// Post posts a task to the sidecar of a pod, as Sei's controller does. sidecarsim.MarkNotReady
-// holds a node back on purpose.
+// Post posts a task to the sidecar of a pod, as Sei's controller does. The kind
+// sidecarsim.MarkNotReady keeps a node from starting on purpose.
 func (s *Sidecars) Post(ctx context.Context, pod, kind string) error {
 	fail := func(err error) error { return fmt.Errorf("posting %s to the sidecar of pod %s: %w", kind, pod, err) }
 	p, runs := s.Pod(pod)
@@ -106,7 +107,7 @@ func (s *Sidecars) Post(ctx context.Context, pod, kind string) error {
 	return nil
 }
 
-// SeiController is the user of Sei's controller, as the API server names it.
+// SeiController is the user name of Sei's controller at the API server.
 const SeiController = "system:serviceaccount:sei-system:sei-controller"
 
 // enlist gives Sei's controller an identity with the rights that it needs.

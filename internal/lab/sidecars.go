@@ -30,7 +30,7 @@ var (
 	SeiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// SeiNodeLabel names the SeiNode of a pod.
+// SeiNodeLabel is the label of a pod that has the name of its SeiNode.
 const SeiNodeLabel = "sei.io/node"
 
 // Sidecars are the simulated sidecars of a lab: one for each running pod with SeiNodeLabel, on the
@@ -44,12 +44,12 @@ type Sidecars struct {
 	*sidecarsim.Server
 	lab     *Lab
 	dynamic dynamic.Interface
-	claim   net.Listener // keeps the port from other labs
-	token   string       // of Sei's controller
+	claim   net.Listener // keeps other labs from using the same port
+	token   string       // the token of Sei's controller
 }
 
-// StartSidecars adds Sei's kinds to the API server and then simulates the sidecar of each of its
-// pods. They end with the lab, or when the caller closes them.
+// StartSidecars adds Sei's kinds to the API server, and simulates the sidecar of each of Sei's
+// pods. The sidecars end with the lab, or when the caller closes them.
 func (l *Lab) StartSidecars(ctx context.Context) (*Sidecars, error) {
 	s := &Sidecars{lab: l}
 	var err error
@@ -89,8 +89,8 @@ func (s *Sidecars) Close() {
 	_ = s.claim.Close()
 }
 
-// claimPort takes a port on one address of this machine, to reserve it on the addresses of the
-// pods.
+// claimPort listens on a port on one address of this machine, so that no other lab uses the same
+// port on the addresses of its pods.
 func claimPort() (net.Listener, error) {
 	var failed error
 	for range 10 {
@@ -119,7 +119,7 @@ func (s *Sidecars) applyKinds(ctx context.Context) error {
 	return nil
 }
 
-// review asks the lab's API server, as kube-rbac-proxy does.
+// review asks the lab's API server about a caller, as kube-rbac-proxy does.
 func (l *Lab) review(ctx context.Context, token string, a sidecarsim.Access) (string, sidecarsim.Verdict, error) {
 	who, err := l.client.AuthenticationV1().TokenReviews().Create(ctx, &authenticationv1.TokenReview{
 		Spec: authenticationv1.TokenReviewSpec{Token: token},

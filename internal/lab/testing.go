@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// shared is the one lab of a test binary.
+// shared is the lab that all tests of a test binary use.
 var shared struct {
 	once    sync.Once
 	options Options
@@ -26,7 +26,7 @@ var shared struct {
 // the end, Main fails if a secret of the lab was written anywhere.
 func Main(m *testing.M, o Options) {
 	shared.options = o
-	m.Run() // TestMain passes the result on itself
+	m.Run() // m.Run sets the exit status, which TestMain returns
 	if shared.lab == nil {
 		return
 	}
@@ -40,12 +40,12 @@ func Main(m *testing.M, o Options) {
 	shared.lab.Stop()
 }
 
-// Shared returns the lab that the package's tests share. A node that one test leaves broken stays
-// broken for the next.
+// Shared returns the lab that the package's tests share. A node that one test leaves broken is
+// still broken in the next test.
 func Shared(t testing.TB) *Lab {
 	t.Helper()
 	shared.once.Do(func() {
-		// The lab outlives the test that starts it.
+		// The context of the first test must not end the lab.
 		shared.lab, shared.err = Start(context.WithoutCancel(t.Context()), shared.options)
 	})
 	if shared.err != nil {
@@ -67,7 +67,7 @@ func New(t testing.TB, o Options) *Lab {
 	return l
 }
 
-// AwaitEnd waits until the process has ended, for example one that a test's hook kills.
+// AwaitEnd waits until the process has ended, for example because a test's hook kills it.
 func AwaitEnd(t testing.TB, p *Process) {
 	t.Helper()
 	select {

@@ -16,15 +16,15 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// ServeTSDB runs Prometheus on a TSDB folder until the test ends, and returns its address. This
-// Prometheus scrapes nothing and evaluates the rules of these files.
+// ServeTSDB runs Prometheus on a folder with a TSDB until the test ends, and returns its address.
+// This Prometheus scrapes nothing. It evaluates the rules in these files.
 func ServeTSDB(t testing.TB, dir string, rules ...string) string {
 	t.Helper()
 	_, address := StartTSDB(t, dir, rules...)
 	return address
 }
 
-// StartTSDB is ServeTSDB that also returns the process.
+// StartTSDB does the same as ServeTSDB, and also returns the process.
 func StartTSDB(t testing.TB, dir string, rules ...string) (*Process, string) {
 	t.Helper()
 	process, address, err := serveTSDB(t.Context(), t.Output(), dir, t.TempDir(), rules...)
@@ -35,7 +35,7 @@ func StartTSDB(t testing.TB, dir string, rules ...string) (*Process, string) {
 	return process, address
 }
 
-// WriteTSDB makes a TSDB folder of samples in the OpenMetrics format, with promtool.
+// WriteTSDB makes a folder with a TSDB from samples in the OpenMetrics format. It uses promtool.
 func WriteTSDB(t testing.TB, openMetrics string) string {
 	t.Helper()
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "samples")
@@ -52,9 +52,9 @@ func WriteTSDB(t testing.TB, openMetrics string) string {
 	return dir
 }
 
-// ServeVictoriaMetrics runs VictoriaMetrics until the test ends, with samples in the OpenMetrics
-// format, and returns its address. Its lookback is set to that of Prometheus: samples in this
-// format have no staleness markers, so VictoriaMetrics would guess it.
+// ServeVictoriaMetrics runs VictoriaMetrics with samples in the OpenMetrics format until the test
+// ends, and returns its address. Its lookback is that of Prometheus: samples in this format have no
+// staleness markers, so VictoriaMetrics would otherwise guess the lookback.
 func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "victoria-metrics")
@@ -86,7 +86,8 @@ func ServeVictoriaMetrics(t testing.TB, openMetrics string) string {
 	return "http://" + address
 }
 
-// serveTSDB starts Prometheus on dir. Its configuration and its log are in the folder own.
+// serveTSDB starts Prometheus on the folder dir. It puts its configuration and its log into the
+// folder own.
 func serveTSDB(ctx context.Context, progress io.Writer, dir, own string, rules ...string) (*Process, string, error) {
 	built, err := programs.Build(ctx, progress, "prometheus")
 	if err != nil {

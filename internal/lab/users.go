@@ -13,15 +13,15 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// ConfigAs returns the configuration of any user, with the administrator's right to impersonate.
-// The user has the rights of the user name and of the groups: with system:masters, every right.
+// ConfigAs returns a configuration for any user, by the administrator's right to impersonate. The
+// user has the rights of this name and of these groups. The group system:masters has every right.
 func (l *Lab) ConfigAs(user string, groups ...string) *rest.Config {
 	c := rest.CopyConfig(l.admin)
 	c.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	return c
 }
 
-// ClientAs returns a client of any user, by impersonation.
+// ClientAs returns a client for any user, by impersonation.
 func (l *Lab) ClientAs(user string, groups ...string) (kubernetes.Interface, error) {
 	client, err := kubernetes.NewForConfig(l.ConfigAs(user, groups...))
 	if err != nil {
@@ -31,7 +31,7 @@ func (l *Lab) ClientAs(user string, groups ...string) (kubernetes.Interface, err
 }
 
 // NodeClient returns a client with the certificate of a node's kubelet. The Node authorizer and
-// NodeRestriction limit it like a real kubelet.
+// NodeRestriction limit it as they limit a real kubelet.
 func (l *Lab) NodeClient(node string) (kubernetes.Interface, error) {
 	c, err := l.userConfig("system:node:"+node, "system:nodes")
 	if err != nil {
@@ -53,12 +53,13 @@ func (l *Lab) UserKubeconfig(user string, groups ...string) (string, error) {
 	return l.writeKubeconfig(user, c)
 }
 
-// People is the namespace of the service accounts that represent people.
+// People is the namespace with the service accounts that stand for people.
 const People = "people"
 
-// PersonKubeconfig writes a kubeconfig of a service account in People that has a ClusterRole with
-// these rules, in YAML. It returns when the authorizer has the rules. server is a Proxy's URL;
-// empty: the API server itself.
+// PersonKubeconfig writes a kubeconfig of a service account in People. The account has a
+// ClusterRole with these rules, in YAML. PersonKubeconfig waits until the authorizer knows the
+// rules. server is the URL of a Proxy. If server is empty, the kubeconfig names the API server
+// itself.
 func (l *Lab) PersonKubeconfig(ctx context.Context, name, rules, server string) (string, error) {
 	kubeconfig, err := l.ServiceAccountKubeconfig(ctx, People, name, server)
 	if err != nil {
@@ -79,13 +80,14 @@ subjects: [{kind: ServiceAccount, namespace: %[3]s, name: %[1]s}]
 		return "", err
 	}
 	if !strings.Contains(rules, "nodes") {
-		return kubeconfig, nil // without rules there is no right to wait for
+		return kubeconfig, nil // without rules, there is no right to wait for
 	}
 	right := authorizationv1.ResourceAttributes{Verb: "list", Resource: "nodes"}
 	return kubeconfig, l.AwaitRight(ctx, "system:serviceaccount:"+People+":"+name, right)
 }
 
-// AwaitRight waits until the user has the right: the authorizer sees a new role a moment later.
+// AwaitRight waits until the user has the right, because the authorizer sees a new role only a
+// moment later.
 func (l *Lab) AwaitRight(ctx context.Context, user string, right authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: user, ResourceAttributes: &right}}
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, Patience, true, func(ctx context.Context) (bool, error) {

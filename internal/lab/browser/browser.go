@@ -1,5 +1,5 @@
-// Package browser drives a real Chromium like a person who reads a page and types. It records the
-// page's requests and the browser's complaints.
+// Package browser drives a real Chromium, like a person who reads a page and types. It records the
+// requests of the page and the errors and warnings of the browser.
 package browser
 
 import (
@@ -15,10 +15,11 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// program is the file that Debian's package chromium installs.
+// program is the name of the program in Debian's package chromium.
 const program = "chromium"
 
-// Supported returns what this machine lacks for a browser. Nil: nothing.
+// Supported returns an error that names what this machine lacks for a browser. It returns nil if
+// nothing is missing.
 func Supported() error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("there is no %s on the PATH: install Debian's package %s", program, program)
@@ -26,7 +27,7 @@ func Supported() error {
 	return nil
 }
 
-// Need ends a test on a machine without a browser.
+// Need ends a test if this machine has no browser.
 func Need(t testing.TB) {
 	t.Helper()
 	missing.Need(t, "THE PAGE IN A BROWSER", Supported())
@@ -38,14 +39,14 @@ type Browser struct {
 	stop func()
 }
 
-// Start runs a Chromium until Close.
+// Start starts a Chromium, which runs until Close.
 func Start(ctx context.Context) (*Browser, error) {
 	if err := Supported(); err != nil {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.WindowSize(1280, 800),
 		chromedp.Flag("hide-scrollbars", true), chromedp.Flag("no-proxy-server", true),
-		chromedp.WSURLReadTimeout(10*time.Minute)) // an upper bound: a busy machine starts Chromium slowly
+		chromedp.WSURLReadTimeout(10*time.Minute)) // long, because a busy machine starts Chromium slowly
 	allocated, stopAllocator := chromedp.NewExecAllocator(ctx, options...)
 	ctx, cancel := chromedp.NewContext(allocated)
 	b := &Browser{ctx: ctx, stop: func() { cancel(); stopAllocator() }}

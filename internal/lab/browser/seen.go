@@ -23,9 +23,9 @@ type seen struct {
 	complaints []string
 }
 
-// Complaints returns what the browser complained about since the tab was opened or Forget was
-// called: opened dialogs, errors and warnings on the console, refusals by the
-// Content-Security-Policy, and other findings.
+// Complaints returns what the browser reported since the tab was opened or Forget was called:
+// dialogs, errors and warnings on the console, refusals by the Content-Security-Policy, and other
+// findings.
 func (t *Tab) Complaints() []string {
 	t.seen.mu.Lock()
 	defer t.seen.mu.Unlock()
@@ -72,7 +72,7 @@ func (s *seen) complaint(format string, args ...any) {
 	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
 }
 
-// notice is called for each event of the tab, and must not wait.
+// notice handles each event of the tab. It must not block.
 func (t *Tab) notice(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
@@ -101,7 +101,8 @@ func (t *Tab) notice(event any) {
 	}
 }
 
-// dismiss closes the dialog, which otherwise blocks the page. The tab may already be closed.
+// dismiss closes the dialog, because an open dialog blocks the page. An error is ignored, because
+// the tab may already be closed.
 func (t *Tab) dismiss() {
 	_ = chromedp.Do(t.ctx, chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		_, err := cdp.Call(ctx, target, page.HandleJavaScriptDialog, page.HandleJavaScriptDialogParams{})

@@ -50,7 +50,7 @@ func (b *Browser) Tab() (*Tab, error) {
 // Close closes the tab and forgets its cookies.
 func (t *Tab) Close() { t.cancel() }
 
-// bounded runs actions in the tab for no longer than ctx.
+// bounded runs actions in the tab until ctx ends at the latest.
 func (t *Tab) bounded(ctx context.Context, what string, actions ...chromedp.Action[chromedp.Void]) error {
 	_, err := run(ctx, t, chromedp.Steps(actions...))
 	if err != nil {
@@ -70,7 +70,7 @@ func run[T any](ctx context.Context, t *Tab, action chromedp.Action[T]) (T, erro
 	return result, err
 }
 
-// Open opens the address, and returns when the page is loaded.
+// Open opens the address and waits until the page is loaded.
 func (t *Tab) Open(ctx context.Context, url string) error {
 	return t.bounded(ctx, "opening the page", chromedp.Navigate(url))
 }
@@ -90,13 +90,13 @@ func (t *Tab) Type(ctx context.Context, selector, text string) error {
 	return t.bounded(ctx, "typing into "+selector, chromedp.SendKeys(chromedp.CSS(selector), text))
 }
 
-// Press presses keys, like a person without a mouse.
+// Press presses keys, as a person without a mouse does.
 func (t *Tab) Press(ctx context.Context, keys string) error {
 	return t.bounded(ctx, "pressing a key", chromedp.KeyEvent(keys))
 }
 
-// Await waits until the JavaScript expression is true. It checks at every frame that the browser
-// draws, and survives a change of the page.
+// Await waits until the JavaScript expression is true. It checks whenever the browser draws a
+// frame. It continues if the page is replaced in between.
 func (t *Tab) Await(ctx context.Context, expression string) error {
 	for {
 		_, err := run(ctx, t, chromedp.Poll[bool]("!!("+expression+")", chromedp.WithPollingTimeout(0)))
@@ -109,7 +109,7 @@ func (t *Tab) Await(ctx context.Context, expression string) error {
 	}
 }
 
-// changesPage reports whether the error only means that the page changed during the evaluation.
+// changesPage reports whether an evaluation failed only because the page was replaced meanwhile.
 func changesPage(err error) bool {
 	for _, says := range []string{"context was destroyed", "Cannot find context", "navigated or closed", "uniqueContextId not found"} {
 		if strings.Contains(err.Error(), says) {
@@ -141,7 +141,7 @@ func (t *Tab) Size(ctx context.Context, width, height int64) error {
 	return t.bounded(ctx, "sizing the window", chromedp.EmulateViewport(width, height))
 }
 
-// Scheme sets the system's colors to "light" or "dark".
+// Scheme sets the system's color scheme to "light" or "dark".
 func (t *Tab) Scheme(ctx context.Context, scheme string) error {
 	return t.bounded(ctx, "choosing the colours", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 		features := []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}
@@ -150,7 +150,7 @@ func (t *Tab) Scheme(ctx context.Context, scheme string) error {
 	}))
 }
 
-// Screenshot returns a picture of the window, a PNG.
+// Screenshot returns a picture of the window as a PNG.
 func (t *Tab) Screenshot(ctx context.Context) ([]byte, error) {
 	png, err := run(ctx, t, chromedp.CaptureScreenshot())
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Work is the processor time of a tab's main thread since the tab was opened. Other load on the
-// machine hardly changes it.
+// Work is the processor time that a tab's main thread has used since the tab was opened. Other load
+// on the machine hardly changes it.
 type Work struct {
-	// All includes the other three, and painting.
+	// All includes Script, Style and Layout, and also painting.
 	All, Script, Style, Layout time.Duration
 }
 
@@ -21,7 +21,7 @@ func (w Work) Since(earlier Work) Work {
 	return Work{w.All - earlier.All, w.Script - earlier.Script, w.Style - earlier.Style, w.Layout - earlier.Layout}
 }
 
-// Work reads the tab's work until now.
+// Work returns the processor time that the tab has used so far.
 func (t *Tab) Work(ctx context.Context) (Work, error) {
 	var w Work
 	err := t.bounded(ctx, "reading what the tab did", chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {

@@ -26,10 +26,10 @@ const (
 	UnknownOp      Op = "unknown" // a path that the simulator does not serve
 )
 
-// Call is one request: what arrived, what was done and what was answered. It never contains the API
-// key.
+// Call is one request: what arrived, what the provider did, and what it answered. It never contains
+// the API key.
 type Call struct {
-	Number    int // from 0, in the order of arrival
+	Number    int // counted from 0, in the order of arrival
 	At        time.Time
 	Op        Op
 	Method    string
@@ -37,9 +37,9 @@ type Call struct {
 	Query     url.Values
 	Body      string
 	UserAgent string
-	// Done describes what the provider did. Empty: nothing.
+	// Done describes what the provider did. It is empty if the provider did nothing.
 	Done string
-	// Fault names the fault that was injected; empty: none.
+	// Fault is the name of the injected fault. It is empty if there was none.
 	Fault string
 	// Status and Answer are the answer. Status is 0 while the call is running, and NoAnswer if it
 	// ended without an answer.
@@ -60,15 +60,15 @@ func (s *Server) CallsTo(op Op) []Call {
 	return slices.DeleteFunc(slices.Clone(s.calls), func(c Call) bool { return op != Any && c.Op != op })
 }
 
-// Done returns the calls to an operation that made the provider do something, whatever the caller's
-// answer was.
+// Done returns the calls to an operation for which the provider did something, whatever it
+// answered.
 func (s *Server) Done(op Op) []Call {
 	return slices.DeleteFunc(s.CallsTo(op), func(c Call) bool { return c.Done == "" })
 }
 
-// AwaitCall returns the first call that matches, and waits for one if needed. It checks a call when
-// it arrives, when its work is done and when it is answered. The error is the context's, or says
-// that the simulator closed.
+// AwaitCall returns the first call that matches. If there is none, it waits for one. It checks a
+// call when it arrives, when its work is done, and when it is answered. The error is that of the
+// context, or says that the simulator was closed.
 func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
 	for {
 		s.mu.Lock()

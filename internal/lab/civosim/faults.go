@@ -7,30 +7,30 @@ import (
 	"time"
 )
 
-// Fault is one way of misbehaving. The provider does nothing for the affected call, unless the
-// fault is wrapped in After or is about a list.
+// Fault is a fault of the simulated provider. The provider does nothing for the affected call,
+// unless the fault is wrapped in After or is about a list.
 type Fault struct {
 	name  string
 	after bool
 	// Exactly one of these is set.
-	end   func(s *Server, w http.ResponseWriter, r *http.Request) // writes its own answer, or none
+	end   func(s *Server, w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
 	reply *reply
 	list  func([]Instance) []Instance
 	pools func([]poolJSON) []poolJSON
 	delay time.Duration
 }
 
-// String names the fault as Call.Fault does.
+// String returns the fault's name, as in Call.Fault.
 func (f Fault) String() string { return f.name }
 
-// After makes a fault happen when the work is done: the machine reboots, and the caller gets no
-// success.
+// After makes a fault happen after the work is done. For example the machine reboots, but the
+// caller gets no success.
 func After(f Fault) Fault {
 	f.name, f.after = "after the work: "+f.name, true
 	return f
 }
 
-// Hang never answers. It ends when the caller disconnects or the simulator closes.
+// Hang never answers. The call ends when the caller disconnects or the simulator is closed.
 func Hang() Fault {
 	return Fault{name: "hang", end: func(s *Server, _ http.ResponseWriter, r *http.Request) {
 		select {
@@ -49,12 +49,12 @@ func Cut() Fault {
 // Slow does the work at once and answers later.
 func Slow(delay time.Duration) Fault { return Fault{name: "slow", after: true, delay: delay} }
 
-// HTML answers with a page instead of JSON, like a proxy in between.
+// HTML answers with an HTML page in place of JSON, like a proxy between the caller and the API.
 func HTML(status int) Fault {
 	return Fault{name: "html", end: func(_ *Server, w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")
 		w.WriteHeader(status)
-		// Some proxies print the request's headers on the page.
+		// The page contains the request's headers, as the pages of some proxies do.
 		_, _ = w.Write([]byte("<html><body><h1>Sorry</h1><pre>Authorization: " + r.Header.Get("Authorization") + "</pre></body></html>"))
 	}}
 }
@@ -85,12 +85,12 @@ func Answer(status int, body any) Fault {
 	return Fault{name: "answer", reply: &reply{status: status, body: body}}
 }
 
-// ServerError is a 500 in the form that civogo knows.
+// ServerError answers with a 500 in the format that civogo parses.
 func ServerError() Fault {
 	return Answer(http.StatusInternalServerError, map[string]any{"status": 500, "error": "Internal Server Error"}).named("server error")
 }
 
-// Unauthorized rejects the key.
+// Unauthorized answers that the API key is not valid.
 func Unauthorized() Fault {
 	refusal := unauthorized()
 	return Fault{name: "unauthorized", reply: &refusal}
@@ -102,14 +102,14 @@ func Quota() Fault {
 	return Fault{name: "quota", reply: &refusal}
 }
 
-// Failed answers 200 with a result other than success, which civogo does not treat as an error.
+// Failed answers 200 with a result other than success. civogo does not treat this as an error.
 func Failed() Fault {
 	return Answer(http.StatusOK, map[string]any{
 		"result": "failed", "code": "openstack_instance_reboot", "reason": "Failed to reboot the instance", "details": "no host",
 	}).named("failed")
 }
 
-// PanicReason answers an error whose reason is not a string, which makes civogo panic.
+// PanicReason answers with an error whose reason is not a string. civogo panics on that.
 func PanicReason(status int) Fault {
 	return Answer(status, map[string]any{"code": "openstack_instance_reboot", "reason": 42}).named("panic reason")
 }
@@ -128,7 +128,8 @@ func Twice(hostname string) Fault {
 	}}
 }
 
-// Pools changes the list of pools: change gets a pool's real state and returns the reported one.
+// Pools changes the list of pools. change gets a pool's real state, and returns the state that is
+// reported.
 func Pools(name string, change func(Pool) Pool) Fault {
 	return Fault{name: name, pools: func(all []poolJSON) []poolJSON {
 		for i, p := range all {
@@ -139,8 +140,8 @@ func Pools(name string, change func(Pool) Pool) Fault {
 	}}
 }
 
-// Pool is what Pools can change in a pool: its ID, the requested count, and the number of reported
-// instances.
+// Pool is the part of a pool that Pools can change: its ID, the requested count, and the number of
+// reported instances.
 type Pool struct {
 	ID               string
 	Count, Instances int
@@ -153,22 +154,22 @@ func (f Fault) named(name string) Fault {
 
 type injected struct {
 	fault Fault
-	left  int // calls that the fault still affects; negative: all
+	left  int // the number of calls that the fault still affects; negative means all
 }
 
-// Inject makes every call to the operation have the fault until Heal.
+// Inject gives the fault to every call of the operation until Heal.
 func (s *Server) Inject(op Op, f Fault) { s.InjectNext(op, -1, f) }
 
-// InjectNext makes the next n calls have the fault. Faults of one operation are queued, and come
-// before those of Any.
+// InjectNext gives the fault to the next n calls of the operation. Faults of one operation are
+// queued, and come before faults of Any.
 func (s *Server) InjectNext(op Op, n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.faults[op] = append(s.faults[op], injected{f, n})
 }
 
-// Heal ends the faults of these operations or, without arguments, of all. Calls that already hang
-// stay so.
+// Heal ends the faults of these operations. Without arguments it ends all faults. Calls that
+// already hang continue to hang.
 func (s *Server) Heal(ops ...Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

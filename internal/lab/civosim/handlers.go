@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Each handler runs under mu, and only for an authorized caller.
+// The simulator calls each handler while it holds mu, and only for an authorized caller.
 
 type instanceJSON struct {
 	ID        string   `json:"id"`
@@ -37,7 +37,7 @@ func (s *Server) listInstances(_ *http.Request, _ requestBody, fault Fault) repl
 	return reply{status: http.StatusOK, body: s.asJSON(all)}
 }
 
-// getInstance shows any instance of the account, in any cluster.
+// getInstance returns any instance of the account, also one of another cluster.
 func (s *Server) getInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	in, found := s.anyOf(r.PathValue("instance"))
 	if !found {
@@ -108,7 +108,8 @@ func (s *Server) getPool(r *http.Request, _ requestBody, _ Fault) reply {
 	return reply{status: http.StatusOK, body: s.poolAsJSON(p)}
 }
 
-// updatePool scales a pool: up by building, down by deleting the newest first.
+// updatePool scales a pool. To scale up it builds machines, and to scale down it deletes the newest
+// ones.
 func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {
@@ -133,7 +134,7 @@ func (s *Server) updatePool(r *http.Request, body requestBody, _ Fault) reply {
 	return answer
 }
 
-// deletePoolInstance is a scale-down: no machine replaces the deleted one.
+// deletePoolInstance scales a pool down: no machine replaces the deleted one.
 func (s *Server) deletePoolInstance(r *http.Request, _ requestBody, _ Fault) reply {
 	p := s.pool(r.PathValue("pool"))
 	if p == nil {

@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// Instance is one machine as Civo lists it.
+// Instance is one machine, as Civo's list shows it.
 type Instance struct {
-	ID       string // Civo's own; a UUID at the real one
+	ID       string // a UUID, as at the real Civo
 	Hostname string // the Node's name
 	Pool     string // the ID of the node pool
 	Status   string // ACTIVE, BUILDING or DELETING
-	// Replaces is the ID of the machine that a recycle replaced with this one. Empty: it replaces
-	// none.
+	// Replaces is the ID of the machine that this one replaced in a recycle. It is empty if it
+	// replaced none.
 	Replaces string
 }
 
 // ProviderID is the spec.providerID of the instance's Node.
 func (in Instance) ProviderID() string { return "civo://" + in.ID }
 
-// Machines is what happens to the simulated machines in the cluster. Its methods are called in the
-// background, each with a context that ends when the simulator closes. Errors go to Options.Logf.
+// Machines receives what happens to the simulated machines, to apply it to the cluster. Its methods
+// are called in the background. Their contexts end when the simulator closes. Errors go to
+// Options.Logf.
 type Machines interface {
 	// Away is called when the machine goes down for a reboot: its Node's heartbeats stop.
 	Away(ctx context.Context, in Instance) error
-	// Reboot is called when the machine is back: its Node sends heartbeats again, with this boot
-	// ID. Unless cured is set, the machine has its old fault again.
+	// Reboot is called when the machine is back after a reboot: its Node sends heartbeats again,
+	// with this boot ID. If cured is false, the machine still has its old fault.
 	Reboot(ctx context.Context, in Instance, bootID string, cured bool) error
 	// Remove is called when the machine was deleted: its Node is removed.
 	Remove(ctx context.Context, in Instance) error
@@ -45,7 +46,7 @@ func (s *Server) Instances() []Instance {
 }
 
 // admit adds an instance to the list, with defaults for missing fields, and returns it. The caller
-// holds mu, or is alone.
+// must hold mu, or no other goroutine may run yet.
 func (s *Server) admit(in Instance) Instance {
 	if in.ID == "" {
 		in.ID = randomID()
@@ -64,14 +65,15 @@ func (s *Server) admit(in Instance) Instance {
 	return in
 }
 
-// pool is a node pool. Its count is the requested one, whatever exists: a recycle does not change
-// it.
+// pool is a node pool. Its count is the number of machines that was requested. A recycle does not
+// change it.
 type pool struct {
 	id    string
 	count int
 }
 
-// pool returns the pool of that ID, or nil. The caller holds mu, or is alone.
+// pool returns the pool with that ID, or nil. The caller must hold mu, or no other goroutine may
+// run yet.
 func (s *Server) pool(id string) *pool {
 	i := slices.IndexFunc(s.pools, func(p *pool) bool { return p.id == id })
 	if i < 0 {
@@ -89,8 +91,8 @@ func (s *Server) find(match func(Instance) bool) (Instance, bool) {
 	return s.instances[i], true
 }
 
-// anyOf returns the instance with that ID, in the cluster or elsewhere in the account. The caller
-// holds mu.
+// anyOf returns the instance with that ID, in this cluster or elsewhere in the account. The caller
+// must hold mu.
 func (s *Server) anyOf(id string) (Instance, bool) {
 	in, found := s.find(func(in Instance) bool { return in.ID == id })
 	if i := slices.IndexFunc(s.o.Elsewhere, func(in Instance) bool { return in.ID == id }); !found && i >= 0 {
@@ -99,7 +101,7 @@ func (s *Server) anyOf(id string) (Instance, bool) {
 	return in, found
 }
 
-// reboot takes the machine away and brings it back after RebootTime. The caller holds mu.
+// reboot takes the machine down and brings it up after RebootTime. The caller must hold mu.
 func (s *Server) reboot(in Instance, op Op) {
 	s.later(0, "taking "+in.Hostname+" down", func(m Machines) error {
 		err := m.Away(s.stopping, in)
@@ -112,9 +114,9 @@ func (s *Server) reboot(in Instance, op Op) {
 	})
 }
 
-// replace deletes the machine and builds another in its place. Both are in the list until the old
-// one is gone. The new one joins when it is built, but not before the old one's Node is removed,
-// whose name it may have. The caller holds mu.
+// replace deletes the machine and builds another one in its place. Both are in the list until the
+// old one is gone. The new machine joins the cluster when it is built, but not before the Node of
+// the old one is removed, because both may have the same name. The caller must hold mu.
 func (s *Server) replace(old Instance) Instance {
 	s.mark(old.ID, "DELETING")
 	fresh := s.admit(Instance{Hostname: s.o.Rename(old), Pool: old.Pool, Status: "BUILDING", Replaces: old.ID})
@@ -151,7 +153,8 @@ func (s *Server) remove(in Instance) {
 	s.later(0, "removing "+in.Hostname, func(m Machines) error { return m.Remove(s.stopping, in) })
 }
 
-// build adds a machine that is BUILDING, and becomes ACTIVE after BuildTime. The caller holds mu.
+// build adds a machine with the status BUILDING. It becomes ACTIVE after BuildTime. The caller must
+// hold mu.
 func (s *Server) build(hostname, pool string) Instance {
 	in := s.admit(Instance{Hostname: hostname, Pool: pool, Status: "BUILDING"})
 	s.join(in)
@@ -181,7 +184,8 @@ func (s *Server) activate(id string) (Instance, bool) {
 	return Instance{}, false
 }
 
-// later calls Machines after a delay, unless the simulator closes first. The caller holds mu.
+// later calls Machines after a delay, unless the simulator is closed first. The caller must hold
+// mu.
 func (s *Server) later(wait time.Duration, what string, call func(Machines) error) {
 	if s.closed {
 		return
@@ -208,7 +212,7 @@ func (s *Server) later(wait time.Duration, what string, call func(Machines) erro
 	})
 }
 
-// noMachines is the Machines of a simulator without a cluster.
+// noMachines implements Machines for a simulator without a cluster.
 type noMachines struct{}
 
 func (noMachines) Away(context.Context, Instance) error                 { return nil }
@@ -216,10 +220,10 @@ func (noMachines) Reboot(context.Context, Instance, string, bool) error { return
 func (noMachines) Remove(context.Context, Instance) error               { return nil }
 func (noMachines) Add(context.Context, Instance) error                  { return nil }
 
-// randomID is a version 4 UUID, the form of Civo's IDs and of Linux's boot IDs.
+// randomID returns a random UUID (version 4). Civo's IDs and Linux's boot IDs have this form.
 func randomID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails: it ends the process instead
+	_, _ = rand.Read(b[:]) // rand.Read never returns an error: if it fails, the process ends
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }

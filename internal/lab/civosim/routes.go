@@ -18,7 +18,7 @@ type requestBody struct {
 	Count    *int   `json:"count"`
 }
 
-// handler carries out an operation under mu.
+// handler carries out an operation. The caller holds mu.
 type handler func(r *http.Request, body requestBody, f Fault) reply
 
 func (s *Server) routes() http.Handler {
@@ -42,8 +42,8 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// serve handles one call from its arrival to its answer. Everything is recorded before the caller
-// can notice it.
+// serve handles one call from its arrival to its answer. It records each step before the caller can
+// notice it.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler) {
 	if !s.enter() {
 		panic(http.ErrAbortHandler)
@@ -86,7 +86,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, op Op, h handler)
 	_, _ = w.Write(text)
 }
 
-// enter makes Close wait for the call, and returns false if the simulator is closing.
+// enter registers the call, so that Close waits for it. It returns false if the simulator is
+// closing.
 func (s *Server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -98,7 +99,8 @@ func (s *Server) enter() bool {
 
 func (s *Server) perform(r *http.Request, raw []byte, h handler, fault Fault) reply {
 	var body requestBody
-	// civogo marks its plain bodies as gzip; so does Civo ignore the header.
+	// civogo sends plain bodies with a header that says gzip. Civo ignores that header, and so does
+	// the simulator.
 	if len(bytes.TrimSpace(raw)) > 0 && json.Unmarshal(raw, &body) != nil {
 		return failure(http.StatusBadRequest, "bad_request", "The body is not a JSON object")
 	}
@@ -116,7 +118,8 @@ func (s *Server) hook(op Op) func() {
 	return s.hooks[op]
 }
 
-// pause waits, and returns false if the caller or the simulator ended meanwhile.
+// pause waits for d. It returns false if the caller has disconnected or the simulator has been
+// closed in the meantime.
 func (s *Server) pause(r *http.Request, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -26,33 +26,37 @@ import (
 
 // Options describe one simulated cluster.
 type Options struct {
-	// ClusterID, Region and APIKey are what callers must present. All are required.
+	// ClusterID, Region and APIKey are what callers must send. All three are required.
 	ClusterID, Region, APIKey string
 	// OtherRegions are existing regions without this cluster.
 	OtherRegions []string
 	// Instances are the machines at the start. An empty ID is generated, an empty Pool is "pool-1",
 	// and an empty Status is ACTIVE.
 	Instances []Instance
-	// Elsewhere are the account's other instances in the region, outside the cluster. They are in
-	// no list, but a call with such an ID reaches the instance.
+	// Elsewhere are the account's instances outside the cluster, in the same region. No list shows
+	// them, but a call with their ID reaches them.
 	Elsewhere []Instance
-	// Machines receives what happens to the machines. Nil: nothing does.
+	// Machines receives what happens to the machines. It may be nil.
 	Machines Machines
-	// RebootTime is how long a machine is away in a reboot. DeleteTime is how long a recycled one
-	// is DELETING, and BuildTime how long a new one takes to join after that. Zero: no time.
+	// RebootTime is how long a reboot takes. DeleteTime is how long a recycled machine is in the
+	// state DELETING. BuildTime is how long its successor takes to join after that. The default of
+	// each is no time.
 	RebootTime, DeleteTime, BuildTime time.Duration
-	// Cures reports whether a reboot (HardReboots or SoftReboots) repairs the machine; otherwise
-	// the machine comes back with the same fault. Nil: it always does.
+	// Cures reports whether a reboot (HardReboots or SoftReboots) repairs the machine. If not, the
+	// machine comes up with the same fault. If Cures is nil, every reboot repairs its machine.
 	Cures func(in Instance, op Op) bool
-	// Rename returns the hostname of the machine that a recycle builds in place of old. Nil: the
-	// pool's name and a random suffix. Return old.Hostname for a provider that keeps the name.
+	// Rename returns the hostname of the machine that a recycle builds in place of old. To simulate
+	// a provider that keeps the name, return old.Hostname. If Rename is nil, the name is the pool's
+	// name and a random suffix.
 	Rename func(old Instance) string
-	// Now is the clock for the record and for the machines' creation times. Nil: time.Now.
+	// Now is the clock for recorded calls and for the machines' creation times. If it is nil,
+	// time.Now is used.
 	Now func() time.Time
-	// After is the clock of the machines' changes: it gets the durations above. With its own clock
-	// a test can see every stage. Nil: a real one.
+	// After is the clock for changes of the machines. It is called with the durations above. With a
+	// clock of its own, a test can observe every stage. If After is nil, time.After is used.
 	After func(time.Duration) <-chan time.Time
-	// Logf receives errors of Machines, which no caller of the API sees. Nil: they are dropped.
+	// Logf receives errors of Machines, because no caller of the API sees them. If it is nil, they
+	// are dropped.
 	Logf func(format string, args ...any)
 }
 
@@ -66,7 +70,7 @@ type Server struct {
 	work     sync.WaitGroup
 
 	mu        sync.Mutex
-	closed    bool // no new work may start after this
+	closed    bool // if true, no new work may start
 	instances []Instance
 	created   map[string]time.Time // by instance ID
 	pools     []*pool              // in order of appearance; a pool outlives its last instance
@@ -114,8 +118,8 @@ func New(o Options) (*Server, error) {
 // URL is the API's URL for civogo.
 func (s *Server) URL() string { return s.url }
 
-// Close ends hanging calls, stops running reboots and rebuilds, and returns when nothing of the
-// simulator runs any more.
+// Close ends hanging calls, stops reboots and rebuilds that are under way, and returns when no
+// goroutine of the simulator runs any more.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -125,28 +129,29 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// On sets a hook for every call to the operation that did something. It runs after the work is done
-// and before the answer: here a test can kill the caller. Nil: no hook.
+// On sets a hook for every call to the operation that did something. The hook runs after the work
+// is done and before the answer, so a test can kill the caller there. A nil hook removes it.
 func (s *Server) On(op Op, hook func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.hooks[op] = hook
 }
 
-// OnReboot is On for both kinds of reboot.
+// OnReboot sets the hook for both kinds of reboot.
 func (s *Server) OnReboot(hook func()) {
 	s.On(HardReboots, hook)
 	s.On(SoftReboots, hook)
 }
 
-// reply is a handler's answer, and what the handler did.
+// reply is a handler's answer, and a description of what the handler did.
 type reply struct {
 	status int
 	body   any
 	done   string
 }
 
-// authorize returns the error that Civo gives a request before reading what it requests.
+// authorize checks the caller as Civo does, before it reads what is requested. It returns false and
+// the error if the caller is refused.
 func (s *Server) authorize(r *http.Request, body requestBody) (reply, bool) {
 	want := "bearer " + s.o.APIKey
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte(want)) != 1 {

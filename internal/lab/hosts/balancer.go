@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// balancer is the load balancer before the cluster's API servers. It sends connections to a ready
-// one, and ends them when that is no longer ready.
+// balancer is the load balancer in front of the cluster's API servers. It sends each connection to
+// an API server that is ready. When an API server is no longer ready, it ends the connections to
+// that server.
 type balancer struct {
 	listener net.Listener
 	end      context.CancelFunc
@@ -23,7 +24,7 @@ type balancer struct {
 	open  map[*Host]map[net.Conn]struct{}
 }
 
-// looks is how often the balancer checks each API server.
+// looks is the time between two checks of an API server.
 const looks = 500 * time.Millisecond
 
 func newBalancer(hosts []*Host) (*balancer, error) {
@@ -60,8 +61,8 @@ func (b *balancer) watch(ctx context.Context, host *Host) {
 	}
 }
 
-// again checks a second time at once: on a busy machine one answer may be late, and a single
-// failure would end all connections to the host.
+// again checks the host a second time at once. On a busy machine one answer may be late, and a
+// failed check ends all connections to the host.
 func again(ctx context.Context, host *Host) bool {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -77,7 +78,7 @@ func (b *balancer) say(host *Host, ready bool) {
 	case !ready && was:
 		b.ready = slices.DeleteFunc(b.ready, func(h *Host) bool { return h == host })
 		for c := range b.open[host] {
-			_ = c.Close() // the client tries another one
+			_ = c.Close() // the host does not answer: the client connects again
 		}
 	}
 }
@@ -92,7 +93,7 @@ func (b *balancer) accept(ctx context.Context) {
 	}
 }
 
-// next returns the next host in turn. Nil: no host is ready.
+// next returns the next ready host, in turn. It returns nil if no host is ready.
 func (b *balancer) next() *Host {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -130,7 +131,7 @@ func (b *balancer) serve(ctx context.Context, in net.Conn) {
 	}
 }
 
-// keep stores a connection while it is open.
+// keep adds an open connection to the list, and removes it when it is closed.
 func (b *balancer) keep(host *Host, c net.Conn, open bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -31,12 +31,13 @@ import (
 // APIServerPort is the API server's port on a host of the control plane.
 const APIServerPort = 6443
 
-// answers is how long an API server may take to report that it is ready, also on a busy machine.
+// answers bounds how long an API server may take to answer whether it is ready. It is long enough
+// for a busy machine.
 const answers = 3 * time.Second
 
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
-// These are the files of a host that the kubelet and its static pods read.
+// These are the paths of the files that the kubelet and its static pods read on a host.
 const (
 	kubernetesDir = "/etc/kubernetes"
 	configPath    = kubernetesDir + "/kubelet.json"
@@ -47,8 +48,8 @@ const (
 )
 
 // StartCluster starts the kubelets, and returns when every API server and every node is ready. It
-// is a function for the lab's option APIServers. The URL is the balancer's, which sends connections
-// to a ready API server.
+// can be used as the lab's option APIServers. The URL is that of the load balancer, which sends
+// connections to a ready API server.
 func (h *Hosts) StartCluster(ctx context.Context, c lab.Credentials) (url string, err error) {
 	ca, err := os.ReadFile(c.Files.CA)
 	if err != nil {
@@ -92,7 +93,7 @@ func (h *Hosts) controlPlane() (out []*Host) {
 	return out
 }
 
-// APIServer is the URL of the host's own API server, running or not.
+// APIServer returns the URL of the host's own API server, which may be down.
 func (h *Host) APIServer() string { return fmt.Sprintf("https://%s:%d", h.Address(), APIServerPort) }
 
 // join writes the kubelet's files and starts it.
@@ -129,7 +130,7 @@ func (h *Host) join(ctx context.Context, c lab.Credentials, ca []byte) error {
 	return err
 }
 
-// kubeletConfig returns the Config of package kubelet.
+// kubeletConfig returns the configuration of the simulated kubelet (Config of package kubelet).
 func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	spec := lab.NodeSpec{Name: h.Name, ProviderID: "civo://" + uuid.NewString()}
 	node := spec.Node(time.Now(), c.Version)
@@ -146,7 +147,7 @@ func (h *Host) kubeletConfig(c lab.Credentials) map[string]any {
 	}
 }
 
-// serveAPI adds the files for an API server on this host.
+// serveAPI adds the files that an API server on this host needs.
 func (h *Host) serveAPI(c lab.Credentials, files map[string][]byte) (lab.APIServerFiles, error) {
 	dir := kubernetesDir + "/pki/"
 	at := lab.APIServerFiles{CA: caPath, Cert: dir + "apiserver.crt", Key: dir + "apiserver.key"}
@@ -163,7 +164,7 @@ func (h *Host) serveAPI(c lab.Credentials, files map[string][]byte) (lab.APIServ
 	return at, nil
 }
 
-// etcd returns the command of this host's etcd member.
+// etcd returns the command line of this host's etcd member.
 func (h *Host) etcd() []string {
 	var cluster []string
 	for _, other := range h.hosts.controlPlane() {
@@ -175,8 +176,8 @@ func (h *Host) etcd() []string {
 		"--listen-client-urls=http://127.0.0.1:2379", "--advertise-client-urls=http://127.0.0.1:2379",
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + strings.Join(cluster, ","), "--initial-cluster-state=new", "--initial-cluster-token=lab",
-		"--unsafe-no-fsync",                                   // the data are in memory
-		"--heartbeat-interval=200", "--election-timeout=2000", // a few cores run all members and more
+		"--unsafe-no-fsync",                                   // the data is in memory anyway
+		"--heartbeat-interval=200", "--election-timeout=2000", // long, because few processors run all members
 	}
 }
 
@@ -187,7 +188,7 @@ func (h *Host) apiServer(files lab.APIServerFiles) []string {
 	)
 }
 
-// Ready asks the host's own API server whether it is ready. Nil: it is.
+// Ready asks the host's own API server whether it is ready. It returns nil if it is.
 func (h *Host) Ready(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.APIServer()+"/readyz", nil)
 	if err != nil {
@@ -218,8 +219,8 @@ func (h *Host) AwaitAPI(ctx context.Context) error {
 	return nil
 }
 
-// awaitNodes returns when every node is Ready, and those of the control plane have their label,
-// which a kubelet may not set on itself.
+// awaitNodes waits until every node is Ready. It also labels the control-plane nodes, because a
+// kubelet may not set that label on its own Node.
 func (h *Hosts) awaitNodes(ctx context.Context, c lab.Credentials, ca []byte) error {
 	cert, key, err := c.Issue(nil, "hosts", "system:masters")
 	if err != nil {

@@ -13,14 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Stop stops the host's kubelet, and with it the host's API server. Neither is started again.
+// Stop stops the host's kubelet, and with it the host's API server. Nothing starts them again by
+// itself.
 func (h *Host) Stop(ctx context.Context) error {
 	h.broken.Store(true)
 	_, err := h.Run(ctx, "systemctl", "stop", KubeletUnit)
 	return err
 }
 
-// stopAll sends STOP to the processes of a unit, including new ones, until none of them runs.
+// stopAll is a script that sends SIGSTOP to the processes of a unit, and to their new child
+// processes, until none of them runs any more.
 const stopAll = `for n in $(seq 600); do
   systemctl kill --signal=STOP "$1" || exit
   runs=
@@ -33,8 +35,8 @@ done
 echo "$runs of $1 does not stop" >&2
 exit 1`
 
-// Hang makes the host's kubelet and its static pods hang: ports are open, and nothing answers. The
-// unit's state is still running.
+// Hang makes the host's kubelet and its static pods hang: their ports stay open, but they answer
+// nothing. systemd still shows the unit as running.
 func (h *Host) Hang(ctx context.Context) error {
 	h.broken.Store(true)
 	_, err := h.Run(ctx, "sh", "-c", stopAll, "sh", KubeletUnit)
@@ -83,27 +85,27 @@ func (h *Host) SSHAgain(ctx context.Context) error {
 	return h.awaitSSH(ctx)
 }
 
-// patience bounds the wait for something on a host that only a fault prevents.
+// patience bounds the wait for something on a host that must happen unless something is broken.
 const patience = 5 * time.Minute
 
-// Reboot reboots the host as a person on it would, and returns when it runs in another boot and
-// answers over SSH.
+// Reboot reboots the host as a person logged in on it would. It returns when the host has booted
+// again and answers over SSH.
 func (h *Host) Reboot(ctx context.Context) error {
 	before, err := h.BootID(ctx)
 	if err != nil {
 		return err
 	}
-	_, _ = h.Run(ctx, "systemctl", "reboot") // the reboot may end the command as well
+	_, _ = h.Run(ctx, "systemctl", "reboot") // an error is expected: the reboot may end the command as well
 	return h.AwaitBootAfter(ctx, before)
 }
 
-// BootID is the ID of the host's current boot.
+// BootID returns the ID of the host's current boot.
 func (h *Host) BootID(ctx context.Context) (string, error) {
 	id, err := h.Run(ctx, "cat", "/proc/sys/kernel/random/boot_id")
 	return strings.TrimSpace(id), err
 }
 
-// AwaitBootAfter returns when the host runs in another boot than before, and answers over SSH.
+// AwaitBootAfter waits until the host has another boot ID than before, and answers over SSH.
 func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	last := errors.New("nothing asked yet")
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
@@ -119,14 +121,14 @@ func (h *Host) AwaitBootAfter(ctx context.Context, before string) error {
 	return h.awaitSSH(ctx)
 }
 
-// NeverAnswersReboots makes the host carry out Drydock's reboots without an answer.
+// NeverAnswersReboots makes the host carry out Drydock's reboots without answering them.
 func (h *Host) NeverAnswersReboots() error {
 	h.tampered.Store(true)
 	return h.installHelper(map[string]string{`	echo "rebooting $now"`: `	sleep 600`})
 }
 
-// WrongHostKey gives the host another key than the one in KnownHostsFile, as if another machine had
-// its address.
+// WrongHostKey gives the host another SSH key than the one in KnownHostsFile, as if another machine
+// had its address.
 func (h *Host) WrongHostKey(ctx context.Context) error {
 	if err := h.newHostKey(); err != nil {
 		return err
@@ -137,16 +139,16 @@ func (h *Host) WrongHostKey(ctx context.Context) error {
 // RightHostKey writes the hosts' current keys to KnownHostsFile.
 func (h *Hosts) RightHostKey() error { return h.keys.writeKnownHosts(h.hosts) }
 
-// Unplug takes the host off the network without notice. Plug ends that.
+// Unplug disconnects the host from the network, without notice to the host. Plug connects it again.
 func (h *Host) Unplug() error { return h.hosts.network.plug(h.number, false) }
 
 // Plug reconnects the host to the network.
 func (h *Host) Plug() error { return h.hosts.network.plug(h.number, true) }
 
-// up reports whether the host is on and stays on: a host that shuts down still runs, and may even
-// answer.
+// up reports whether the host is on and stays on. A host that is shutting down still runs, and may
+// even answer, so it does not count.
 func (h *Host) up(ctx context.Context) bool {
-	state, _ := h.Run(ctx, "systemctl", "is-system-running") // a failed unit is an error, too: the output counts
+	state, _ := h.Run(ctx, "systemctl", "is-system-running") // only the output counts: the command also fails if some unit has failed
 	switch strings.TrimSpace(state) {
 	case "initializing", "starting", "running", "degraded":
 		return true
@@ -190,8 +192,8 @@ func (h *Host) Heal(ctx context.Context) error {
 	return nil
 }
 
-// Heal ends every fault of every host, all at once: the API server of one host waits for etcd on
-// the others.
+// Heal ends every fault of every host. It works on all hosts at the same time, because the API
+// server of one host waits for etcd on the others.
 func (h *Hosts) Heal(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for _, host := range h.hosts {

@@ -32,30 +32,31 @@ const User = "drydock"
 // SSHPort is the port of a host's sshd.
 const SSHPort = 22
 
-// Host is one host.
+// Host is one host of the cluster.
 type Host struct {
 	Name         string
 	ControlPlane bool
 
 	hosts   *Hosts
-	number  int // last byte of its address
+	number  int // the last byte of its address
 	network *namespace
-	root    string // inside the mounts' namespace
-	disk    string // of a host with pods, inside the mounts' namespace
+	root    string // the path of its file system in the mount namespace
+	disk    string // only with Options.Pods: the path of its disk in the mount namespace
 	key     ssh.Signer
-	probe   *http.Client // for its API server
+	probe   *http.Client // the client for checks of its API server
 
-	// Heal must repair these, in addition to what it finds.
+	// These are set if Heal must repair the kubelet's early end, sshd, or the helper script, which
+	// Heal cannot detect.
 	broken, mute, tampered atomic.Bool
 
 	mu      sync.Mutex
-	process *lab.Process // nil: the host is off
+	process *lab.Process // nil if the host is off
 }
 
-// Address is the host's IP address.
+// Address returns the host's IP address.
 func (h *Host) Address() string { return h.hosts.network.address(h.number).String() }
 
-// build makes the disk and the network of the host, which exist while it is off.
+// build makes the disk and the network of the host. Both exist even while the host is off.
 func (h *Host) build(tree, layers string) (err error) {
 	if h.network, err = h.hosts.network.connect(h.number); err != nil {
 		return err
@@ -71,14 +72,14 @@ func (h *Host) build(tree, layers string) (err error) {
 		return err
 	}
 	id := make([]byte, 16)
-	_, _ = rand.Read(id) // cannot fail
+	_, _ = rand.Read(id) // rand.Read never returns an error
 	if err := h.write("/etc/machine-id", 0o444, []byte(hex.EncodeToString(id)+"\n")); err != nil {
 		return err
 	}
 	if err := h.write("/etc/hostname", 0o644, []byte(h.Name+"\n")); err != nil {
 		return err
 	}
-	// sudo resolves the host's own name.
+	// sudo must be able to resolve the host's own name.
 	if err := h.write("/etc/hosts", 0o644, []byte("127.0.0.1 localhost\n127.0.1.1 "+h.Name+"\n")); err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (h *Host) build(tree, layers string) (err error) {
 	return h.installSSH()
 }
 
-// Write writes a file of the host, whether it is on or off.
+// Write writes a file on the host. The host may be on or off.
 func (h *Host) Write(path string, mode fs.FileMode, data []byte) error {
 	return h.write(path, mode, data)
 }
@@ -105,7 +106,7 @@ func (h *Host) write(path string, mode fs.FileMode, data []byte) error {
 	return nil
 }
 
-// place replaces a file atomically: a reader gets the old or the new content.
+// place replaces a file atomically, so that a reader gets either the old or the new content.
 func place(path string, mode fs.FileMode, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
@@ -119,12 +120,12 @@ func place(path string, mode fs.FileMode, data []byte) error {
 	return os.Rename(path+".new", path)
 }
 
-// boot is the command that becomes the machine: it enters its control groups, and from there its
-// own namespaces. Its second process is the first of a process namespace and dies with it. So does
-// everything on the host.
+// boot is a shell script that becomes the machine. It enters the machine's control groups, and from
+// there its own namespaces. Its second process is the first process of a process namespace and dies
+// together with the script. So does everything on the host.
 const boot = `for group in $1; do echo $$ >"$group/cgroup.procs" || exit 1; done; shift; exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"`
 
-// On powers the machine on and returns when it answers over SSH.
+// On switches the machine on and returns when it answers over SSH.
 func (h *Host) On(ctx context.Context) error {
 	if err := h.makeGroups(); err != nil {
 		return fmt.Errorf("booting host %s, which must be off: %w", h.Name, err)
@@ -162,8 +163,8 @@ func (h *Host) On(ctx context.Context) error {
 // rebooted is systemd-nspawn's exit code when the system in it reboots.
 const rebooted = 133
 
-// reboot starts the machine again after each reboot of its system, with a new boot ID, until it is
-// off. If the machine does not start, reboot tries again every second.
+// reboot starts the machine again after each reboot of its system, with a new boot ID, until the
+// machine is switched off. If a start fails, reboot tries again every second.
 func (h *Host) reboot(p *lab.Process) {
 	for {
 		var exit *exec.ExitError
@@ -181,14 +182,15 @@ func (h *Host) reboot(p *lab.Process) {
 	}
 }
 
-// off reports whether the power was switched off.
+// off reports whether the machine's power was switched off.
 func (h *Host) off(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.process != p
 }
 
-// onAgain starts a machine that ended by itself. False: it is off, or its boot did not start.
+// onAgain starts a machine that has ended by itself. It returns false if the machine was switched
+// off, or if it does not start.
 func (h *Host) onAgain(p *lab.Process) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -254,7 +256,7 @@ func (h *Host) Off() {
 	h.process = nil
 }
 
-// groups returns the host's control groups, one per hierarchy.
+// groups returns the host's control groups, one for each hierarchy.
 func (h *Host) groups() []string {
 	var groups []string
 	for _, dir := range h.hosts.groups {
@@ -294,16 +296,17 @@ func (h *Host) Run(ctx context.Context, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// inside makes a shell wait for the command. nsenter stops itself when its command is stopped, as
-// everything is on a host that shuts down. Nothing would continue it, so neither the command nor
-// the host would end.
+// inside is a shell script that runs the command and waits for it. Without the shell, nsenter
+// itself would wait. A host that shuts down stops all its commands, and nsenter stops itself when
+// its command is stopped. Nothing would continue it, so neither the command nor the host would end.
 const inside = `"$@"; exit`
 
-// Bounding is setpriv's argument for a command on a host. After nsenter a command has the
-// capabilities of this process. With them it could set the machine's clock, which all hosts share.
+// Bounding is an argument of setpriv for a command on a host. After nsenter a command has the
+// capabilities of this process. With them it could, for example, set the clock of the real machine,
+// which all hosts share.
 const Bounding = "--bounding-set=-sys_time,-wake_alarm,-sys_module,-sys_rawio,-syslog"
 
-// command is a command as root on the host, without SSH.
+// command returns a command that runs as root on the host, without SSH.
 func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	pid, err := h.init()
 	if err != nil {
@@ -314,8 +317,8 @@ func (h *Host) command(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// init returns the process ID of the host's first process: unshare started systemd-nspawn, which
-// started systemd.
+// init returns the process ID of the host's first process, its systemd. unshare started
+// systemd-nspawn, which started this systemd.
 func (h *Host) init() (int, error) {
 	h.mu.Lock()
 	p := h.process

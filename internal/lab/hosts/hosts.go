@@ -16,22 +16,23 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Options configure the hosts. The zero value has three in the control plane, cp-1 and up, and two
-// workers, worker-1 and up.
+// Options configure the hosts. With the zero value there are three control-plane hosts (cp-1, cp-2,
+// cp-3) and two workers (worker-1, worker-2).
 type Options struct {
 	ControlPlane, Workers int
-	// LeaseSeconds is how long a node's lease lasts; its kubelet renews it four times in that
-	// period. Zero: 5.
+	// LeaseSeconds is how long a node's lease lasts. Its kubelet renews it four times in that
+	// period. The default is 5.
 	LeaseSeconds int
-	// NoControlPlane leaves out the hosts of the control plane.
+	// NoControlPlane leaves out the control-plane hosts.
 	NoControlPlane bool
-	// Pods makes the hosts able to run a real kubelet and its pods. The hosts then come without a
-	// kubelet and containerd; the caller installs them. See pods.go.
+	// Pods makes the hosts able to run a real kubelet and its pods (see pods.go). The hosts then
+	// have no kubelet and no containerd, and the caller installs both.
 	Pods bool
-	// Programs are additional programs, by their names in /usr/local/bin of each host.
+	// Programs are additional programs for /usr/local/bin of each host. The key is the name there,
+	// the value the path on this machine.
 	Programs map[string]string
-	// Out receives a line for each part that is ready, and the progress of builds. Nil: standard
-	// error.
+	// Out receives a line for each part that is ready, and the progress of builds. The default is
+	// standard error.
 	Out io.Writer
 }
 
@@ -41,7 +42,7 @@ type Hosts struct {
 	dir      string
 	lock     *os.File
 	programs map[string]string
-	groups   []string // of all hosts, one per hierarchy of control groups
+	groups   []string // of all hosts, one for each hierarchy of control groups
 	mounts   *namespace
 	network  *network
 	keys     *keys
@@ -53,8 +54,8 @@ type Hosts struct {
 	keep bool
 }
 
-// New boots the hosts and returns when each answers over SSH. Their kubelets do nothing before
-// StartCluster.
+// New boots the hosts and returns when each answers over SSH. Their kubelets do nothing until
+// StartCluster is called.
 func New(ctx context.Context, o Options) (*Hosts, error) {
 	if err := o.Supported(); err != nil {
 		return nil, err
@@ -136,8 +137,8 @@ func (h *Hosts) start(ctx context.Context) (err error) {
 	return h.keys.writeKnownHosts(h.hosts)
 }
 
-// openFolder makes the folder by the rules of the lab's own: a held lock shows that its owner is
-// alive, and the next lab removes a folder with a free lock.
+// openFolder makes the folder of the hosts in the same way as a lab's folder: a locked file in it
+// shows that its owner is alive, and the next lab removes a folder whose lock is free.
 func (h *Hosts) openFolder() (err error) {
 	lab.RemoveOrphans()
 	if h.dir, err = os.MkdirTemp("", "drydock-lab-hosts-"); err != nil {
@@ -152,13 +153,14 @@ func (h *Hosts) openFolder() (err error) {
 	return nil
 }
 
-// Dir is the hosts' folder.
+// Dir returns the path of the hosts' folder.
 func (h *Hosts) Dir() string { return h.dir }
 
-// CAFile has the authority of the API servers, once the cluster was started.
+// CAFile returns the file with the authority of the API servers. It exists once the cluster was
+// started.
 func (h *Hosts) CAFile() string { return h.caFile }
 
-// LogDir has the log of each host's console.
+// LogDir returns the folder with the logs of the hosts' consoles.
 func (h *Hosts) LogDir() string { return filepath.Join(h.dir, "logs") }
 
 // Keep makes Close leave the folder with the logs.
@@ -168,10 +170,10 @@ func (h *Hosts) Keep() {
 	h.keep = true
 }
 
-// Machine is this machine's address in the network of the hosts.
+// Machine returns the address of this machine in the hosts' network.
 func (h *Hosts) Machine() string { return h.network.address(1).String() }
 
-// All returns the hosts, those of the control plane first.
+// All returns all hosts. The control-plane hosts come first.
 func (h *Hosts) All() []*Host { return h.hosts }
 
 // Host returns the host with that name. It panics if there is none.
@@ -211,6 +213,6 @@ func (h *Hosts) Close() {
 		_ = os.RemoveAll(h.dir) // at worst a later lab removes it
 	}
 	if h.lock != nil {
-		_ = h.lock.Close() // no process waits for it
+		_ = h.lock.Close() // an error does not matter, because no process waits for the lock
 	}
 }

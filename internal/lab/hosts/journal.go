@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Restart is one start of a unit, except the first since the machine was switched on, according to
-// the host's journal.
+// Restart is one start of a unit, from the host's journal. The first start after the machine was
+// switched on does not count as a restart.
 type Restart struct {
 	At time.Time
-	// By is "drydock:" and the attempt, from the transient unit's description, or one of the
-	// constants below.
+	// By is who restarted the unit. It is "drydock:" and the attempt's ID, from the description of
+	// the transient unit, or one of the constants below.
 	By string
 }
 
@@ -26,7 +26,7 @@ const (
 	ByUnknown = "unknown" // a request to systemd without a name
 )
 
-// ByDrydock returns Restart.By of an attempt.
+// ByDrydock returns the value of Restart.By for an attempt of Drydock.
 func ByDrydock(attempt string) string { return attemptPrefix + attempt }
 
 const (
@@ -34,14 +34,14 @@ const (
 	restartPrefix = "drydock-restart-" // the transient unit's name; the restarted unit's name follows
 )
 
-// These are systemd's messages, by the IDs of its catalog (systemd/sd-messages.h).
+// These are IDs of systemd's messages, from its catalog (systemd/sd-messages.h).
 const (
 	unitStarting     = "7d4958e842da4a758f6c1cdc7b36dcc5"
 	unitStarted      = "39f53479d3a045ac8e11786248231fbf"
 	restartScheduled = "5eb03494b6584870a536b337290809b3"
 )
 
-// entry is a line that systemd logged.
+// entry is one line of the journal that systemd logged.
 type entry struct {
 	At      string `json:"__REALTIME_TIMESTAMP"` // in microseconds
 	Boot    string `json:"_BOOT_ID"`
@@ -63,23 +63,23 @@ func (h *Host) Restarts(ctx context.Context, unit string) ([]Restart, error) {
 	return out, nil
 }
 
-// journal returns the output of journalctl after a sync: systemd's latest messages may not be in
-// the journal yet. On a host that starts or shuts down, journald may not run.
+// journal returns the output of journalctl. It syncs the journal first, because systemd's latest
+// messages may not be in it yet. If the host is starting or shutting down, journald may not run.
 func (h *Host) journal(ctx context.Context, args ...string) (string, error) {
 	_, _ = h.Run(ctx, "journalctl", "--sync")
 	return h.Run(ctx, append([]string{"journalctl"}, args...)...)
 }
 
-// restartsIn returns the unit's restarts in a journal as JSON.
+// restartsIn returns the unit's restarts from a journal in JSON format.
 //
-// A restart by Drydock may coincide with the unit's own Restart=. Then systemd starts the unit once
-// for both, which counts as Drydock's. Or it starts the unit twice in a row, and only the second
-// start is Drydock's.
+// A restart by Drydock may coincide with a restart by the unit's own Restart=. If systemd starts
+// the unit once for both, the start counts as Drydock's. If systemd starts the unit twice in a row,
+// only the second start is Drydock's.
 func restartsIn(journal, unit string) ([]Restart, error) {
 	var out []Restart
 	var boot, asked string // asked is the attempt that requested the next start
-	var scheduled bool     // Restart= requested it
-	var both string        // the attempt that counts for the last start, which Restart= had requested, too
+	var scheduled bool     // whether Restart= requested the next start
+	var both string        // the attempt that the last start counts for, if Restart= had requested that start, too
 	for line := range strings.Lines(journal) {
 		var e entry
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
@@ -105,7 +105,7 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 			case both != "":
 				out[len(out)-1].By, r.By = BySystemd, both
 			}
-			if e.Boot == boot { // otherwise it is the first start
+			if e.Boot == boot { // otherwise it is the first start of this boot
 				out = append(out, r)
 			}
 			both = ""
@@ -118,15 +118,15 @@ func restartsIn(journal, unit string) ([]Restart, error) {
 	return out, nil
 }
 
-// Attempts returns the attempts of Drydock that systemd on the host accepted, in order, whatever
-// their result.
+// Attempts returns the attempts of Drydock that systemd on the host accepted, in order. Their
+// results do not matter.
 func (h *Host) Attempts(ctx context.Context, unit string) ([]string, error) {
 	return h.taken(ctx, restartPrefix+unit)
 }
 
-// AwaitAttempt returns as soon as systemd on the host has accepted more than this number of
-// Drydock's attempts. It follows the journal. A journalctl that ends by itself is started again,
-// and reads everything from the beginning.
+// AwaitAttempt waits until systemd on the host has accepted more than before attempts of Drydock.
+// It follows the journal. If journalctl ends by itself, AwaitAttempt starts it again and reads
+// everything from the beginning.
 func (h *Host) AwaitAttempt(ctx context.Context, unit string, before int) error {
 	for {
 		err := h.follow(ctx, unit, before)
@@ -171,12 +171,12 @@ func (h *Host) follow(ctx context.Context, unit string, before int) error {
 	return fmt.Errorf("journalctl has ended: %w", errors.Join(lines.Err(), ended, errors.New(faults.String())))
 }
 
-// RebootAttempts returns the attempts of Drydock that rebooted the host.
+// RebootAttempts returns the attempts of Drydock for which the host rebooted.
 func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
 }
 
-// taken returns the attempts that made systemd start this transient unit.
+// taken returns the attempts for which systemd started this transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {
@@ -194,12 +194,12 @@ func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	return out, nil
 }
 
-// takenIn returns journalctl's arguments for one line per start of that transient unit.
+// takenIn returns journalctl's arguments that show one line for each start of the transient unit.
 func takenIn(unit string) []string {
 	return []string{"--output=json", "--all", "--no-pager", "_PID=1", "UNIT=" + unit, "MESSAGE_ID=" + unitStarting}
 }
 
-// Boots returns the IDs of the host's boots from its journal, the current one last.
+// Boots returns the IDs of the host's boots from its journal. The current boot is the last one.
 func (h *Host) Boots(ctx context.Context) ([]string, error) {
 	text, err := h.journal(ctx, "--list-boots", "--no-pager", "--quiet")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountMemory mounts a file system in memory for the hosts' writes. It uses memory only as they
-// write.
+// mountMemory mounts a file system in memory for what the hosts write. It uses only as much memory
+// as the hosts have written.
 func mountMemory(dir string) error {
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=3g,mode=755"); err != nil {
 		return fmt.Errorf("mounting memory for the hosts: %w", err)
@@ -20,8 +20,8 @@ func mountMemory(dir string) error {
 	return nil
 }
 
-// mountOverlay mounts a host's own layer over the tree, in a new folder, and returns the path of
-// its root.
+// mountOverlay mounts a host's own layer over the tree, in a new folder. It returns the path of the
+// host's root file system.
 func mountOverlay(tree, dir string) (root string, err error) {
 	at := map[string]string{}
 	for _, name := range []string{"upper", "work", "root"} {
@@ -30,8 +30,8 @@ func mountOverlay(tree, dir string) (root string, err error) {
 			return "", fmt.Errorf("making a host's folders: %w", err)
 		}
 	}
-	// It is the host's root file system, which all its users must read, whatever the umask of this
-	// process.
+	// All users of the host must be able to read its root file system, whatever the umask of this
+	// process is.
 	if err := os.Chmod(at["upper"], 0o755); err != nil {
 		return "", fmt.Errorf("making a host's folders: %w", err)
 	}
@@ -42,10 +42,11 @@ func mountOverlay(tree, dir string) (root string, err error) {
 	return at["root"], nil
 }
 
-// groupPrefix is the prefix of the hosts' control groups. The ID of their process follows.
+// groupPrefix is the prefix of the names of the hosts' control groups. The ID of the process that
+// made them follows.
 const groupPrefix = "drydock-lab-hosts-"
 
-// groups returns where version 2 of the control groups is mounted.
+// groups returns where version 2 of control groups is mounted.
 func groups() (string, error) {
 	for _, dir := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
 		var fs unix.Statfs_t
@@ -56,8 +57,8 @@ func groups() (string, error) {
 	return "", errors.New("looking for what hosts need of the kernel: version 2 of control groups is not mounted")
 }
 
-// newGroups makes control groups: one of version 2, or with pods one in each hierarchy of version
-// 1. It also removes those of killed clusters, which are empty.
+// newGroups makes the control groups for the hosts: one of version 2 or, with pods, one in each
+// hierarchy of version 1. It also removes the groups that killed clusters left, which are empty.
 func newGroups(pods bool) ([]string, error) {
 	root, err := groups()
 	if err != nil {
@@ -81,8 +82,9 @@ func newGroups(pods bool) ([]string, error) {
 	return made, nil
 }
 
-// removeLeftGroups removes the groups of processes that have ended. They are at most two groups
-// below the hierarchy's root, where the process was.
+// removeLeftGroups removes the groups of cluster processes that have ended. A group is at most two
+// levels below the root of the hierarchy, because it is below the group of the process that made
+// it.
 func removeLeftGroups(hierarchy string) {
 	for _, below := range []string{"", "*", "*/*"} {
 		old, _ := filepath.Glob(filepath.Join(hierarchy, below, groupPrefix+"*")) // the pattern is valid
@@ -95,8 +97,8 @@ func removeLeftGroups(hierarchy string) {
 	}
 }
 
-// makeGroup makes a control group. In a new group of version 1, cpuset has no processor and no
-// memory, so that no process may enter it: they are those of the group above.
+// makeGroup makes a control group. In version 1, the cpuset of a new group has no processor and no
+// memory, and then no process may enter it. So makeGroup copies both from the parent group.
 func makeGroup(dir string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return fmt.Errorf("making a control group: %w", err)
@@ -104,7 +106,7 @@ func makeGroup(dir string) error {
 	for _, name := range []string{"cpuset.cpus", "cpuset.mems"} {
 		above, err := os.ReadFile(filepath.Join(filepath.Dir(dir), name))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // of another controller
+			continue // the hierarchy has another controller
 		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), above, 0o600)
@@ -116,8 +118,8 @@ func makeGroup(dir string) error {
 	return nil
 }
 
-// removeGroup removes a group and those in it, the innermost first. A group in use stays, for the
-// next cluster.
+// removeGroup removes a group and the groups inside it, the innermost first. A group in use stays,
+// and the next cluster removes it.
 func removeGroup(dir string) {
 	inner, _ := os.ReadDir(dir) // at worst the group stays
 	for _, e := range inner {

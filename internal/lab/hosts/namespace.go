@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network or mount namespace without a name, which ends with the file.
+// namespace is a network or mount namespace without a name. It ends when the file is closed.
 type namespace struct {
 	file *os.File
 	flag int // CLONE_NEWNET or CLONE_NEWNS
@@ -22,7 +22,7 @@ func newNamespace(flag int) (*namespace, error) {
 	return n, onThread(func() (err error) {
 		kind := "net"
 		if flag == unix.CLONE_NEWNS {
-			kind, flag = "mnt", flag|unix.CLONE_FS // the thread's own root and working directory
+			kind, flag = "mnt", flag|unix.CLONE_FS // CLONE_FS gives the thread its own root and working directory
 		}
 		if err := unix.Unshare(flag); err != nil {
 			return fmt.Errorf("making a namespace (%s): %w", kind, err)
@@ -39,15 +39,15 @@ func newNamespace(flag int) (*namespace, error) {
 	})
 }
 
-// onThread runs f on a thread that ends with it, so that no other code of this process runs where f
-// has moved the thread. The first thread of a process cannot end, and /proc shows it for the whole
-// process: f never runs there.
+// onThread runs f on a thread of its own, which ends after f. So no other code of this process runs
+// in the namespaces that f enters. f never runs on the first thread of the process, because that
+// thread cannot end, and /proc shows its namespaces for the whole process.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, except below
 		if unix.Gettid() == unix.Getpid() {
-			done <- onThread(f) // use another thread: this is the first one
+			done <- onThread(f) // this is the first thread: run f on another one
 			runtime.UnlockOSThread()
 			return
 		}
@@ -58,10 +58,10 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// path is where other processes of this user find the namespace.
+// path returns the path under which other processes of this user find the namespace.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// do runs f inside.
+// do runs f inside the namespace.
 func (n *namespace) do(f func() error) error {
 	return onThread(func() error {
 		if n.flag == unix.CLONE_NEWNS {
@@ -76,7 +76,7 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// ip runs commands of ip(8) inside, up to the first failure.
+// ip runs commands of ip(8) inside the namespace. It stops at the first failure.
 func (n *namespace) ip(lines ...string) error {
 	return n.do(func() error { return ip(lines...) })
 }

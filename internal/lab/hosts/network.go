@@ -13,12 +13,12 @@ import (
 // network is a bridge that connects this machine and the hosts.
 type network struct {
 	wire   *namespace
-	number int // of the network, and in the name of this machine's device
+	number int // the number of the network, also in the name of this machine's device
 }
 
-// newNetwork takes a network that no other cluster uses. The name of this machine's device reserves
-// it, until the namespace of the other end is gone. RFC 2544 reserves 198.18.0.0/15 for labs, and
-// it is not routed.
+// newNetwork makes a network that no other cluster uses. The name of this machine's network device
+// reserves its number until the namespace at the other end is gone. The addresses are in
+// 198.18.0.0/15, which RFC 2544 reserves for labs and which is not routed.
 func newNetwork() (*network, error) {
 	wire, err := newNamespace(unix.CLONE_NEWNET)
 	if err != nil {
@@ -59,7 +59,7 @@ func (n *network) address(host int) netip.Addr {
 	return netip.AddrFrom4([4]byte{198, 18, byte(n.number), byte(host)})
 }
 
-// connect makes the network of a host.
+// connect makes the network of a host and connects it to the bridge.
 func (n *network) connect(host int) (*namespace, error) {
 	at, err := newNamespace(unix.CLONE_NEWNET)
 	if err != nil {
@@ -80,10 +80,10 @@ func (n *network) connect(host int) (*namespace, error) {
 	return at, nil
 }
 
-// IP runs commands of ip(8) in the host's network, which stays as it is when the host reboots.
+// IP runs commands of ip(8) in the host's network. Their effect remains when the host reboots.
 func (h *Host) IP(lines ...string) error { return h.network.ip(lines...) }
 
-// plug connects or disconnects a host's end of the wire at the bridge.
+// plug connects or disconnects a host at the bridge.
 func (n *network) plug(host int, in bool) error {
 	state := "down"
 	if in {

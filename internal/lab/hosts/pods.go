@@ -13,10 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// podPackages are what a host with pods has besides packages.
+// podPackages are the additional packages of a host with pods.
 const podPackages = "iptables,ipset,nftables,ca-certificates,runc,containernetworking-plugins,kmod,procps,conntrack,ethtool,socat,mount"
 
-// podSettle masks what would write to the kernel, which is the machine's own.
+// podSettle masks the units that would write to the kernel, because the kernel is that of the real
+// machine.
 const podSettle = `
 for unit in systemd-sysctl.service systemd-modules-load.service systemd-udevd.service systemd-binfmt.service; do
   ln -sf /dev/null /etc/systemd/system/$unit
@@ -24,13 +25,14 @@ done
 mkdir -p /var/lib/kubelet /var/lib/containerd
 `
 
-// podEnv makes a host use version 1 of control groups. Of /proc/sys it may write only what belongs
-// to its network, so it cannot change the machine's kernel.
+// podEnv makes a host use version 1 of control groups. It also makes /proc/sys read-only except for
+// network settings, so that the host cannot change the kernel of the real machine.
 var podEnv = []string{"SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=0", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network"}
 
-// podArgs are systemd-nspawn's arguments for a host with pods. It has no capability to set the
-// clock, to load modules or to read the kernel's log, which are the machine's own. The kubelet
-// reads that log for processes killed without memory; here it reads an empty one.
+// podArgs returns systemd-nspawn's arguments for a host with pods. The host has no capability to
+// set the clock, to load modules or to read the kernel's log, because these belong to the real
+// machine. The kubelet reads the kernel's log to find processes that were killed for lack of
+// memory. On a host it reads an empty file.
 func (h *Host) podArgs() []string {
 	return []string{
 		"--capability=all", "--drop-capability=CAP_SYS_TIME,CAP_WAKE_ALARM,CAP_SYS_MODULE,CAP_SYS_RAWIO,CAP_SYSLOG",
@@ -40,12 +42,13 @@ func (h *Host) podArgs() []string {
 	}
 }
 
-// diskSize is the size of the disk of the kubelet and of containerd. It is in memory, and uses it
-// only as they write.
+// diskSize is the size of the disk for the kubelet and containerd. The disk is in memory, and uses
+// only as much as they have written.
 const diskSize = "1g"
 
-// mountDisk mounts the disk of the kubelet and of containerd: an overlay's layers cannot be on an
-// overlay. A test may fill it without filling the machine's.
+// mountDisk mounts the disk for the kubelet and containerd. They need a disk of their own, because
+// containerd's overlays cannot be on the host's overlay. A test can fill this disk without filling
+// that of the real machine.
 func mountDisk(dir string) (string, error) {
 	disk := filepath.Join(dir, "disk")
 	if err := os.MkdirAll(disk, 0o755); err != nil {
@@ -62,11 +65,11 @@ func mountDisk(dir string) (string, error) {
 	return disk, nil
 }
 
-// needed are the controllers that a kubelet needs.
+// needed are the controllers of control groups that a kubelet needs.
 var needed = []string{"cpu", "cpuacct", "cpuset", "memory", "devices", "freezer", "blkio", "pids"}
 
-// hierarchies returns the hierarchies of version 1 of control groups with one of those controllers,
-// or with systemd's name, and this process's group in each.
+// hierarchies returns the hierarchies of version 1 of control groups that have one of the needed
+// controllers or the name systemd. The value is this process's group in the hierarchy.
 func hierarchies() (map[string]string, error) {
 	own, err := ownGroups()
 	if err != nil {
@@ -119,16 +122,16 @@ func ownGroups() (map[string]string, error) {
 	return groups, nil
 }
 
-// kernelSettings are the sysctls that the kubelet wants. It writes those that have another value.
-// On a simulated host they would be the real machine's. So the host mounts files that already
-// contain the wanted values, and the kubelet writes nothing.
+// kernelSettings are the sysctls that the kubelet requires. The kubelet writes each of them that
+// has another value. On a host that would change the real machine. So the host mounts files with
+// the required values over them, and the kubelet finds nothing to write.
 var kernelSettings = map[string]string{
 	"vm/overcommit_memory": "1", "vm/panic_on_oom": "0", "kernel/panic": "10", "kernel/panic_on_oops": "1",
 	"kernel/keys/root_maxkeys": "1000000", "kernel/keys/root_maxbytes": "25000000",
 }
 
-// podsUnit prepares a boot for containerd and the kubelet. systemd-nspawn mounts the control groups
-// read-only.
+// podsUnit is a unit that prepares each boot for containerd and the kubelet. It makes the control
+// groups writable, because systemd-nspawn mounts them read-only.
 const podsUnit = "lab-pods.service"
 
 const podsUnitText = `[Unit]

@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Supported returns what this machine lacks for hosts with these options. Nil: nothing.
+// Supported returns an error that names what this machine lacks for hosts with these options. It
+// returns nil if nothing is missing.
 func (o Options) Supported() error {
 	if os.Geteuid() != 0 {
 		return errors.New("looking for what hosts need: they need root")
@@ -31,7 +32,7 @@ func (o Options) Supported() error {
 	if tree, err := programs.Kept(o.tree().name()); err != nil {
 		return err
 	} else if _, err := os.Stat(tree); err != nil {
-		packages["debootstrap"] = "debootstrap" // not needed with the tree in the cache
+		packages["debootstrap"] = "debootstrap" // only needed if the tree is not in the cache
 	}
 	var missing []string
 	for program, pkg := range packages {
@@ -54,7 +55,7 @@ func (o Options) Supported() error {
 	return supportedByKernel()
 }
 
-// Prepare makes the tree of the hosts, which needs a mirror of Debian, if it does not exist.
+// Prepare makes the tree of the hosts if it does not exist. For that it needs a mirror of Debian.
 func (o Options) Prepare(ctx context.Context, out io.Writer) error {
 	_, err := o.tree().base(ctx, out)
 	return err
@@ -92,8 +93,8 @@ func supportedByKernel() error {
 	})
 }
 
-// Need ends a test on a machine without support for hosts: it is skipped, or fails if
-// DRYDOCK_NO_SKIP is set.
+// Need ends a test if this machine does not support hosts. The test is skipped. If DRYDOCK_NO_SKIP
+// is set, it fails.
 func Need(t testing.TB) {
 	t.Helper()
 	o := Options{}

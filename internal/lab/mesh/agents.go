@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// These are the agents' Service, and the ports for probes and metrics.
+// These are the name of the agents' Service, and their ports for probes and metrics.
 const (
 	AgentService = "drydock-agent"
 	AgentPort    = 9099
@@ -31,15 +31,15 @@ const (
 
 // AgentOptions configure how Drydock's agents run.
 type AgentOptions struct {
-	// Account is the name of the ServiceAccount in the lab's namespace for Drydock. It has the
-	// rights that agents need.
+	// Account is the ServiceAccount of the agents, in the lab's namespace for Drydock. It must have
+	// the rights that agents need.
 	Account string
-	// Interval of their probes. Zero: their default.
+	// Interval is the time between two probes. If it is zero, the agents' default is used.
 	Interval time.Duration
 }
 
-// Agents are Drydock's agents, one in every pod: processes like those of a DaemonSet, and their
-// objects at the API server.
+// Agents are running agents of Drydock, one in every pod of the network. They are processes like
+// those of a DaemonSet, and have objects at the API server.
 type Agents struct {
 	network   *Network
 	lab       *lab.Lab
@@ -98,7 +98,8 @@ func buildAgent(ctx context.Context, l *lab.Lab) (string, error) {
 	return binary, nil
 }
 
-// inside returns a client in a node's pod, which reaches that pod whatever the state of the mesh.
+// inside returns an HTTP client that connects from within a node's pod. It reaches that pod
+// whatever the state of the mesh is.
 func (n *Network) inside(node string) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -108,8 +109,8 @@ func (n *Network) inside(node string) *http.Client {
 	}}
 }
 
-// publish writes the agents' EndpointSlice without the agents that are gone, as Kubernetes does for
-// a Service.
+// publish writes the EndpointSlice of the agents' Service, as Kubernetes does. It leaves out the
+// agents that are gone.
 func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error {
 	addresses := discoveryv1.AddressTypeIPv4
 	if n.ipv6 {
@@ -141,8 +142,8 @@ func (n *Network) publish(ctx context.Context, l *lab.Lab, gone ...string) error
 	return nil
 }
 
-// Remove deletes the agents of these nodes and their pods, like a scale-down: their addresses are
-// no longer published.
+// Remove removes the agents of these nodes and their pods, as a scale-down does. Their addresses
+// are no longer published.
 func (a *Agents) Remove(ctx context.Context, nodes ...string) error {
 	if err := a.network.publish(ctx, a.lab, nodes...); err != nil {
 		return err
@@ -175,7 +176,7 @@ func (a *Agents) Kill(nodes ...string) {
 	for _, p := range a.of(nodes) {
 		g.Go(func() error { p.Kill(); return nil })
 	}
-	_ = g.Wait() // no call fails
+	_ = g.Wait() // the functions return no error
 }
 
 // Start starts killed agents again, all at once, and returns when they are ready.
@@ -197,10 +198,10 @@ func (a *Agents) of(nodes []string) []*lab.Process {
 	return out
 }
 
-// Hang stops the agents of these nodes: their ports stay open, and they send nothing.
+// Hang suspends the agents of these nodes (SIGSTOP). Their ports stay open, but they send nothing.
 func (a *Agents) Hang(nodes ...string) error { return a.signal(syscall.SIGSTOP, nodes) }
 
-// Wake lets them continue.
+// Wake lets suspended agents continue.
 func (a *Agents) Wake(nodes ...string) error { return a.signal(syscall.SIGCONT, nodes) }
 
 func (a *Agents) signal(s syscall.Signal, nodes []string) error {

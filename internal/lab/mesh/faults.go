@@ -2,20 +2,20 @@ package mesh
 
 import "fmt"
 
-// tracked makes a node mark the VXLAN flows that it has sent: each inner flow has its own outer
-// source port.
+// tracked are nftables commands that make a node mark the VXLAN flows that it has sent. Each inner
+// flow has its own outer source port, so the marks distinguish inner flows.
 var tracked = []string{"table inet lab {", "chain out {", "type filter hook output priority filter;", "}", "chain relay {", "type filter hook forward priority filter;", "}", "}", "add rule " + remember}
 
 var remember = fmt.Sprintf("inet lab out udp dport %d ct mark set 1", vxlanPort)
 
-// DropNewVXLAN is the leader's fault that these tests are about. New flows to a sibling never reach
-// the node's wire, without an error. Earlier flows continue, and so does everything outside VXLAN,
-// for example a ping. It stays until Heal.
+// DropNewVXLAN injects the leader's fault that these tests are about. Packets of new flows to a
+// sibling vanish at the node without an error. Earlier flows continue, and so does everything
+// outside VXLAN, for example a ping. The fault stays until Heal.
 func (n *Network) DropNewVXLAN(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d ct mark != 1 drop", vxlanPort))
 }
 
-// DropVXLAN drops all VXLAN that the node would send, whenever the flow began.
+// DropVXLAN drops all VXLAN packets that the node would send, also of earlier flows.
 func (n *Network) DropVXLAN(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d drop", vxlanPort))
 }
@@ -25,13 +25,13 @@ func (n *Network) DropLarge(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab out udp dport %d ip length > 1000 drop", vxlanPort))
 }
 
-// DropRelayed makes a healthy leader relay nothing to its members: no probe within its location
-// shows that.
+// DropRelayed makes a leader drop all packets that it should relay to its members. The leader is
+// healthy otherwise, so no probe within its location shows the fault.
 func (n *Network) DropRelayed(node string) error {
 	return n.harm(node, fmt.Sprintf("add rule inet lab relay iifname %s oifname %s drop", tunnel, vxlan))
 }
 
-// CutTunnel cuts the tunnel between two nodes, which is a fault of neither.
+// CutTunnel cuts the tunnel between two nodes. Neither of the nodes has a fault.
 func (n *Network) CutTunnel(a, b string) error {
 	for _, of := range [][2]string{{a, b}, {b, a}} {
 		rule := fmt.Sprintf("add rule inet lab out ip daddr %s udp dport %d drop", n.Node(of[1]).HostIP(), tunnelPort)
@@ -67,7 +67,8 @@ func (n *Network) HealAll() error {
 	return nil
 }
 
-// Unplug takes the node's pod off the network, as if it was deleted. Its processes continue.
+// Unplug disconnects the node's pod from the network, as if the pod was deleted. Its processes
+// continue.
 func (n *Network) Unplug(node string) error { return n.plug(node, "down") }
 
 // Plug reconnects the pod.

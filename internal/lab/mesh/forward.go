@@ -12,12 +12,12 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// forward carries connections from one place to another.
+// forward passes the connections of a listener on to another address.
 type forward struct {
 	listener net.Listener
 
 	mu   sync.Mutex
-	dial dialer // nil: to nowhere
+	dial dialer // if nil, connections are closed at once
 	open map[net.Conn]struct{}
 }
 
@@ -44,7 +44,7 @@ func (n *Network) forward(l net.Listener, dial dialer) *forward {
 	return f
 }
 
-// redirect sends new connections elsewhere, and ends the open ones.
+// redirect sends new connections to another address, and ends the open ones.
 func (f *forward) redirect(dial dialer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,7 +54,8 @@ func (f *forward) redirect(dial dialer) {
 	}
 }
 
-// serve ends the connection at once if the other end cannot be reached.
+// serve passes one connection on. If the other end cannot be reached, it ends the connection at
+// once.
 func (f *forward) serve(ctx context.Context, in net.Conn) {
 	defer in.Close()
 	f.mu.Lock()
@@ -77,7 +78,7 @@ func (f *forward) serve(ctx context.Context, in net.Conn) {
 	done := make(chan struct{}, 2)
 	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
 		go func() {
-			_, _ = io.Copy(way[0], way[1]) // the end of one ends both
+			_, _ = io.Copy(way[0], way[1]) // the end of one direction ends both
 			done <- struct{}{}
 		}()
 	}
@@ -106,8 +107,9 @@ func (n *Network) ServeAPI(l *lab.Lab) (string, error) {
 	return "https://127.0.0.1:6443", nil
 }
 
-// Scraped opens an address on this machine's loopback for each node's pod port. It returns the job
-// for the lab's Prometheus: every target has its node's name, as with a PodMonitor.
+// Scraped opens an address on this machine's loopback for the port of each node's pod. It returns
+// the scrape job for the lab's Prometheus. Every target has its node's name as a label, as with a
+// PodMonitor.
 func (n *Network) Scraped(job string, port int) (map[string]any, error) {
 	var targets []any
 	for _, node := range n.nodes {
@@ -123,8 +125,9 @@ func (n *Network) Scraped(job string, port int) (map[string]any, error) {
 	return map[string]any{"job_name": job, "static_configs": targets}, nil
 }
 
-// ScrapeFrom sets the node whose pod Prometheus scrapes from: over the mesh, so it cannot reach
-// what the mesh does not reach. Empty: from outside the mesh, where it reaches all pods.
+// ScrapeFrom makes Prometheus scrape from the pod of this node, over the mesh. So it cannot reach
+// what the mesh does not reach. If from is empty, Prometheus scrapes from outside the mesh and
+// reaches all pods.
 func (n *Network) ScrapeFrom(from string) {
 	for _, node := range n.nodes {
 		if node.scrape == nil {

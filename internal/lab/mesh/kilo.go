@@ -17,9 +17,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Kilo simulates Kilo's agents on the nodes of a network. For each node it sets the routes that the
-// agent would set, at once when a Node changes, and writes the agent's annotations. It never writes
-// the leader's annotation.
+// Kilo simulates Kilo's agents on the nodes of a network. When a Node changes, it sets at once the
+// routes that the agents would set. It also writes the agents' annotations. It never writes the
+// leader's annotation.
 type Kilo struct {
 	network *Network
 	client  kubernetes.Interface
@@ -29,18 +29,18 @@ type Kilo struct {
 	end     func()
 
 	mu      sync.Mutex
-	leads   map[string]string // by location, the current leader of the routes
+	leads   map[string]string // the current leader of the routes, by location
 	moves   []Lead            // all leaders so far, oldest first
-	applied map[string]string // by node, its current routes
-	silent  map[string]bool   // by node, whether its agent stopped checking in
+	applied map[string]string // the current routes, by node
+	silent  map[string]bool   // whether the agent stopped checking in, by node
 	failed  error             // the last error
 	news    chan struct{}     // closed and replaced at every change of the fields above
 }
 
-// StartKilo gives the lab's Nodes of the network a pod CIDR and Kilo's annotations, and removes the
-// leaders. It returns when every pod reaches every other one. every is how often an agent checks
-// in; Kilo's own is 30 s; zero: 3 s. With each check-in the agent writes whether it has an address
-// in the mesh, like Kilo's. It ends with Stop or the network.
+// StartKilo gives the lab's Nodes of the network a pod CIDR and Kilo's annotations, and removes
+// earlier leaders. It returns when every pod reaches every other pod. every is how often an agent
+// checks in. The default is 3 s, and Kilo's own interval is 30 s. With each check-in the agent
+// writes whether it has an address in the mesh. The simulation ends with Stop or with the network.
 func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration) (*Kilo, error) {
 	if every == 0 {
 		every = 3 * time.Second
@@ -76,7 +76,7 @@ func (n *Network) StartKilo(ctx context.Context, l *lab.Lab, every time.Duration
 	factory.WaitForCacheSyncWithContext(running)
 	wg.Go(func() { k.follow(running) })
 	for i, node := range n.nodes {
-		// Agents check in one after the other, not at the same moment.
+		// The agents check in one after the other, and not all at the same moment.
 		wg.Go(func() { k.checkIns(running, node, k.every*time.Duration(i)/time.Duration(len(n.nodes))) })
 	}
 	return k, k.awaitAll(ctx)
@@ -108,7 +108,7 @@ func (k *Kilo) awaitAll(ctx context.Context) error {
 	}
 }
 
-// Stop ends the agents, which leave everything unchanged.
+// Stop ends the agents. They leave routes and annotations as they are.
 func (k *Kilo) Stop() { k.end() }
 
 // Leader returns the node that the routes of a location use now.
@@ -118,20 +118,20 @@ func (k *Kilo) Leader(location string) string {
 	return k.leads[location]
 }
 
-// Lead is a node that a location's routes began to use.
+// Lead is a change of leader: from this time on, a location's routes use this node.
 type Lead struct {
 	At             time.Time
 	Location, Node string
 }
 
-// Leads returns all leaders since the start, including the first ones.
+// Leads returns all changes of leaders since the start, including the first leaders.
 func (k *Kilo) Leads() []Lead {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.moves)
 }
 
-// AwaitLeader returns when all routes of the location use the node, or when ctx ends.
+// AwaitLeader waits until all routes of the location use the node, or until ctx ends.
 func (k *Kilo) AwaitLeader(ctx context.Context, location, node string) error {
 	for {
 		k.mu.Lock()
@@ -148,8 +148,8 @@ func (k *Kilo) AwaitLeader(ctx context.Context, location, node string) error {
 	}
 }
 
-// Lead makes the node its location's leader as a person would: it sets the leader's annotation on
-// it and on no other node.
+// Lead makes the node the leader of its location, as a person would: it sets the leader's
+// annotation on this node, and removes it from the others.
 func (k *Kilo) Lead(ctx context.Context, node string) error {
 	leader := k.network.Node(node)
 	order := append([]*Node{leader}, slices.DeleteFunc(slices.Clone(k.network.nodes), func(n *Node) bool { return n == leader })...)

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// namespace is a network namespace without a name. It ends with the file.
+// namespace is a network namespace without a name. It ends when the file is closed.
 type namespace struct{ file *os.File }
 
 func newNamespace() (*namespace, error) {
@@ -27,15 +27,15 @@ func newNamespace() (*namespace, error) {
 	})
 }
 
-// onThread runs f on a thread that ends with it, so that no other code of this process runs where f
-// has moved the thread. The first thread of a process cannot end, and /proc shows it for the whole
-// process: f never runs there.
+// onThread runs f on a thread of its own, which ends after f. So no other code of this process runs
+// in the namespaces that f enters. f never runs on the first thread of the process, because that
+// thread cannot end, and /proc shows its namespaces for the whole process.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, except below
 		if unix.Gettid() == unix.Getpid() {
-			done <- onThread(f) // use another thread: this is the first one
+			done <- onThread(f) // this is the first thread: run f on another one
 			runtime.UnlockOSThread()
 			return
 		}
@@ -46,11 +46,11 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// path is where other processes of this user find the namespace.
+// path returns the path under which other processes of this user find the namespace.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
-// do runs f inside. A socket that f opens stays inside, wherever it is used later, and so does a
-// process that f starts.
+// do runs f inside the namespace. A socket that f opens stays inside the namespace, wherever it is
+// used later. So does a process that f starts.
 func (n *namespace) do(f func() error) error {
 	return onThread(func() error {
 		if err := unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET); err != nil {
@@ -60,7 +60,7 @@ func (n *namespace) do(f func() error) error {
 	})
 }
 
-// run runs a program inside, with this input.
+// run runs a program inside the namespace, with this input.
 func (n *namespace) run(input, name string, args ...string) error {
 	return n.do(func() error {
 		cmd := exec.Command(name, args...) //nolint:noctx // it takes milliseconds, and half done would be worse
@@ -74,7 +74,8 @@ func (n *namespace) run(input, name string, args ...string) error {
 	})
 }
 
-// ip, bridge and nft run several commands of these programs, up to the first failure.
+// ip, bridge and nft each run several commands of the program with that name. They stop at the
+// first failure.
 func (n *namespace) ip(lines []string) error { return n.batch("ip", "-batch", lines) }
 
 func (n *namespace) bridge(lines []string) error { return n.batch("bridge", "-batch", lines) }
@@ -88,7 +89,7 @@ func (n *namespace) batch(name, flag string, lines []string) error {
 	return n.run(strings.Join(lines, "\n")+"\n", name, flag, "-")
 }
 
-// set writes the namespace's own values in /proc/sys/net.
+// set writes values in /proc/sys/net of the namespace.
 func (n *namespace) set(values map[string]string) error {
 	return n.do(func() error {
 		for name, value := range values {
@@ -100,8 +101,9 @@ func (n *namespace) set(values map[string]string) error {
 	})
 }
 
-// router forwards packets, on any path.
+// router are the settings that make a namespace forward packets, on any path.
 var router = map[string]string{"ipv4/ip_forward": "1", "ipv4/conf/all/rp_filter": "0", "ipv4/conf/default/rp_filter": "0"}
 
-// router6 does the same for IPv6. The link's own address is usable at once: it is unique.
+// router6 are the same settings for IPv6. They also make a link's own address usable at once,
+// without a search for duplicates: the addresses are unique.
 var router6 = map[string]string{"ipv6/conf/all/forwarding": "1", "ipv6/conf/all/accept_dad": "0", "ipv6/conf/default/accept_dad": "0"}

@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// Network is the wire, the nodes on it and their pods. Its methods may be called concurrently.
+// Network has the wire, the nodes on it and their pods. Its methods may be called concurrently.
 type Network struct {
 	ipv6  bool
 	nodes []*Node
@@ -20,8 +20,8 @@ type Network struct {
 	ends []func() // the cleanup, run from last to first
 }
 
-// New makes the network; without arguments, with Locations. No pod reaches another node's before
-// StartKilo. The first node of a location is <location>-1.
+// New makes the network with these locations. Without arguments, it has the default Locations. Pods
+// reach pods on other nodes only after StartKilo. The first node of a location is <location>-1.
 func New(locations ...Location) (*Network, error) { return newNetwork(&Network{}, locations) }
 
 // NewIPv6 makes a network with only IPv6 addresses for pods.
@@ -121,7 +121,7 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 		fmt.Sprintf("link add %s address %s type vxlan id 1 dstport %d local %s dev eth0 nolearning", vxlan, node.mac(vxlan), vxlanPort, node.HostIP()),
 		node.address(node.overlay(), vxlan),
 		"link set " + vxlan + " up",
-		// Only a leader's tunnel is up, and Kilo sets that.
+		// The tunnel stays down here. Kilo sets it up on the leaders only.
 		fmt.Sprintf("link add %s address %s mtu %d type vxlan id 2 dstport %d local %s dev eth0 nolearning", tunnel, node.mac(tunnel), tunnelMTU, tunnelPort, node.HostIP()),
 		fmt.Sprintf("link add pod mtu %d type veth peer name eth0 mtu %d netns %s", tunnelMTU, tunnelMTU, node.pod.path()),
 		node.address(netip.PrefixFrom(node.podGateway(), node.PodCIDR().Bits()), "pod"), "link set pod up",
@@ -138,7 +138,8 @@ func (n *Network) add(node *Node, bridge string) (err error) {
 	})
 }
 
-// acquaint gives a node the VXLAN addresses of its siblings, and the tunnel addresses of all nodes.
+// acquaint gives a node the VXLAN addresses of its siblings, and the tunnel addresses of all other
+// nodes.
 func (n *Network) acquaint(node *Node) error {
 	var ip, bridge []string
 	for _, other := range n.nodes {
@@ -157,7 +158,7 @@ func (n *Network) acquaint(node *Node) error {
 	return node.host.ip(ip)
 }
 
-// Close ends the processes in the network, and the network.
+// Close ends the processes in the network, and then the network itself.
 func (n *Network) Close() {
 	n.mu.Lock()
 	ends := n.ends
@@ -186,7 +187,7 @@ func (n *Network) Node(name string) *Node {
 	return node
 }
 
-// Specs returns the Nodes that the lab must have.
+// Specs returns the nodes that the lab must create for this network.
 func (n *Network) Specs() []lab.NodeSpec {
 	var specs []lab.NodeSpec
 	for _, node := range n.nodes {

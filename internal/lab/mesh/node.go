@@ -15,35 +15,37 @@ type Location struct {
 	Nodes int
 }
 
-// Locations are the default locations of a mesh: in two, a leader's fault affects more than one
-// member; in the third it does not.
+// Locations are the default locations of a mesh. In two of them a leader's fault affects two other
+// members, and in the third only one.
 var Locations = []Location{{"west", 3}, {"east", 3}, {"cloud", 2}}
 
-// Node is a node and its pod.
+// Node is a node together with its pod.
 type Node struct {
 	Name, Location string
-	// ScrapeAddress is where Prometheus scrapes the node's pod. Empty: the pod is not scraped.
+	// ScrapeAddress is the address at which Prometheus scrapes the node's pod. It is empty if the
+	// pod is not scraped.
 	ScrapeAddress string
 
 	number, location int // counted from 1
 	ipv6             bool
 	host, pod        *namespace
-	scrape           *forward // nil: not scraped
+	scrape           *forward // nil if the pod is not scraped
 	scraped          string   // the address of the pod's metrics
 }
 
-// PodIP is the pod's address.
+// PodIP returns the pod's address.
 func (n *Node) PodIP() netip.Addr { return n.podGateway().Next() }
 
-// podGateway is the node's own address for its pod.
+// podGateway returns the node's own address on the link to its pod.
 func (n *Node) podGateway() netip.Addr { return n.PodCIDR().Addr().Next() }
 
-// PodCIDR is the range of the pods' addresses.
+// PodCIDR returns the range of the addresses of the node's pods.
 func (n *Node) PodCIDR() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.42.%d.0/24", n.number), fmt.Sprintf("fd42:0:0:%x::/64", n.number))
 }
 
-// prefix returns the one of the pods' family. The underlying network is IPv4 in both cases.
+// prefix returns ipv4 or ipv6, depending on the address family of the pods. The network below is
+// IPv4 in both cases.
 func (n *Node) prefix(ipv4, ipv6 string) netip.Prefix {
 	if n.ipv6 {
 		return netip.MustParsePrefix(ipv6)
@@ -51,29 +53,30 @@ func (n *Node) prefix(ipv4, ipv6 string) netip.Prefix {
 	return netip.MustParsePrefix(ipv4)
 }
 
-// HostIP is the node's own address on the wire.
+// HostIP returns the node's own address on the wire.
 func (n *Node) HostIP() netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(n.location), 0, byte(n.number)})
 }
 
-// gateway is the wire's address in the node's location.
+// gateway returns the wire's address in the node's location.
 func (n *Node) gateway() string { return fmt.Sprintf("10.%d.0.254", n.location) }
 
-// port is the name of the node's port on the wire.
+// port returns the name of the node's port on the wire.
 func (n *Node) port() string { return fmt.Sprintf("port%d", n.number) }
 
-// overlay is the node's address in its location's VXLAN.
+// overlay returns the node's address in the VXLAN of its location.
 func (n *Node) overlay() netip.Prefix {
 	return n.prefix(fmt.Sprintf("10.100.%d.%d/24", n.location, n.number), fmt.Sprintf("fd64:0:0:%x::%x/64", n.location, n.number))
 }
 
-// between is the tunnel address of the current leader of the node's location.
+// between returns the tunnel address that the leader of the node's location has.
 func (n *Node) between() netip.Prefix {
 	return n.prefix(n.wireGuardIP()+"/16", fmt.Sprintf("fd04::%x/64", n.location))
 }
 
-// address returns ip's command for an address of the pods' family. nodad makes an IPv6 address
-// usable at once: otherwise the kernel first searches for another owner, even with accept_dad 0.
+// address returns the ip(8) command that adds an address of the pods' family. nodad makes an IPv6
+// address usable at once. Without it the kernel first searches for a duplicate, even with
+// accept_dad 0.
 func (n *Node) address(of netip.Prefix, device string) string {
 	if n.ipv6 {
 		return fmt.Sprintf("addr replace %s dev %s nodad", of, device)
@@ -81,7 +84,7 @@ func (n *Node) address(of netip.Prefix, device string) string {
 	return fmt.Sprintf("addr replace %s dev %s", of, device)
 }
 
-// mac is the MAC address of the node's VXLAN device, or of its tunnel device.
+// mac returns the MAC address of the node's VXLAN device or of its tunnel device.
 func (n *Node) mac(device string) string {
 	if device == tunnel {
 		return fmt.Sprintf("02:51:82:00:00:%02x", n.number)
@@ -89,17 +92,17 @@ func (n *Node) mac(device string) string {
 	return fmt.Sprintf("02:84:72:00:00:%02x", n.number)
 }
 
-// These are the devices of a node, and their UDP ports on the wire.
+// These are the names of a node's devices, and the UDP ports that they use on the wire.
 const (
 	vxlan      = "vxlan0"
 	vxlanPort  = 8472
 	tunnel     = "kilo0"
 	tunnelPort = 51820
-	// A pod's packet of full size fits into the tunnel, as with Kilo's --mtu=auto.
+	// With this MTU, a pod's packet of full size fits into the tunnel, as with Kilo's --mtu=auto.
 	tunnelMTU = 1420
 )
 
-// spec returns the lab's Node. The simulated Kilo adds Kilo's annotations.
+// spec returns the lab's NodeSpec for the node. The simulated Kilo adds Kilo's annotations later.
 func (n *Node) spec() lab.NodeSpec {
 	return lab.NodeSpec{Name: n.Name, Labels: map[string]string{corev1.LabelTopologyRegion: n.Location}}
 }

@@ -2,11 +2,11 @@ package mesh
 
 import "fmt"
 
-// Cut takes the node off the wire, like a loss of power: it sends nothing, and packets to it
-// vanish. Its processes continue.
+// Cut disconnects the node from the wire, like a loss of power: it sends nothing, and packets to it
+// are lost. Its processes continue.
 func (n *Network) Cut(node string) error { return n.wired(node, "down") }
 
-// Join reconnects the node.
+// Join reconnects the node to the wire.
 func (n *Network) Join(node string) error { return n.wired(node, "up") }
 
 func (n *Network) wired(node, to string) error {
@@ -16,11 +16,11 @@ func (n *Network) wired(node, to string) error {
 	return nil
 }
 
-// Silence stops the check-ins of the node's agent, like a loss of power, until Resume or the next
-// StartKilo.
+// Silence stops the check-ins of the node's agent, as a loss of power does. They continue after
+// Resume or the next StartKilo.
 func (k *Kilo) Silence(node string) { k.silence(node, true) }
 
-// Resume lets the agent check in again.
+// Resume lets the node's agent check in again.
 func (k *Kilo) Resume(node string) { k.silence(node, false) }
 
 func (k *Kilo) silence(node string, silent bool) {

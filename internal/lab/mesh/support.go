@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// Supported returns what this machine lacks for a mesh. Nil: nothing.
+// Supported returns an error that names what this machine lacks for a mesh. It returns nil if
+// nothing is missing.
 func Supported() error {
 	var missing []string
 	for program, pkg := range map[string]string{"ip": "iproute2", "bridge": "iproute2", "nft": "nftables", "nsenter": "util-linux"} {
@@ -34,8 +35,8 @@ func Supported() error {
 	return nil
 }
 
-// Need ends a test on a machine without support for a mesh: it is skipped, or fails if
-// DRYDOCK_NO_SKIP is set.
+// Need ends a test if this machine does not support a mesh. The test is skipped. If DRYDOCK_NO_SKIP
+// is set, it fails.
 func Need(t testing.TB) {
 	t.Helper()
 	missing.Need(t, "A MESH", Supported())

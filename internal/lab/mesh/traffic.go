@@ -13,17 +13,18 @@ import (
 	"time"
 )
 
-// EchoPort is where every pod returns what it receives, over TCP and UDP.
+// EchoPort is the port on which every pod returns what it receives, over TCP and UDP.
 const EchoPort = 7007
 
-// patience is for one round trip of a packet: a thousand times what it takes. A busy machine may
-// take longer, so what must succeed is tried again, or has patienceInAll.
+// patience bounds one round trip of a packet. It is a thousand times what a round trip takes, but a
+// busy machine may take even longer. So a packet that must arrive is sent again, or has
+// patienceInAll.
 const (
 	patience      = time.Second
 	patienceInAll = time.Minute
 )
 
-// echo makes the node's pod answer.
+// echo makes the node's pod return what it receives on EchoPort.
 func (n *Network) echo(node *Node) error {
 	at := netip.AddrPortFrom(node.PodIP(), EchoPort).String()
 	var stream net.Listener
@@ -67,7 +68,7 @@ func (n *Network) echo(node *Node) error {
 	return nil
 }
 
-// Connect opens a TCP connection from one node's pod to another's, which returns what it receives.
+// Connect opens a TCP connection from one node's pod to the EchoPort of another's.
 func (n *Network) Connect(ctx context.Context, from, to string) (net.Conn, error) {
 	return n.dial(ctx, from, "tcp", netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String(), patienceInAll)
 }
@@ -90,8 +91,8 @@ func (n *Network) dial(ctx context.Context, from, protocol, to string, timeout t
 	return c, nil
 }
 
-// Send returns nil if a packet of a new flow goes from one node's pod to another's and back, over
-// TCP and UDP. The packet is almost as large as the path allows.
+// Send checks the path from one node's pod to another's and back, with new flows over TCP and UDP.
+// The packets are almost as large as the path allows. Send returns nil if they come back.
 func (n *Network) Send(ctx context.Context, from, to string) error {
 	at := netip.AddrPortFrom(n.Node(to).PodIP(), EchoPort).String()
 	for _, protocol := range []string{"tcp", "udp"} {
@@ -108,7 +109,7 @@ func (n *Network) Send(ctx context.Context, from, to string) error {
 	return nil
 }
 
-// Exchange sends data on a connection to a pod, and waits for its return.
+// Exchange sends data on a connection to a pod's EchoPort, and waits until the data comes back.
 func Exchange(c net.Conn) error { return exchange(c, patienceInAll) }
 
 func exchange(c net.Conn, timeout time.Duration) error {
@@ -130,9 +131,9 @@ func exchange(c net.Conn, timeout time.Duration) error {
 	return nil
 }
 
-// Flows waits until new flows pass from one node's pod to another's, and returns when the first of
-// them did. It needs three in a row: while a fault lets old flows pass, a new one may by chance
-// have the outer ports of an old one.
+// Flows waits until new flows pass from one node's pod to another's. It returns the time of the
+// first flow that passed. Three flows in a row must pass. During a fault that lets old flows pass,
+// a single new flow may pass by chance, because it has the outer ports of an old one.
 func (n *Network) Flows(ctx context.Context, from, to string) (time.Time, error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -158,7 +159,7 @@ func (n *Network) Flows(ctx context.Context, from, to string) (time.Time, error)
 	}
 }
 
-// Mute returns the paths between pods, as "from to", that no new flow passes now.
+// Mute returns the paths between pods that no new flow passes now, each as "from to".
 func (n *Network) Mute(ctx context.Context) []string {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
@@ -181,7 +182,7 @@ func (n *Network) Mute(ctx context.Context) []string {
 	return mute
 }
 
-// Ping sends ICMP echos from one node to another, on the wire, until one is answered.
+// Ping sends ICMP echo requests from one node to another, over the wire, until one is answered.
 func (n *Network) Ping(from, to string) error {
 	for began := time.Now(); ; {
 		if err := n.ping(from, to); err == nil || time.Since(began) > patienceInAll {
@@ -221,7 +222,7 @@ func (n *Network) ping(from, to string) error {
 	}
 }
 
-// checksum is the Internet checksum of an even number of bytes.
+// checksum returns the Internet checksum of data, which must have an even number of bytes.
 func checksum(data []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(data); i += 2 {

@@ -1,4 +1,4 @@
-// Package missing ends tests that this machine cannot run.
+// Package missing skips tests that this machine cannot run.
 package missing
 
 import (
@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Need ends a test if err is not nil: this machine lacks something. The test is skipped on a
-// developer's machine. It fails if DRYDOCK_NO_SKIP is set: nothing should be missing there, and a
-// skipped test would go unnoticed.
+// Need ends a test if err is not nil: err names what this machine lacks. On a developer's machine,
+// the test is skipped. If DRYDOCK_NO_SKIP is set, the test fails, because nothing should be missing
+// there, and nobody would notice a skipped test.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {

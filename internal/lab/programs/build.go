@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Build makes sure that the named programs are in the cache and returns the path of each. One go
-// command per module builds the missing ones: it compiles a package that several programs share
-// only once, and links one program while it compiles the next. Build writes its progress to out. It
-// writes nothing when every program exists.
+// Build makes sure that the named programs are in the cache, and returns their paths by name. One
+// go command for each module builds the missing programs. So a package that several programs share
+// is compiled only once, and one program is linked while the next is compiled. Build writes its
+// progress to out, and nothing if no program is missing.
 func Build(ctx context.Context, out io.Writer, names ...string) (map[string]string, error) {
 	paths, missing, err := lookUp(ctx, out, names)
 	if err != nil {
@@ -32,8 +32,8 @@ func Build(ctx context.Context, out io.Writer, names ...string) (map[string]stri
 	return paths, nil
 }
 
-// Fetch downloads the source of the named programs that are not in the cache. Build does that, too;
-// Fetch is for callers that first compile something else.
+// Fetch downloads the source of those named programs that are not in the cache. Build does that,
+// too. Fetch is for callers that compile something else first.
 func Fetch(ctx context.Context, names ...string) error {
 	_, missing, err := lookUp(ctx, io.Discard, names)
 	if err != nil {
@@ -52,7 +52,8 @@ func Fetch(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// lookUp returns where each program is or will be, and which are missing.
+// lookUp returns the path of each program, whether it exists yet or not, and the programs that are
+// missing.
 func lookUp(ctx context.Context, out io.Writer, names []string) (paths map[string]string, missing []target, err error) {
 	paths = map[string]string{}
 	for _, name := range names {
@@ -82,7 +83,7 @@ func build(ctx context.Context, out io.Writer, missing []target) error {
 		return err
 	}
 	defer unlock()
-	// Another process may have built some of them while it held the lock.
+	// Another process may have built some programs while this one waited for the lock.
 	missing = slices.DeleteFunc(slices.Clone(missing), target.built)
 	if len(missing) == 0 {
 		return nil
@@ -118,8 +119,8 @@ func compileAll(ctx context.Context, p *progress, missing []target) error {
 	return nil
 }
 
-// lockAll takes the lock of every program, always in the same order, so that two processes never
-// wait for each other.
+// lockAll takes the locks of all missing programs. It takes them always in the same order, so that
+// two processes never wait for each other.
 func lockAll(ctx context.Context, out io.Writer, missing []target) (unlock func(), err error) {
 	sorted := slices.SortedFunc(slices.Values(missing), func(a, b target) int { return strings.Compare(a.folder, b.folder) })
 	var unlocks []func()
@@ -157,8 +158,8 @@ func title(ts []target) string {
 	return fmt.Sprintf("%d programs (%s)", len(ts), strings.Join(names, ", "))
 }
 
-// lock takes the file's lock, calling waits once if another process has it.
-// It polls because a blocking flock cannot be ended by ctx.
+// lock takes the file's lock. It calls waits once if another process has the lock. It polls,
+// because ctx cannot end a blocking flock.
 func lock(ctx context.Context, path string, waits func()) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {

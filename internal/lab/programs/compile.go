@@ -17,25 +17,26 @@ import (
 	"syscall"
 )
 
-// noDebugInfo: the linker drops the debug information, so the compiler need not write it.
+// noDebugInfo makes the compiler write no debug information, because the linker would drop it.
 const noDebugInfo = "-gcflags=all=-dwarf=false"
 
 // noGC makes a compiler collect garbage only above 1 GiB, which saves a sixth of its time. GOGC=400
-// would make it slower than the default: by default it starts to collect at 128 MiB, and with any
-// GOGC at once.
+// would be slower than the default: without GOGC, a compiler first collects at 128 MiB, and with
+// any value of GOGC already earlier.
 var noGC = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
 
-// group is what one go command builds: programs of one module, with the same build tags.
+// group is what one go command builds: programs of one module that have the same build tags.
 type group struct {
 	dir, tags string
 	targets   []target
-	packages  []sourcePackage // in the order of go's compilation
+	packages  []sourcePackage // in the order in which go compiles them
 
-	position map[string]float64 // of a package in the whole build
-	end      float64            // the position of the last one
+	position map[string]float64 // the position of each package in the whole build
+	end      float64            // the position of the last package
 }
 
-// sourcePackage is a package to compile. The size of its source is the measure of the work.
+// sourcePackage is a package to compile. The size of its source is the measure of the work that it
+// causes.
 type sourcePackage struct {
 	path string
 	dir  string
@@ -64,9 +65,9 @@ func (g *group) flags() []string {
 	return flags
 }
 
-// GoEnv is the environment of a go command in a folder below tools/. The user's GOFLAGS or
-// workspace may not fit that module. Where its go.mod requires a later Go than the one on the PATH,
-// the go command downloads that one: karpenter's does.
+// GoEnv returns the environment for a go command in a folder below tools/. It replaces the user's
+// GOFLAGS and workspace, which may not fit that module. If the folder's go.mod requires a later Go
+// than the one on the PATH, as karpenter's does, the go command downloads that Go.
 func GoEnv(flags string) []string {
 	return append(os.Environ(), "GOFLAGS="+flags, "GOWORK=off", "GOTOOLCHAIN=auto")
 }
@@ -101,8 +102,8 @@ func (g *group) list(ctx context.Context) error {
 	}
 }
 
-// compile builds into a separate folder and renames each program from there, so that a program in
-// the cache is always complete.
+// compile builds into a separate folder, and renames each program from there. So a program in the
+// cache is always complete.
 func (g *group) compile(ctx context.Context, p *progress) error {
 	fresh, err := os.MkdirTemp(filepath.Dir(g.targets[0].folder), ".building-"+g.targets[0].name+"-")
 	if err != nil {
@@ -130,7 +131,8 @@ func (g *group) compile(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// keep moves the binary into a new folder, which then gets the program's name in the cache.
+// keep moves the built program into a new folder, and then gives the folder the program's name in
+// the cache.
 func (t target) keep(binary string) error {
 	folder := binary + ".folder"
 	if err := os.Mkdir(folder, 0o755); err != nil {
@@ -154,7 +156,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = g.dir
 	cmd.Env = append(append(GoEnv(""), "CGO_ENABLED=0"), noGC...)
-	// The compilers that go started must end with it.
+	// The compilers that go has started must end together with go.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.Stdout = stdout
@@ -178,11 +180,11 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 		}
 		return explain(err, logPath)
 	}
-	os.Remove(logPath) // says nothing of interest after a success
+	os.Remove(logPath) // after a success, nobody needs the log
 	return nil
 }
 
-// explain turns a failed build into a sentence with the next step.
+// explain adds to the error of a failed build what to do next.
 func explain(err error, logPath string) error {
 	text, readErr := os.ReadFile(logPath)
 	if readErr != nil {
@@ -200,7 +202,8 @@ func explain(err error, logPath string) error {
 
 var majorVersion = regexp.MustCompile(`^v[0-9]+$`)
 
-// binaryName returns the program's name as go build does: a module's major version is not a name.
+// binaryName returns the program's name as go build does: if the last element of the path is only a
+// major version, it is not the name.
 func binaryName(pkg string) string {
 	if name := path.Base(pkg); !majorVersion.MatchString(name) {
 		return name

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Keep makes sure that the cache has a folder with that name, which is not a program's, and returns
-// its path. If it is missing, fill makes it in a new folder, which gets the name when it is
-// complete. Concurrent processes wait for each other.
+// Keep makes sure that the cache has a folder with that name, and returns its path. The folder does
+// not belong to a program. If it is missing, fill makes its content in a new folder, which gets the
+// name when it is complete. Concurrent processes wait for each other.
 func Keep(ctx context.Context, out io.Writer, name string, fill func(ctx context.Context, dir string) error) (string, error) {
 	path, err := Kept(name)
 	if err != nil {
@@ -28,7 +28,7 @@ func Keep(ctx context.Context, out io.Writer, name string, fill func(ctx context
 	}
 	defer unlock()
 	if exists(path) {
-		return path, nil // by the process that held the lock
+		return path, nil // the process that held the lock has made it
 	}
 	fresh, err := os.MkdirTemp(filepath.Dir(path), ".making-"+name+"-")
 	if err != nil {
@@ -44,7 +44,7 @@ func Keep(ctx context.Context, out io.Writer, name string, fill func(ctx context
 	return path, nil
 }
 
-// Kept is the path of Keep's folder with that name, whether or not it exists.
+// Kept returns the path of Keep's folder with that name. The folder need not exist.
 func Kept(name string) (string, error) {
 	cache, err := cacheDir()
 	if err != nil {

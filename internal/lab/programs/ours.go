@@ -13,10 +13,10 @@ import (
 
 const building = ".building" // the end of a program's name while go builds it
 
-// Compile builds a program of this checkout as Drydock is shipped, so that tests measure the
-// shipped program. It builds in a folder of the cache, where go links again only after changes, and
-// copies the program before another process builds. With additional flags of go build it is another
-// program, which is stored under output's name.
+// Compile builds a program of this checkout with the flags of a release, so that tests measure the
+// program as it is shipped. It builds in a folder of the cache, where go links again only after
+// changes, and copies the program to output. With further flags of go build it is another program,
+// and the cache keeps it under the name of output.
 func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	root, err := ModuleRoot()
 	if err != nil {
@@ -38,8 +38,9 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 		return err
 	}
 	defer unlock()
-	// go would take a half-written program of a killed build for the whole: it reads only the build
-	// ID at the start.
+	// The build writes to a name of its own. A killed build leaves half a program there, which the
+	// next build removes. go would treat it as complete, because go reads only the build ID at the
+	// beginning.
 	fresh := kept + building
 	if err := os.RemoveAll(fresh); err != nil {
 		return fmt.Errorf("removing what a killed build left: %w", err)
@@ -48,7 +49,7 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 		return fmt.Errorf("preparing the build of %s: %w", pkg, err)
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "nomsgpack", "-ldflags", "-s -w", "-o", fresh)
-	build.Args = append(build.Args, noDebugInfo) // the linker would drop it
+	build.Args = append(build.Args, noDebugInfo) // the linker would drop it anyway
 	build.Args = append(append(build.Args, further...), pkg)
 	build.Dir, build.Env = root, append(append(os.Environ(), "CGO_ENABLED=0"), noGC...)
 	if out, err := build.CombinedOutput(); err != nil {
@@ -57,8 +58,9 @@ func Compile(ctx context.Context, output, pkg string, further ...string) error {
 	if err := os.Rename(fresh, kept); err != nil {
 		return fmt.Errorf("moving %s into the cache: %w", pkg, err)
 	}
-	// Copy with another process: while this one writes the file, a child started by another
-	// goroutine would hold it open, and then the program cannot be started.
+	// Another process makes the copy. If this process wrote the file, a child that another
+	// goroutine starts at that moment would have it open for writing, and then the program could
+	// not be started.
 	if out, err := exec.CommandContext(ctx, "install", "-D", kept, output).CombinedOutput(); err != nil {
 		return fmt.Errorf("copying %s from the cache: %w\n%s", pkg, err, out)
 	}

@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// OwnPrograms is the environment variable that makes Build use the user's own programs for those
-// that are not built yet. They come from the folder KUBEBUILDER_ASSETS, or else from the PATH. The
-// demo sets it. Tests run the pinned programs.
+// OwnPrograms is the environment variable that makes Build use the user's own programs in place of
+// programs that are not built yet. They come from the folder KUBEBUILDER_ASSETS, or else from the
+// PATH. The demo sets the variable. Tests run the pinned programs.
 const OwnPrograms = "DRYDOCK_OWN_PROGRAMS"
 
 var versionArgs = map[string][]string{"kubectl": {"version", "--client"}, "kube-state-metrics": {"version"}}
 
 var anyVersion = regexp.MustCompile(`\bv?([0-9]+\.[0-9]+)\.[0-9]+`)
 
-// ownProgram returns the path of the user's own program if it has the pinned version, ignoring the
-// patch. Empty: there is none.
+// ownProgram returns the path of the user's own program if it has the pinned minor version. It
+// returns an empty path if there is none.
 func ownProgram(ctx context.Context, t target) string {
 	if os.Getenv(OwnPrograms) == "" {
 		return ""
@@ -40,7 +40,8 @@ func ownProgram(ctx context.Context, t target) string {
 	return ""
 }
 
-// minorOf asks the program for its version, like 1.36. Empty: unknown.
+// minorOf returns the minor version that the program reports, for example 1.36. It is empty if the
+// version is unknown.
 func minorOf(ctx context.Context, path, name string) string {
 	args := versionArgs[name]
 	if args == nil {
@@ -55,8 +56,8 @@ func minorOf(ctx context.Context, path, name string) string {
 	return ""
 }
 
-// minor is the version that the program reports, without the patch. Prometheus 3.15 is v0.315 as a
-// Go module.
+// minor returns the pinned version without the patch, in the form that the program reports.
+// Prometheus 3.15 is v0.315 as a Go module.
 func (t target) minor() string {
 	parts := strings.Split(strings.TrimPrefix(t.version, "v"), ".")
 	if t.module == "github.com/prometheus/prometheus" && len(parts[1]) == 3 {

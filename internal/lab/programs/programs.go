@@ -12,46 +12,47 @@ import (
 	"strings"
 )
 
-// Lab names the programs that a whole lab and its tests use.
+// Lab are the names of the programs that a whole lab and its tests use.
 var Lab = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "node-controllers", "kubectl", "kwok",
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool", "blackbox_exporter",
 }
 
-// Demo names the programs that test/demo uses.
+// Demo are the names of the programs that test/demo uses.
 var Demo = []string{
 	"etcd", "kube-apiserver", "node-controllers",
 	"kube-state-metrics", "prometheus", "alertmanager", "amtool",
 }
 
-// Cluster names the programs of a cluster with real kubelets.
+// Cluster are the names of the programs of a cluster with real kubelets.
 var Cluster = []string{
 	"etcd", "kube-apiserver", "kube-controller-manager", "kubectl", "kube-state-metrics", "prometheus", "alertmanager",
 	"kubelet", "kube-scheduler", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr", "nodeproblemdetector", "kube-router", "helm",
 }
 
-// Check names the programs that test, lint and check the repository.
+// Check are the names of the programs that test, lint and check the repository.
 var Check = []string{"gotestsum", "golangci-lint", "promtool", "helm", "helm-docs"}
 
 // program defines how one program is built.
 type program struct {
 	tool   string // the folder under tools/ whose go.mod pins it
-	module string // the module of the program; it has the program's version
-	pkg    string // the main package, relative to module
-	ours   bool   // made from the module's packages: the main package is the folder with the program's name in the tool's folder
+	module string // the module whose version the program has
+	pkg    string // the main package, relative to the module
+	ours   bool   // the main package is not in the module: it is in the tool's folder, in a folder with the program's name, and uses packages of the module
 	tags   string
-	// stamp lists the variables that must be set to the version at link time.
+	// stamp returns the variables that are set at link time, with their values.
 	stamp func(version string) map[string]string
 }
 
-// labTags exclude Prometheus' discovery plugins except Kubernetes', because they cost minutes. All
-// programs of tools/lab use these tags, so that one go command builds them.
+// labTags exclude Prometheus' discovery plugins except Kubernetes', because compiling them takes
+// minutes. All programs of tools/lab use these tags, so that one go command can build them.
 const labTags = "remove_all_sd,enable_kubernetes_sd"
 
-// containerdTags exclude snapshotters that no host of the lab uses; btrfs' needs C headers.
+// containerdTags exclude snapshotters that no host of the lab uses. The one for btrfs also needs C
+// headers.
 const containerdTags = "no_btrfs,no_devmapper,no_zfs"
 
-// detectorTags exclude what sends metrics to Google, and the metrics of the system.
+// detectorTags exclude the exporter of metrics to Google, and the monitor of system metrics.
 const detectorTags = "disable_stackdriver_exporter,disable_system_stats_monitor"
 
 var all = map[string]program{
@@ -100,7 +101,8 @@ func Names() []string {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Path is where the program is after Build. Path builds nothing, and the file may not exist yet.
+// Path returns where the program is after Build. Path builds nothing, and the file need not exist
+// yet.
 func Path(name string) (string, error) {
 	t, err := find(name)
 	if err != nil {
@@ -109,7 +111,7 @@ func Path(name string) (string, error) {
 	return t.path, nil
 }
 
-// Version is the pinned version of the program, like v1.36.3.
+// Version returns the pinned version of the program, for example v1.36.3.
 func Version(name string) (string, error) {
 	t, err := find(name)
 	if err != nil {
@@ -118,12 +120,12 @@ func Version(name string) (string, error) {
 	return t.version, nil
 }
 
-// target is a program resolved against this checkout and this cache.
+// target is a program with its paths in this checkout and in the cache.
 type target struct {
 	program
 	name, version string
 	dir           string // the tool's folder
-	folder        string // the folder in the cache that holds the program
+	folder        string // the program's folder in the cache
 	path          string
 }
 
@@ -195,7 +197,8 @@ func (t target) ldflags() string {
 	return ld
 }
 
-// recipe returns how the program is built, for the hash in its folder's name.
+// recipe returns the flags and the environment with which the program is built. A hash of them is
+// in the folder's name.
 func (t target) recipe() string {
 	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + t.ldflags(), "-o="}
 	if t.tags != "" {
@@ -204,8 +207,8 @@ func (t target) recipe() string {
 	return strings.Join(append(args, t.pkgPath()), "\n")
 }
 
-// pinned finds the version of a module in the text of a go.mod: the version that replaces it, or
-// else the required version.
+// pinned returns the version of a module from the text of a go.mod: the version of its replacement,
+// or else the required version.
 func pinned(mod, module string) string {
 	required := ""
 	for line := range strings.Lines(mod) {

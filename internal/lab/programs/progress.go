@@ -10,12 +10,12 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// progress shows how far a long build is and how long the rest will take: a line every 15 s, or on
-// a terminal one line that is rewritten every second.
+// progress shows how far a long build is, and how long the rest will take. It writes a line every
+// 15 s. On a terminal it rewrites one line every second.
 //
-// It measures the size of the source. Go compiles packages in the order of its list, so the
-// position of the latest one shows the progress: earlier packages that were not compiled were in
-// Go's cache.
+// The measure is the size of the source. Go compiles packages in the order of its list, so the
+// position of the latest package shows the progress. Earlier packages that were not compiled were
+// already in Go's cache.
 type progress struct {
 	out      io.Writer
 	terminal bool
@@ -25,13 +25,13 @@ type progress struct {
 	end, ended chan struct{}
 
 	mu    sync.Mutex
-	known map[string]bool // packages whose size is in total
+	known map[string]bool // packages whose size is already in total
 	total float64
 	done  float64
-	first float64   // the progress at the first package that was compiled
+	first float64   // the progress when the first package was compiled
 	since time.Time // when that was
-	ready int       // programs of modules that are finished
-	now   string    // the folder that the programs of this module appear in
+	ready int       // the number of programs of finished modules
+	now   string    // the folder in which the current module's programs appear
 }
 
 func newProgress(out io.Writer, missing []target) *progress {
@@ -41,7 +41,8 @@ func newProgress(out io.Writer, missing []target) *progress {
 	}
 }
 
-// expect adds the group's packages. A package in several groups is compiled once.
+// expect adds the packages of a group to the total. A package in several groups is compiled only
+// once.
 func (p *progress) expect(g *group) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -56,14 +57,14 @@ func (p *progress) expect(g *group) {
 	g.end = p.total
 }
 
-// building sets the running group, and the folder where its programs appear.
+// building sets the folder in which the programs of the current group appear.
 func (p *progress) building(folder string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.now = folder
 }
 
-// compiled notes the path of a package that go has started to compile.
+// compiled notes that go has started to compile the package.
 func (p *progress) compiled(g *group, path string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +81,8 @@ func (p *progress) finished(g *group) {
 	p.done = max(p.done, g.end)
 }
 
-// String returns for example "41 % compiled, 3 of 9 programs ready, about 2 minutes to go".
+// String returns the progress, for example "41 % compiled, 3 of 9 programs ready, about 2 minutes
+// to go".
 func (p *progress) String() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,5 +1,6 @@
-// Command render writes the files that are generated from the chart: its copy of the rules, which
-// Helm reads only inside a chart, the manifests in deploy, and the page of its values.
+// Command render writes the files that are generated from the chart. These are the chart's copy of
+// the rules (Helm reads only files inside the chart), the manifests in deploy, and the page about
+// the chart's values.
 package main
 
 import (
@@ -44,7 +45,8 @@ func render(ctx context.Context) error {
 	return writeValuesPage(ctx, filepath.Join(root, "charts", "drydock"))
 }
 
-// deployments are the values of each file in deploy.
+// deployments returns the chart's values for each generated file in deploy. The key is the file's
+// name.
 func deployments() map[string]map[string]any {
 	return map[string]map[string]any{
 		"drydock.yaml": {},

@@ -22,10 +22,10 @@ const (
 	UnknownOp Op = "unknown" // a path that the sidecar does not serve
 )
 
-// Call is one request: what arrived, who sent it, what was done and what was answered. It never
-// contains a token.
+// Call is one request: what arrived, who sent it, what the sidecar did, and what it answered. It
+// never contains a token.
 type Call struct {
-	Number int // from 0, in the order of arrival
+	Number int // counted from 0, in the order of arrival
 	At     time.Time
 	Op     Op
 	Method string
@@ -34,20 +34,20 @@ type Call struct {
 	Pod    Pod    // the pod that received it
 	Remote string // the caller's address
 
-	// Token: the caller sent a bearer token. User is its owner; empty: the API server was not
-	// asked, or does not know the token. RemoteUser is the header of that name. Only the proxy sets
-	// it; no caller may send it.
+	// Token is true if the caller sent a bearer token. User is the token's owner, and is empty if
+	// the API server was not asked or does not know the token. RemoteUser is the header
+	// X-Remote-User. Only the proxy sets it, and no caller may send it.
 	Token            bool
 	User, RemoteUser string
-	// TaskID and TaskType are of the posted task. Without the caller's id, TaskID is the sidecar's
-	// own.
+	// TaskID and TaskType describe the posted task. If the caller sent no ID, the sidecar has
+	// chosen TaskID.
 	TaskID, TaskType string
-	// Known: the volume already had the id, so nothing was done.
+	// Known is true if the ID was already on the volume, so that nothing was done.
 	Known bool
 
-	// Done describes what the sidecar did. Empty: nothing.
+	// Done describes what the sidecar did. It is empty if the sidecar did nothing.
 	Done string
-	// Fault names the fault that was injected; empty: none.
+	// Fault is the name of the injected fault. It is empty if there was none.
 	Fault string
 	// Status and Answer are the answer. Status is 0 while the call is running, and NoAnswer if it
 	// ended without an answer.
@@ -61,8 +61,8 @@ const NoAnswer = -1
 // Calls returns all calls, in the order of their arrival.
 func (s *Server) Calls() []Call { return s.CallsTo("", Any) }
 
-// CallsTo returns the calls to one operation of one pod, including earlier pods of that name. An
-// empty key: of all pods.
+// CallsTo returns the calls to one operation of one pod, including earlier pods with the same name.
+// An empty key means all pods.
 func (s *Server) CallsTo(key string, op Op) []Call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,14 +71,14 @@ func (s *Server) CallsTo(key string, op Op) []Call {
 	})
 }
 
-// Done returns the calls that made the sidecar do something, also those whose caller got an error
-// or no answer.
+// Done returns the calls for which the sidecar did something, also if their callers got an error or
+// no answer.
 func (s *Server) Done(key string) []Call {
 	return slices.DeleteFunc(s.CallsTo(key, Submit), func(c Call) bool { return c.Done == "" })
 }
 
-// AwaitCall returns the first call that matches, and waits for one if needed. It checks a call when
-// it arrives, when its work is done and when it is answered.
+// AwaitCall returns the first call that matches. If there is none, it waits for one. It checks a
+// call when it arrives, when its work is done, and when it is answered.
 func (s *Server) AwaitCall(ctx context.Context, match func(Call) bool) (Call, error) {
 	var found Call
 	err := s.Await(ctx, func() bool {

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Fault is one way of misbehaving, of a sidecar or its proxy. Nothing is done for the affected
-// call, unless the fault is wrapped in After or its comment says otherwise.
+// Fault is a fault of a sidecar or of its proxy. The sidecar does nothing for the affected call,
+// unless the fault is wrapped in After or its comment says otherwise.
 type Fault struct {
 	name  string
 	after bool
 	// At most one of these is set.
-	end    func(w http.ResponseWriter, r *http.Request) // writes its own answer, or none
+	end    func(w http.ResponseWriter, r *http.Request) // writes an answer of its own, or none
 	reply  *reply
 	delay  time.Duration
 	hang   bool
@@ -21,18 +21,19 @@ type Fault struct {
 	late   time.Duration
 }
 
-// String names the fault as Call.Fault does.
+// String returns the fault's name, as in Call.Fault.
 func (f Fault) String() string { return f.name }
 
-// After makes a fault happen when the work is done: the gate opens, and the caller gets no success.
+// After makes a fault happen after the work is done. For example the gate opens, but the caller
+// gets no success.
 func After(f Fault) Fault {
 	f.name, f.after = "after the work: "+f.name, true
 	return f
 }
 
-// Hang does not answer before Heal. Then the call is served as if it had just arrived, even if the
-// caller has disconnected: a caller that gave up does not know whether it was served. If the
-// sidecar ends first, the call has no effect.
+// Hang delays the answer until Heal. Then the call is served as if it had just arrived, even if the
+// caller has disconnected. So a caller that gave up does not know whether its call was served. If
+// the sidecar ends first, the call has no effect.
 func Hang() Fault { return Fault{name: "hang", hang: true} }
 
 // Cut closes the connection without an answer.
@@ -40,7 +41,7 @@ func Cut() Fault {
 	return Fault{name: "cut", end: func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }}
 }
 
-// Torn breaks off the connection in the middle of an answer with this status.
+// Torn closes the connection in the middle of an answer with this status.
 func Torn(status int) Fault {
 	return Fault{name: "torn", end: func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
@@ -61,12 +62,12 @@ func Answer(status int, body any) Fault {
 	return Fault{name: "answer", reply: &reply{status: status, body: body}}
 }
 
-// Unauthorized is the proxy's answer to a caller that it does not know.
+// Unauthorized answers as the proxy does to a caller that it does not know.
 func Unauthorized() Fault {
 	return Fault{name: "unauthorized", reply: &reply{status: http.StatusUnauthorized, body: text("Unauthorized")}}
 }
 
-// Forbidden is the proxy's answer to a caller without the right.
+// Forbidden answers as the proxy does to a caller without the right.
 func Forbidden() Fault {
 	return Fault{name: "forbidden", reply: &reply{status: http.StatusForbidden, body: text("Forbidden")}}
 }
@@ -100,7 +101,8 @@ func Wedged() Fault { return Fault{name: "wedged", wedged: true} }
 // Late accepts a task, and carries it out later. It is a fault of Submit.
 func Late(by time.Duration) Fault { return Fault{name: "late", late: by} }
 
-// target is what a fault affects: an operation of the pod with this key, or of all pods.
+// target is what a fault affects: an operation of the pod with this key. An empty key means all
+// pods.
 type target struct {
 	key string
 	op  Op
@@ -108,16 +110,16 @@ type target struct {
 
 type injected struct {
 	fault  Fault
-	left   int           // calls that the fault still affects; negative: all
+	left   int           // the number of calls that the fault still affects; negative means all
 	healed chan struct{} // closed by Heal
 }
 
-// Inject makes every call to the operation of the pod have the fault until Heal, including calls to
-// its successors. An empty key: of every pod.
+// Inject gives the fault to every call of the operation of the pod until Heal, and also to calls of
+// its successors. An empty key means every pod.
 func (s *Server) Inject(key string, op Op, f Fault) { s.InjectNext(key, op, -1, f) }
 
-// InjectNext makes the next n calls have the fault. Faults of one operation are queued. They come
-// before those of Any, and a pod's before those of all pods.
+// InjectNext gives the fault to the next n calls. Faults of one operation are queued. They come
+// before faults of Any, and a pod's faults come before those of all pods.
 func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +127,8 @@ func (s *Server) InjectNext(key string, op Op, n int, f Fault) {
 	s.faults[t] = append(s.faults[t], &injected{f, n, make(chan struct{})})
 }
 
-// Heal ends the faults of these operations of the pod or, without operations, of all. An empty key
-// means the faults of every pod. Calls that hang continue.
+// Heal ends the faults of these operations of the pod. Without operations, it ends all faults of
+// the pod. An empty key means the faults of every pod. Calls that hang continue.
 func (s *Server) Heal(key string, ops ...Op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -160,7 +162,7 @@ func (s *Server) takeFault(key string, op Op) (Fault, <-chan struct{}) {
 	for _, t := range []target{{key, op}, {key, Any}, {"", op}, {"", Any}} {
 		for _, i := range s.faults[t] {
 			if i.left == 0 {
-				continue // but calls may still hang on it
+				continue // no further call gets the fault, but calls may still hang in it
 			}
 			if i.left > 0 {
 				i.left--

@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Task is an accepted task, as stored on the volume.
+// Task is an accepted task, as the volume stores it.
 type Task struct {
 	ID     string `json:"id"`
 	Type   string `json:"type"`
 	Status string `json:"status"` // running, completed or failed
 }
 
-// These are the simulator's types of tasks.
+// These are the types of tasks that the simulator knows.
 const (
 	MarkReady    = "mark-ready"
 	MarkNotReady = "mark-not-ready"
@@ -56,11 +56,11 @@ func (s *Server) Closed() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(s.sidecars)), func(key string) bool { return s.sidecars[key].open })
 }
 
-// Open opens a pod's gate without a call, for the start of a test.
+// Open opens a pod's gate without a call. It is for the beginning of a test.
 func (s *Server) Open(key string) error { return s.set(key, true) }
 
-// Restart restarts the container: its gate is closed and its work in progress is lost. Its volume
-// stays.
+// Restart restarts the sidecar's container: its gate is closed, and its pending work is lost. The
+// volume stays.
 func (s *Server) Restart(key string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// Each handler runs under mu, and only for an authorized caller.
+// The simulator calls each handler while it holds mu, and only for an authorized caller.
 
 func health(c *sidecar, _ *http.Request, _ *Call, _ Fault) reply {
 	if c.open {
@@ -37,7 +37,7 @@ func metrics(c *sidecar, _ *http.Request, _ *Call, _ Fault) reply {
 	return reply{http.StatusOK, text(fmt.Sprintf("# TYPE sidecar_ready gauge\nsidecar_ready %d\n", open))}
 }
 
-// submit accepts a task. It does not repeat a task whose id the volume has.
+// submit accepts a task. If the task's ID is already on the volume, it does not run the task again.
 func (s *Server) submit(c *sidecar, _ *http.Request, call *Call, f Fault) reply {
 	refuse := func(why string) reply { return reply{http.StatusBadRequest, map[string]string{"error": why}} }
 	var body struct {
@@ -78,7 +78,7 @@ func (s *Server) submit(c *sidecar, _ *http.Request, call *Call, f Fault) reply 
 	return accepted
 }
 
-// later carries out a task after a delay, unless its process has ended by then.
+// later carries out a task after a delay, unless the sidecar's process has ended by then.
 func (s *Server) later(c *sidecar, task Task, by time.Duration) {
 	process := c.process
 	s.work.Go(func() {

@@ -6,30 +6,31 @@ import (
 	"strings"
 )
 
-// Access is what a caller wants to do: a verb on the seinodetasks of sei.io with the SeiNode's
-// name.
+// Access is what a caller wants to do: a verb on the resource seinodetasks of sei.io, with the
+// SeiNode's name.
 type Access struct{ Namespace, SeiNode, Verb string }
 
 // Verdict is the API server's answer about a caller.
 type Verdict int
 
 const (
-	// Unknown callers have a token without an owner.
+	// Unknown means that the token has no owner.
 	Unknown Verdict = iota
-	// Denied callers are known but lack the right.
+	// Denied means that the caller is known but lacks the right.
 	Denied
-	// Allowed callers pass.
+	// Allowed means that the caller has the right.
 	Allowed
 )
 
-// Review asks the API server who owns the token and whether the owner has the right. An error means
-// that the request failed.
+// Review asks the API server who owns the token, and whether the owner has the right. An error
+// means that the API server could not be asked.
 type Review func(ctx context.Context, token string, a Access) (user string, v Verdict, err error)
 
-// free are the paths that the proxy allows for every caller.
+// free are the operations that the proxy allows to every caller.
 var free = map[Op]bool{Health: true, Livez: true, Metrics: true}
 
-// authorize returns the proxy's answer, if the proxy answers instead of the sidecar.
+// authorize checks the caller as the proxy does. If the proxy itself answers the call, it returns
+// that answer and false.
 func (s *Server) authorize(r *http.Request, p Pod, op Op, number int) (reply, bool) {
 	if p.NoProxy || free[op] {
 		return reply{}, true
@@ -45,7 +46,8 @@ func (s *Server) authorize(r *http.Request, p Pod, op Op, number int) (reply, bo
 	user, verdict := "", Allowed
 	if s.o.Review != nil {
 		var err error
-		// The call is served even if the caller has disconnected.
+		// The review does not use the call's context, because the call is served even if the caller
+		// has disconnected.
 		if user, verdict, err = s.o.Review(s.stopping, token, Access{p.Namespace, p.SeiNode, verb}); err != nil {
 			return reply{status: http.StatusInternalServerError, body: text("the API server cannot be asked")}, false
 		}

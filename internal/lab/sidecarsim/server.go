@@ -1,12 +1,13 @@
-// Package sidecarsim simulates Sei's sidecars over plain HTTP: one server per pod, on the pod's own
-// address, behind kube-rbac-proxy. Their state is what tests need. The gate is in process memory:
-// it is closed in a new pod and after a container's restart. The ids of tasks are on the volume:
-// they outlive the pod, and a task with a known id is accepted but not run.
+// Package sidecarsim simulates Sei's sidecars over plain HTTP: one server for each pod, on the
+// pod's own address, behind a simulated kube-rbac-proxy. The simulated state is what tests need.
+// The gate is in process memory, so it is closed in a new pod and after a restart of the container.
+// The IDs of tasks are on the volume, so they outlive the pod. A task whose ID is already known is
+// accepted but not run.
 //
-// The paths, bodies and statuses are those of the sidecar's published OpenAPI file. These are
-// assumptions: a task is completed as soon as it is accepted, the wording of errors, and that the
-// proxy hides a caller's X-Remote-User. The record shows that header, so that a test notices a
-// caller that sends it.
+// The paths, bodies and statuses are those of the sidecar's published OpenAPI file. The simulator
+// assumes the rest: that a task is completed as soon as it is accepted, the wording of errors, and
+// that the proxy hides a caller's header X-Remote-User. The recorded calls show that header, so
+// that a test notices a caller that sends it.
 package sidecarsim
 
 import (
@@ -22,12 +23,12 @@ import (
 
 // Options describe the sidecars of one cluster.
 type Options struct {
-	// Port is where every sidecar listens, on its own pod's address. Required.
+	// Port is the port on which every sidecar listens, on its own pod's address. It is required.
 	Port int
-	// Review asks the API server about a caller, as kube-rbac-proxy does. Nil: every caller with a
-	// token may do everything.
+	// Review asks the API server about a caller, as kube-rbac-proxy does. If it is nil, every
+	// caller with a token may do everything.
 	Review Review
-	// Now is the clock of the record. Nil: time.Now.
+	// Now is the clock for recorded calls. If it is nil, time.Now is used.
 	Now func() time.Time
 }
 
@@ -36,9 +37,9 @@ type Pod struct {
 	Namespace, Name, UID string
 	Node                 string // the pod's node
 	IP                   string // the sidecar's address
-	// SeiNode names the volume, and the object in the proxy's access review.
+	// SeiNode is the name of the volume, and of the object in the proxy's access review.
 	SeiNode string
-	// NoProxy admits every caller, like a sidecar without a proxy.
+	// NoProxy means that the sidecar has no proxy and accepts every caller.
 	NoProxy bool
 }
 
@@ -53,7 +54,7 @@ type Server struct {
 	work     sync.WaitGroup
 
 	mu       sync.Mutex
-	closed   bool                       // no new work may start after this
+	closed   bool                       // if true, no new work may start
 	sidecars map[string]*sidecar        // by the pod's key
 	volumes  map[string]map[string]Task // by namespace and SeiNode, then by id
 	faults   map[target][]*injected
@@ -62,19 +63,19 @@ type Server struct {
 	changed  chan struct{} // closed and replaced at every change of these fields
 }
 
-// sidecar is one process. A restarted container is another one.
+// sidecar is the sidecar of one pod.
 type sidecar struct {
 	pod      Pod
 	http     *http.Server
 	listener net.Listener
 
 	open    bool // the gate
-	process int  // counts the restarts of the container
+	process int  // the number of the process; each restart of the container increments it
 	gone    context.Context
 	end     context.CancelFunc
 }
 
-// New makes a simulator without pods. The caller closes it.
+// New makes a simulator without pods. The caller must close it.
 func New(o Options) (*Server, error) {
 	if o.Port == 0 {
 		return nil, errors.New("sidecarsim needs the port that sidecars listen on")
@@ -94,11 +95,11 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Port is where the sidecars listen.
+// Port returns the port on which the sidecars listen.
 func (s *Server) Port() int { return s.o.Port }
 
-// Run starts the sidecar of a pod with its gate closed. It leaves a running pod alone, and first
-// ends another pod of the same name.
+// Run starts the sidecar of a pod, with its gate closed. If the same pod already runs, it does
+// nothing. If another pod with the same name runs, it first ends that pod's sidecar.
 func (s *Server) Run(p Pod) error {
 	s.mu.Lock()
 	before := s.sidecars[p.Key()]
@@ -128,8 +129,8 @@ func (s *Server) Run(p Pod) error {
 	return nil
 }
 
-// End ends the sidecar of a deleted pod, including its pending work. Its volume stays. A pod of
-// that name with another UID is left alone.
+// End ends the sidecar of a deleted pod, including its pending work. The volume stays. If a pod
+// with that name has another UID, nothing happens.
 func (s *Server) End(p Pod) {
 	s.mu.Lock()
 	c := s.sidecars[p.Key()]
@@ -144,13 +145,13 @@ func (s *Server) End(p Pod) {
 	c.close()
 }
 
-// close frees the address at once, even if the server had not started to serve.
+// close frees the address at once, even if the server has not yet started to serve.
 func (c *sidecar) close() {
 	_ = c.listener.Close()
 	_ = c.http.Close()
 }
 
-// Close ends all sidecars, and returns when nothing of them runs any more.
+// Close ends all sidecars, and returns when none of their goroutines runs any more.
 func (s *Server) Close() {
 	s.mu.Lock()
 	s.closed = true
@@ -164,8 +165,8 @@ func (s *Server) Close() {
 	s.work.Wait()
 }
 
-// On sets a hook for every call to the operation that did something. It runs after the work is done
-// and before the answer: here a test can kill the caller. Nil: no hook.
+// On sets a hook for every call to the operation that did something. The hook runs after the work
+// is done and before the answer, so a test can kill the caller there. A nil hook removes it.
 func (s *Server) On(op Op, hook func(Call)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,8 +178,8 @@ func (s *Server) announce() {
 	s.changed = make(chan struct{})
 }
 
-// Await returns when is returns true. It checks now and after every change. The error is the
-// context's, or says that the simulator closed.
+// Await waits until is returns true. It checks at once and after every change. The error is that of
+// the context, or says that the simulator was closed.
 func (s *Server) Await(ctx context.Context, is func() bool) error {
 	for {
 		s.mu.Lock()

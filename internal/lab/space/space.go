@@ -1,5 +1,5 @@
-// Package space has namespaces in a lab with only an API server: a test makes the objects in them
-// by hand. It is for tests only.
+// Package space makes namespaces for tests in a lab that has only an API server. A test makes the
+// objects in them by hand. Only tests import this package.
 package space
 
 import (
@@ -25,8 +25,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// Space is a namespace with objects that a test makes by hand: no controller acts on them. T may be
-// replaced, so that a space can be made before the test that uses it.
+// Space is a namespace whose objects a test makes by hand. No controller acts on them. A space may
+// be made before the test that uses it, so that test sets T.
 type Space struct {
 	T    testing.TB
 	Name string
@@ -37,8 +37,8 @@ type Space struct {
 
 var spaces atomic.Int64
 
-// Make makes namespaces in the shared lab, concurrently. resources are the kinds to make in them.
-// Make calls fill for each.
+// Make makes namespaces in the shared lab, concurrently. resources are the kinds of objects that
+// the spaces use. Make calls fill for each space.
 func Make[W any](t testing.TB, prefix string, many int, resources map[string]schema.GroupVersionResource, fill func(*Space) W) chan W {
 	t.Helper()
 	l := lab.Shared(t)
@@ -64,19 +64,20 @@ func Make[W any](t testing.TB, prefix string, many int, resources map[string]sch
 	return made
 }
 
-// In returns another, existing namespace with its own kinds.
+// In returns a Space for another namespace that already exists, with kinds of its own.
 func (s *Space) In(namespace string, resources map[string]schema.GroupVersionResource) *Space {
 	return &Space{s.T, namespace, s.client, resources}
 }
 
 func (s *Space) ctx() context.Context { return context.WithoutCancel(s.T.Context()) }
 
-// Of returns the namespace's objects of that kind.
+// Of returns a client for the namespace's objects of that kind.
 func (s *Space) Of(kind string) dynamic.ResourceInterface {
 	return s.client.Resource(s.resources[kind]).Namespace(s.Name)
 }
 
-// Create makes an object. meta is added to its metadata; nil: nothing. A nil status is not set.
+// Create makes an object. meta is added to its metadata and may be nil. If status is nil, the
+// status is not set.
 func (s *Space) Create(kind, name string, meta, spec, status map[string]any) *unstructured.Unstructured {
 	metadata := map[string]any{"name": name, "namespace": s.Name}
 	maps.Copy(metadata, meta)
@@ -100,7 +101,7 @@ func (s *Space) Patch(kind, name string, change map[string]any, of ...string) {
 	require.NoError(s.T, err)
 }
 
-// Get returns the object. Nil: there is none.
+// Get returns the object, or nil if there is none.
 func (s *Space) Get(kind, name string) *unstructured.Unstructured {
 	o, err := s.Of(kind).Get(s.ctx(), name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -117,7 +118,7 @@ func (s *Space) List(kind, labels string) []unstructured.Unstructured {
 	return all.Items
 }
 
-// Delete deletes an object, whatever finalizers it has.
+// Delete deletes an object, even if it has finalizers.
 func (s *Space) Delete(kind, name string) {
 	s.Patch(kind, name, map[string]any{"metadata": map[string]any{"finalizers": nil}})
 	if o := s.Get(kind, name); o != nil && o.GetDeletionTimestamp() == nil {
@@ -125,7 +126,7 @@ func (s *Space) Delete(kind, name string) {
 	}
 }
 
-// Node makes a Node, with these annotations if any.
+// Node makes a Node. annotations may be nil.
 func (s *Space) Node(name, providerID string, annotations map[string]string) *corev1.Node {
 	n, err := s.nodes().Create(s.ctx(), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Annotations: annotations}, Spec: corev1.NodeSpec{ProviderID: providerID},

@@ -1,6 +1,6 @@
 // Command kubelet simulates the kubelet on a host of package hosts. It registers the node, and
-// renews its lease and its Ready condition at any API server that answers. It keeps its static pods
-// running, which are plain processes here.
+// renews the node's lease and Ready condition at any API server that answers. It keeps its static
+// pods running. Here, static pods are plain processes.
 package main
 
 import (
@@ -19,17 +19,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Config is written by package hosts, which uses the same field names.
+// Config is the content of the configuration file. Package hosts writes it with the same field
+// names.
 type Config struct {
-	// Node is the Node to register. Its conditions are maintained.
+	// Node is the Node that the kubelet registers. The kubelet maintains its conditions.
 	Node corev1.Node `json:"node"`
-	// Servers are the API servers, asked in this order.
+	// Servers are the URLs of the API servers. They are tried in this order.
 	Servers                   []string
 	CAFile, CertFile, KeyFile string
 	LeaseSeconds              int
-	// Static are the static pods: the name and the command of each.
+	// Static are the static pods. The key is the name of a pod, the value its command line.
 	Static map[string][]string
-	// Dies is a file that ends the kubelet shortly after its start, if it exists.
+	// Dies is the path of a file. If the file exists, the kubelet ends shortly after its start.
 	Dies string
 }
 
@@ -55,12 +56,12 @@ func run() error {
 	defer stop()
 	slog.Info("the kubelet has started", "node", c.Node.Name, "pid", os.Getpid())
 	if _, err := os.Stat(c.Dies); err == nil {
-		// Wait long enough that the unit counts as started.
+		// The kubelet must run long enough that systemd counts the unit as started.
 		select {
 		case <-ctx.Done():
 		case <-time.After(time.Second):
 		}
-		return errors.New("failed to run kubelet: the lab wants it so")
+		return errors.New("failed to run kubelet: the lab has requested this failure")
 	}
 	var wg sync.WaitGroup
 	for name, command := range c.Static {

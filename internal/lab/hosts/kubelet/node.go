@@ -19,22 +19,22 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// node maintains the Node and its lease.
+// node maintains the Node object and its lease.
 type node struct {
 	config  Config
-	servers []kubernetes.Interface // the last one to answer is first
-	failed  string                 // the last error, logged once
+	servers []kubernetes.Interface // the one that answered last comes first
+	failed  string                 // the last error, so that each error is logged once
 	written
 }
 
-// written is what a renewal wrote.
+// written is what one renewal has written.
 type written struct {
-	posted bool                  // this boot's status
-	lease  *coordinationv1.Lease // as last written; nil: it must be read first
+	posted bool                  // the status of this boot was written
+	lease  *coordinationv1.Lease // as last written; if nil, it must be read first
 }
 
-// A hanging API server cannot be distinguished from a slow one. So the next one is asked as well
-// after stagger. An answer may take patience, which is almost as long as the node may be silent.
+// A kubelet cannot tell a hanging API server from a slow one. So after stagger it tries the next
+// API server, too. patience bounds one answer. It is almost as long as the node may be silent.
 const (
 	stagger  = time.Second
 	patience = 5 * time.Second
@@ -59,7 +59,7 @@ func newNode(c Config) *node {
 	return n
 }
 
-// keep renews four times per lease.
+// keep renews the lease four times within its duration.
 func (n *node) keep(ctx context.Context) {
 	tick := time.NewTicker(time.Duration(n.config.LeaseSeconds) * time.Second / 4)
 	defer tick.Stop()
@@ -89,8 +89,8 @@ func (n *node) renew(ctx context.Context) {
 	}
 }
 
-// renewAtAny asks one API server after the other until one has renewed. Of two at the same time,
-// only one can write the lease.
+// renewAtAny tries one API server after the other until a renewal succeeds. If two attempts run at
+// the same time, only one of them can write the lease.
 func (n *node) renewAtAny(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // the other answers are not needed
@@ -132,8 +132,8 @@ func (n *node) renewAtAny(ctx context.Context) error {
 
 func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before written) (did written, err error) {
 	now := time.Now()
-	// The API server answers from its cache. If that is outdated, the next renewal corrects the
-	// result.
+	// With ResourceVersion 0, the API server answers from its cache. If the cache is outdated, the
+	// next renewal corrects the result.
 	is, err := server.CoreV1().Nodes().Get(ctx, n.config.Node.Name, metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) {
 		is, err = server.CoreV1().Nodes().Create(ctx, &n.config.Node, metav1.CreateOptions{})
@@ -146,7 +146,7 @@ func (n *node) renewAt(ctx context.Context, server kubernetes.Interface, before 
 	}
 	did.posted = true
 	if before.posted && says(is.Status, n.config.Node.Status) {
-		return did, nil // like a kubelet, which posts an unchanged status only minutes later
+		return did, nil // nothing to post: a real kubelet, too, posts an unchanged status only every few minutes
 	}
 	status := n.config.Node.Status
 	status.Conditions = conditions(status.Conditions, is.Status.Conditions, now)
@@ -182,7 +182,8 @@ func conditions(healthy, before []corev1.NodeCondition, now time.Time) []corev1.
 	return out
 }
 
-// renewLease renews the lease as last written, like a kubelet.
+// renewLease renews the lease that was last written, without reading it first, as a real kubelet
+// does.
 func (n *node) renewLease(
 	ctx context.Context, server kubernetes.Interface, lease *coordinationv1.Lease, uid types.UID, now time.Time,
 ) (_ *coordinationv1.Lease, err error) {

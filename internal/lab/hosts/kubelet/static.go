@@ -37,8 +37,8 @@ func once(ctx context.Context, name string, command []string) error {
 	defer log.Close()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
-	// An etcd member leaves the cluster cleanly within this time. An API server waits for its
-	// clients, which have other servers.
+	// Two seconds are enough for an etcd member to leave the cluster cleanly. An API server would
+	// wait longer for its clients, but they have other API servers.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 2 * time.Second
 	slog.Info("a static pod starts", "pod", name)
