@@ -23,11 +23,11 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// requestsARound are those of each kind that one round sends.
+// requestsARound is the number of requests of each kind in one round.
 const requestsARound = 60
 
-// measureAdmission sends requests with nothing in their way, with a trivial webhook, and with
-// Drydock's, in turn.
+// measureAdmission sends requests without a webhook, with a trivial webhook, and with Drydock's
+// webhook, in turn.
 func (y *yard) measureAdmission() error {
 	trivial, err := y.trivialWebhook()
 	if err != nil {
@@ -37,7 +37,7 @@ func (y *yard) measureAdmission() error {
 	if err != nil {
 		return err
 	}
-	// A cordon is for Drydock to judge; an annotation of another owner's never reaches it.
+	// Drydock's webhook judges a cordon. It never receives a change of another owner's annotation.
 	node, cordoned := nodeName(1), false
 	concerning := func(ctx context.Context) error {
 		cordoned = !cordoned
@@ -88,11 +88,11 @@ const (
 	trivialHooks = "bench-trivial"
 )
 
-// intercept has the API server ask exactly these.
+// intercept makes the API server call exactly these webhooks.
 func (y *yard) intercept(hooks []any) error {
 	api := y.lab.Client().AdmissionregistrationV1()
 	for _, name := range []string{ourHooks, trivialHooks} {
-		_ = api.ValidatingWebhookConfigurations().Delete(y.ctx, name, metav1.DeleteOptions{}) // it may not be there
+		_ = api.ValidatingWebhookConfigurations().Delete(y.ctx, name, metav1.DeleteOptions{}) // an error is ignored, because it may not exist
 	}
 	_ = api.ValidatingAdmissionPolicyBindings().Delete(y.ctx, ourHooks, metav1.DeleteOptions{})
 	for _, h := range hooks {
@@ -107,11 +107,11 @@ func (y *yard) intercept(hooks []any) error {
 			return fmt.Errorf("setting up admission: %w", err)
 		}
 	}
-	y.pause(2 * time.Second) // the API server's own view of it comes by a watch
+	y.pause(2 * time.Second) // the API server learns of a change by a watch
 	return nil
 }
 
-// withAdmission starts Drydock again with its webhook, and returns the chart's objects for it.
+// withAdmission restarts Drydock with its webhook, and returns the chart's objects for the webhook.
 func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebhookConfiguration, policy []any, err error) {
 	if err := y.stopDrydock(); err != nil {
 		return nil, nil, err
@@ -142,7 +142,8 @@ func (y *yard) withAdmission() (webhook *admissionregistrationv1.ValidatingWebho
 	return webhook, []any{binding}, nil
 }
 
-// trivialWebhook starts a webhook that allows everything, asked for the same requests as Drydock's.
+// trivialWebhook starts a webhook that allows everything. The API server calls it for the same
+// requests as Drydock's webhook.
 func (y *yard) trivialWebhook() (*admissionregistrationv1.ValidatingWebhookConfiguration, error) {
 	cert, key, authority, err := certificate(y.dir)
 	if err != nil {

@@ -40,7 +40,8 @@ func send(ctx context.Context, method, url, token string, body []byte) ([]byte, 
 	return answer, err
 }
 
-// alertOf is what a rule of Drydock's says of a node, with a kilobyte around it as rules have it.
+// alertOf returns an alert about the node, as one of Drydock's rules makes it. It has a kilobyte of
+// other content, as real alerts have.
 func alertOf(node string) map[string]any {
 	return map[string]any{
 		"labels": map[string]string{
@@ -57,7 +58,7 @@ func alertOf(node string) map[string]any {
 	}
 }
 
-// post posts to Alertmanager as Prometheus does: many alerts a request.
+// post posts alerts to Alertmanager as Prometheus does, many in one request.
 func (y *yard) post(alerts []map[string]any, ends time.Time) error {
 	const atOnce = 500
 	for len(alerts) > 0 {
@@ -77,7 +78,7 @@ func (y *yard) post(alerts []map[string]any, ends time.Time) error {
 	return nil
 }
 
-// payload is Alertmanager's post about these nodes.
+// payload returns Alertmanager's post about these nodes.
 func payload(nodes ...string) []byte {
 	var alerts []any
 	for _, n := range nodes {
@@ -92,12 +93,13 @@ func payload(nodes ...string) []byte {
 		"commonAnnotations": alertOf(nodes[0])["annotations"], "externalURL": "http://alertmanager.example.com", "alerts": alerts,
 	})
 	if err != nil {
-		panic("encoding a payload: " + err.Error()) // plain data
+		panic("encoding a payload: " + err.Error()) // cannot fail: the value is plain data
 	}
 	return body
 }
 
-// startWatchdog sends the alert that always fires, as Prometheus would.
+// startWatchdog sends the Watchdog, the alert that always fires, again and again, as Prometheus
+// would.
 func (y *yard) startWatchdog() error {
 	watchdog := func() error {
 		return y.post([]map[string]any{{"labels": map[string]string{"alertname": "Watchdog"}, "startsAt": since.UTC().Format(time.RFC3339Nano)}}, time.Now().Add(4*time.Minute))
@@ -113,14 +115,14 @@ func (y *yard) startWatchdog() error {
 			case <-y.ctx.Done():
 				return
 			case <-ticker.C:
-				_ = watchdog() // a lost one is followed by the next
+				_ = watchdog() // if one is lost, the next one follows soon
 			}
 		}
 	}()
 	return nil
 }
 
-// deliver says whether Alertmanager posts to Drydock.
+// deliver sets whether Alertmanager posts to Drydock.
 func (y *yard) deliver(yes bool) error {
 	target := lab.WebhookTarget{}
 	if yes {
@@ -129,10 +131,11 @@ func (y *yard) deliver(yes bool) error {
 	return y.lab.SetWebhook(y.ctx, target)
 }
 
-// metrics are Drydock's.
+// metrics returns Drydock's metrics.
 func (y *yard) metrics() (map[string]float64, error) { return scrape(y.ctx, y.drydock.MetricsURL) }
 
-// scrape reads a program's metrics, by name and labels as they are written.
+// scrape reads a program's metrics. The key is a series' name and labels, as the program writes
+// them.
 func scrape(ctx context.Context, url string) (map[string]float64, error) {
 	text, err := send(ctx, http.MethodGet, url, "", nil)
 	if err != nil {

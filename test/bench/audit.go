@@ -13,13 +13,13 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// drydockUser is who Drydock is for the API server.
+// drydockUser is Drydock's user name at the API server.
 const drydockUser = "system:serviceaccount:" + lab.Namespace + ":" + lab.Namespace
 
-// audit is the API server's own account of what Drydock asked of it. It has no other client.
+// audit is the API server's audit log of Drydock's requests. It contains no other client's.
 type audit struct{ file string }
 
-// newAudit writes the policy, and gives the API server's flags for it.
+// newAudit writes the audit policy, and returns the API server's flags for it.
 func newAudit(dir string) (*audit, []string, error) {
 	policy := filepath.Join(dir, "audit-policy.yaml")
 	text := `apiVersion: audit.k8s.io/v1
@@ -36,7 +36,7 @@ rules:
 	return a, []string{"--audit-policy-file=" + policy, "--audit-log-path=" + a.file, "--audit-log-maxsize=4096"}, nil
 }
 
-// call is one answered request.
+// call is one request of Drydock that was answered.
 type call struct {
 	Verb      string    `json:"verb"`
 	Began     time.Time `json:"requestReceivedTimestamp"`
@@ -47,7 +47,7 @@ type call struct {
 	ResponseStatus struct{ Code int } `json:"responseStatus"`
 }
 
-// mark is a place in the log.
+// mark returns the current end of the log.
 func (a *audit) mark() int64 {
 	info, err := os.Stat(a.file)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a *audit) mark() int64 {
 	return info.Size()
 }
 
-// since reads what was logged after the mark, and returns the next one.
+// since returns the calls that were logged after the mark, and the next mark.
 func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	f, err := os.Open(a.file)
 	if err != nil {
@@ -69,7 +69,7 @@ func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	for r := bufio.NewReaderSize(f, 1<<20); ; {
 		line, err := r.ReadBytes('\n')
 		if err != nil {
-			return calls, mark, nil // what is not whole yet is read the next time
+			return calls, mark, nil // the last line is incomplete: read it the next time
 		}
 		mark += int64(len(line))
 		var c call
@@ -80,8 +80,8 @@ func (a *audit) since(mark int64) (calls []call, next int64, err error) {
 	}
 }
 
-// kind sorts a call as the issue does: Events, the leader's own lease and the LIST of leases are
-// separate kinds.
+// kind returns the kind of the call. Events, the leader-election Lease and the LIST of leases are
+// kinds of their own.
 func (c call) kind() string {
 	what := c.Verb + " " + c.ObjectRef.Resource
 	if c.ObjectRef.Subresource != "" {

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// calm lets all alerts end, and returns when Alertmanager has said so to Drydock and the Nodes are
-// as before: only then is each alert of the next storm news to both. Alertmanager does not post
-// again what it believes to be known, and Drydock does not write what is there.
+// calm ends all alerts. It returns when Alertmanager has told Drydock so, and the Nodes are as
+// before. Only then are the alerts of the next storm new to both: Alertmanager does not post again
+// what it takes for known, and Drydock does not write an alert that is already on the Node.
 func (y *yard) calm() error {
 	if err := y.deliver(true); err != nil {
 		return err
@@ -25,11 +25,11 @@ func (y *yard) calm() error {
 	if err := y.posted(); err != nil {
 		return err
 	}
-	y.pause(16 * time.Second) // Drydock has it from its own poll, too, and brings nothing back
+	y.pause(16 * time.Second) // Drydock's own poll must also show that the alerts have ended
 	return y.cleared()
 }
 
-// cleared returns when no Node has anything of Drydock's any more.
+// cleared waits until no Node has any of Drydock's keys.
 func (y *yard) cleared() error {
 	return y.until(5*time.Minute, "the storm to be over", func() (bool, error) {
 		nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{ResourceVersion: "0"})
@@ -45,8 +45,8 @@ func (y *yard) cleared() error {
 		if len(left) == 0 {
 			return true, nil
 		}
-		// Drydock clears away one node after the other. With its rival the bench is through in a
-		// fifth of the time.
+		// Drydock removes its keys from one node after the other. With help from the benchmark,
+		// that takes a fifth of the time.
 		_, _, err = y.fleet.everywhere(y.ctx, y.fleet.size, workersAtOnce, func(ctx context.Context, node string) error {
 			if left[node] == nil {
 				return nil
@@ -54,28 +54,29 @@ func (y *yard) cleared() error {
 			_, err := y.fleet.client.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, left[node], metav1.PatchOptions{FieldManager: "bench"})
 			return err
 		})
-		y.pause(2 * time.Second) // the cache has caught up
+		y.pause(2 * time.Second) // the cache needs a moment to catch up
 		if mayPass(err) {
-			err = nil // what is left is taken away in the next round
+			err = nil // the next round removes what is left
 		}
 		return false, err
 	})
 }
 
-// posted waits until Alertmanager has no more to post.
+// posted waits until Alertmanager has nothing more to post.
 func (y *yard) posted() error {
 	return y.until(5*time.Minute, "Alertmanager to have made all of its posts", func() (bool, error) {
 		before, err := y.notified()
 		if err != nil {
 			return false, err
 		}
-		y.pause(3 * time.Second) // a group is looked at once a second, and posts that failed come again within that
+		y.pause(3 * time.Second) // Alertmanager checks each group once a second, and repeats a failed post within that time
 		after, err := y.notified()
 		return before == after, err
 	})
 }
 
-// withoutTrace is the patch that takes all of Drydock's off a node; nil: there is nothing.
+// withoutTrace returns the patch that removes all of Drydock's keys from a node. It returns nil if
+// the node has none.
 func withoutTrace(annotations map[string]string) []byte {
 	off := map[string]any{}
 	for k := range annotations {
@@ -88,12 +89,12 @@ func withoutTrace(annotations map[string]string) []byte {
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": off, "labels": map[string]any{remediations.PhaseLabel: nil}}})
 	if err != nil {
-		panic("encoding a patch: " + err.Error()) // plain data
+		panic("encoding a patch: " + err.Error()) // cannot fail: the value is plain data
 	}
 	return patch
 }
 
-// notified is how many posts Alertmanager has made.
+// notified returns the number of posts that Alertmanager has made.
 func (y *yard) notified() (float64, error) {
 	m, err := scrape(y.ctx, y.amURL+"/metrics")
 	return m[`alertmanager_notification_requests_total{integration="webhook"}`], err

@@ -23,36 +23,36 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// A node as real clusters have them.
+// These constants describe a node as it is in real clusters.
 const (
 	imagesPerNode      = 50
 	labelsPerNode      = 20
 	annotationsPerNode = 12
-	nodeBytes          = 12 << 10 // at least, in JSON
-	// heartbeat is how often a kubelet writes its node's status, for a share of them; leases are
-	// the lab's.
+	nodeBytes          = 12 << 10 // the least size, in JSON
+	// heartbeat is how often a kubelet writes its node's status. Only one node in heartbeatShare
+	// does so here. The lab renews the leases.
 	heartbeat      = 10 * time.Second
 	heartbeatShare = 10
-	// workersAtOnce is how many requests the API server here answers at once without anything but
-	// latency growing.
+	// workersAtOnce is the number of concurrent requests. With more, this API server only answers
+	// each request later.
 	workersAtOnce = 16
 )
 
-// fleet is the cluster's nodes, and their kubelets as far as KWOK is none.
+// fleet has the cluster's nodes. It also does what their kubelets would do and KWOK does not.
 type fleet struct {
 	client kubernetes.Interface
 	size   int
-	// again is how often and when a node is added again: preparing is retried, what is measured
-	// never is.
+	// again is how often, and after which waits, adding a node is tried again. Only the preparation
+	// is repeated, never what is measured.
 	again wait.Backoff
-	// bytes is what one node takes in JSON.
+	// bytes is the size of one node in JSON.
 	bytes int
 	beats atomic.Int64
 }
 
 func nodeName(i int) string { return fmt.Sprintf("node-%d", i) }
 
-// newFleet makes the nodes, several at a time.
+// newFleet creates the nodes, several at the same time.
 func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -84,18 +84,19 @@ func newFleet(ctx context.Context, config *rest.Config, size int) (*fleet, error
 	return f, nil
 }
 
-// mayPass: etcd did not answer in time, or the API server has too much to do.
+// mayPass reports whether the error may be gone at the next attempt: etcd did not answer in time,
+// or the API server is overloaded.
 func mayPass(err error) bool {
 	return apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err)
 }
 
-// add registers a node, however long etcd takes.
+// add registers a node. It tries again while etcd is too slow.
 func (f *fleet) add(ctx context.Context, i int) error {
 	return retry.OnError(f.again, mayPass, func() error { return f.register(ctx, i) })
 }
 
-// register does what the node's kubelet does, and lets others write on the node, so that its
-// managed fields are real ones. What is there already stays.
+// register does what the node's kubelet does. It also writes on the node as other clients, so that
+// its managed fields are like real ones. If the node already exists, it stays.
 func (f *fleet) register(ctx context.Context, i int) error {
 	nodes := f.client.CoreV1().Nodes()
 	n := heavyNode(i)
@@ -159,7 +160,7 @@ func heavyNode(i int) *corev1.Node {
 
 var since = time.Now().Add(-time.Hour).Truncate(time.Second)
 
-// await returns when every node has lost its first taint and has a lease, however long etcd takes.
+// await waits until every node has lost its first taint and has a lease, however long etcd takes.
 func (f *fleet) await(ctx context.Context) error {
 	left, passing := f.size, error(nil)
 	err := wait.PollUntilContextTimeout(ctx, f.again.Duration, 5*time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -176,7 +177,7 @@ func (f *fleet) await(ctx context.Context) error {
 	return nil
 }
 
-// unfinished counts the leases that are missing and the taints that are left.
+// unfinished counts the leases that are missing and the first taints that are still there.
 func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -193,7 +194,8 @@ func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	return left, nil
 }
 
-// beat writes the status of a tenth of the nodes every 10 s, evenly spread, until ctx ends.
+// beat writes the status of one node in ten every 10 s, evenly distributed over that time, until
+// ctx ends.
 func (f *fleet) beat(ctx context.Context) {
 	beating := max(f.size/heartbeatShare, 1)
 	ticker := time.NewTicker(heartbeat / time.Duration(beating))
@@ -227,8 +229,8 @@ func (f *fleet) beat(ctx context.Context) {
 	}
 }
 
-// patch is the bare PATCH that all is compared with: one annotation on one node, its answer read
-// and not decoded.
+// patch is the plain PATCH that other figures are compared with: it sets one annotation on one
+// node, and reads the answer without decoding it.
 func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: value}}})
 	if err != nil {
@@ -237,8 +239,8 @@ func (f *fleet) patch(ctx context.Context, node, key string, value any) error {
 	return f.client.CoreV1().RESTClient().Patch(types.MergePatchType).Resource("nodes").Name(node).Body(body).Do(ctx).Error()
 }
 
-// everywhere does something to the first n nodes, so many at a time, and says how long each and all
-// took.
+// everywhere calls do for the first n nodes, with this many workers. It returns the duration of
+// each call and of all together.
 func (f *fleet) everywhere(ctx context.Context, n, workers int, do func(ctx context.Context, node string) error) (each []time.Duration, all time.Duration, err error) {
 	each = make([]time.Duration, n)
 	g, gctx := errgroup.WithContext(ctx)

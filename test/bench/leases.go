@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// measureLeases reads the sample of the leases as Drydock does before its first repair after a
-// quiet while, and all leases, in turns.
+// measureLeases reads leases in two ways, in turn: the sample that Drydock reads before its first
+// repair after a quiet time, and all leases.
 func (y *yard) measureLeases() error {
 	config := rest.CopyConfig(y.lab.AdminConfig())
 	config.QPS, config.DisableCompression = -1, true
@@ -31,7 +31,7 @@ func (y *yard) measureLeases() error {
 			nodes = append(nodes, nodeName(i))
 		}
 		if len(nodes) == 0 {
-			return nil // a fleet this small is not sampled
+			return nil // Drydock does not sample a fleet of this size
 		}
 		y.pause(pauseBetween)
 		began := time.Now()

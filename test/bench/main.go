@@ -1,6 +1,6 @@
-// Command bench measures Drydock on a whole cluster on this machine, and prints one table: each
-// figure beside its reference, which is measured in the same run, on the same fleet and under the
-// same load. test/bench/RESULTS.md keeps the latest table and says how to read it.
+// Command bench measures Drydock on a whole cluster on this machine, and prints one table. Each
+// figure stands beside its reference, which is measured in the same run, on the same fleet and
+// under the same load. test/bench/RESULTS.md has the latest table and explains how to read it.
 //
 // Everything listens on loopback and ends with the program.
 package main
@@ -22,10 +22,11 @@ type options struct {
 	rounds int
 	quick  bool
 	only   string
-	// hours is how much of the past a backtest reads.
+	// hours is how many hours of the past a backtest reads.
 	hours int
 	out   string
-	// profiles is a folder for CPU and heap profiles of Drydock; empty: no profile is taken.
+	// profiles is a folder for CPU and heap profiles of Drydock. If it is empty, no profile is
+	// taken.
 	profiles string
 }
 
@@ -36,7 +37,7 @@ func main() {
 		if err := reference(ctx, os.Args[2], os.Args[3:]); err != nil {
 			fmt.Fprintln(os.Stderr, "bench reference:", err)
 			stop()
-			os.Exit(1) //nolint:gocritic // stop was called
+			os.Exit(1) // stop was called before
 		}
 		return
 	}

@@ -9,11 +9,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// atOnce is how long an answer to a key may take and still feel immediate.
+// atOnce is how long a page may take to answer a key and still feel immediate.
 const atOnce = 100 * time.Millisecond
 
-// measurePage opens the page of `kubectl drydock ui` in Chromium: how long until all nodes are
-// seen, how late a change is, and how long the page takes for a key.
+// measurePage opens the page of `kubectl drydock ui` in Chromium. It measures how long the page
+// takes to show all nodes, how late it shows a change, and how long it takes to answer a key.
 func (y *yard) measurePage() error {
 	if err := browser.Supported(); err != nil {
 		y.table.add(row{what: "page", nodes: y.fleet.size, measured: "not measured: " + err.Error(), reference: "-", ratio: "-", target: "-"})
@@ -36,7 +36,7 @@ func (y *yard) measurePage() error {
 	if err := tab.Size(y.ctx, 1280, 800); err != nil {
 		return err
 	}
-	if err := tab.Open(y.ctx, page.Address); err != nil { // the cookie is there, and the plugin knows all nodes
+	if err := tab.Open(y.ctx, page.Address); err != nil { // now the cookie is set, and the plugin knows all nodes
 		return err
 	}
 	root, err := browser.Eval[string](y.ctx, tab, `location.origin + location.pathname.replace(/[/]$/, "")`)
@@ -78,7 +78,7 @@ func (y *yard) measurePage() error {
 	return y.measureKeys(tab)
 }
 
-// emptyPaint is the first paint of the page that says that there is no such page.
+// emptyPaint measures the first paint of the page that says that there is no such page.
 func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error) {
 	var paints []time.Duration
 	for range y.rounds {
@@ -97,8 +97,8 @@ func (y *yard) emptyPaint(tab *browser.Tab, origin string) (time.Duration, error
 	return median(paints), nil
 }
 
-// measureDelay pauses a node and resumes it, and looks when its tile says so; beside it, the answer
-// of the API server to the change.
+// measureDelay pauses a node and resumes it. It measures when the node's tile shows each change,
+// and for comparison when the API server answers the change.
 func (y *yard) measureDelay(tab *browser.Tab) error {
 	const node = "node-7"
 	var seen, answered []time.Duration
@@ -130,11 +130,12 @@ func (y *yard) measureDelay(tab *browser.Tab) error {
 	return nil
 }
 
-// settled returns when the page has drawn what it had to draw: the second frame begins when the
-// first one is drawn.
+// settled is JavaScript that waits until the page is drawn: the second frame begins when the first
+// one has been drawn.
 const settled = `new Promise(r => requestAnimationFrame(() => requestAnimationFrame(r)))`
 
-// answer does one step in the page, and gives the milliseconds until what it changed is drawn.
+// answer is JavaScript that does one step in the page. It returns the milliseconds until the result
+// of the step is drawn.
 const answer = `(async step => {
 	const drawn = () => ` + settled + `;
 	await drawn();
@@ -144,7 +145,8 @@ const answer = `(async step => {
 	return performance.now() - began;
 })`
 
-// The steps that are measured. Each round has all of them, from the same state of the page.
+// These are the steps that are measured. Each round does all of them, and each begins with the same
+// state of the page.
 const (
 	idleStep   = `() => {}`
 	filterStep = `() => {
@@ -159,8 +161,8 @@ const (
 	}`
 )
 
-// took is what a step of the page took: by the clock, and of processor time, which another load on
-// the machine changes little.
+// took is the time that a step took: by the clock, and as processor time. Other load on the machine
+// changes the processor time only little.
 type took struct {
 	wall time.Duration
 	work browser.Work
@@ -170,7 +172,7 @@ func (t took) String() string {
 	return fmt.Sprintf("%s by the clock; %s of processor time (script %s, style %s, layout %s)", ms(t.wall), ms(t.work.All), ms(t.work.Script), ms(t.work.Style), ms(t.work.Layout))
 }
 
-// stepping does one step.
+// stepping does one step and measures it.
 func (y *yard) stepping(tab *browser.Tab, step string) (took, error) {
 	before, err := tab.Work(y.ctx)
 	if err != nil {
@@ -184,7 +186,7 @@ func (y *yard) stepping(tab *browser.Tab, step string) (took, error) {
 	return took{milliseconds(wall), after.Since(before)}, err
 }
 
-// measureKeys types into the filter and moves between the tiles.
+// measureKeys measures typing into the filter, and moving between the tiles with the keyboard.
 func (y *yard) measureKeys(tab *browser.Tab) error {
 	idle, err := y.slowest(tab, idleStep)
 	if err != nil {
@@ -213,7 +215,8 @@ func (y *yard) measureKeys(tab *browser.Tab) error {
 	return nil
 }
 
-// slowest is the median of the rounds' slowest step, each figure for itself.
+// slowest takes the slowest step of each round, and returns the median of the rounds, for each of
+// the two figures separately.
 func (y *yard) slowest(tab *browser.Tab, steps ...string) (took, error) {
 	var walls, all, script, style, layout []time.Duration
 	for range y.rounds {

@@ -14,22 +14,22 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The past that is backtested: some hours of samples at 30 s. A month of 5,000 nodes has five
-// thousand million samples. What is read at once is two hours, however long the time is: the flag
-// -hours shows whether a longer time needs more memory.
+// The past of the backtest has some hours of samples at an interval of 30 s. A month of 5,000 nodes
+// would have five thousand million samples. The backtest reads two hours at once, however long the
+// past is. The flag -hours shows whether a longer past needs more memory.
 const (
-	backtestHours = 3 // of the flag -hours, if it is not given
+	backtestHours = 3 // the default of the flag -hours
 	backtestStep  = 30 * time.Second
 )
 
-// The samples begin at backtestSamples, and the backtest ten minutes later.
+// The samples begin at backtestSamples. The backtest begins ten minutes later.
 var (
 	backtestSamples = time.Date(2026, 3, 4, 0, 0, 0, 0, time.UTC)
 	backtestFrom    = backtestSamples.Add(10 * time.Minute)
 )
 
-// writePast writes what Prometheus has of kube-state-metrics and of node-problem-detector, with
-// promtool. One node in a hundred is not Ready for the second hour of each day.
+// writePast writes, with promtool, the samples that Prometheus would have from kube-state-metrics
+// and node-problem-detector. One node in a hundred is not Ready in the second hour of each day.
 func writePast(ctx context.Context, dir string, size int, until time.Time) error {
 	built, err := programs.Build(ctx, os.Stdout, "promtool")
 	if err != nil {
@@ -48,7 +48,7 @@ func writePast(ctx context.Context, dir string, size int, until time.Time) error
 	return os.Remove(filepath.Join(dir, "samples"))
 }
 
-// pastSeriesOf is a series of a node, and what it is.
+// pastSeriesOf is one series of a node, with its values.
 type pastSeriesOf struct {
 	name  string
 	node  int
@@ -95,14 +95,14 @@ func writeHour(path string, all []pastSeriesOf, begin time.Time) (err error) {
 	for _, s := range all {
 		value := s.value(s.node%100 == 7 && begin.Hour() == 1)
 		for at := begin; at.Before(begin.Add(time.Hour)); at = at.Add(backtestStep) {
-			_, _ = fmt.Fprintf(out, "%s %v %d\n", s.name, value, at.Unix()) // Flush gives its error
+			_, _ = fmt.Fprintf(out, "%s %v %d\n", s.name, value, at.Unix()) // Flush returns the error
 		}
 	}
 	_, _ = out.WriteString("# EOF\n")
 	return errors.Join(out.Flush(), file.Close())
 }
 
-// servePast runs Prometheus on the blocks.
+// servePast runs Prometheus with the blocks that writePast wrote.
 func servePast(ctx context.Context, dir string) (*lab.Process, string, error) {
 	built, err := programs.Build(ctx, os.Stdout, "prometheus")
 	if err != nil {
@@ -121,7 +121,7 @@ func servePast(ctx context.Context, dir string) (*lab.Process, string, error) {
 		Name: "prometheus", Path: built["prometheus"], Log: filepath.Join(dir, "prometheus.log"), ReadyURL: "http://" + address + "/-/ready",
 		Args: []string{
 			"--config.file=" + config, "--web.listen-address=" + address, "--storage.tsdb.path=" + filepath.Join(dir, "tsdb"), "--storage.tsdb.retention.time=100y",
-			"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", // the blocks stay as they are
+			"--storage.tsdb.min-block-duration=2h", "--storage.tsdb.max-block-duration=2h", // so that Prometheus does not compact the blocks
 		},
 	})
 	return server, "http://" + address, err

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// tick is the kernel's unit of a process's time, USER_HZ: 100 a second on every platform that Linux
-// has.
+// tick is the unit in which the kernel counts a process's time (USER_HZ). It is 1/100 s on every
+// platform of Linux.
 const tick = time.Second / 100
 
-// cpuOf is the time that a process has spent so far.
+// cpuOf returns the processor time that a process has used so far.
 func cpuOf(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err
 	}
-	// The name, in brackets, may hold anything.
+	// The process's name, in brackets, may contain any character.
 	_, rest, _ := strings.Cut(string(data), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 13 {
 		return 0, fmt.Errorf("/proc/%d/stat has only %d fields", pid, len(fields))
 	}
 	var sum time.Duration
-	for _, f := range fields[11:13] { // utime and stime
+	for _, f := range fields[11:13] { // the fields utime and stime
 		ticks, err := strconv.ParseInt(f, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("reading /proc/%d/stat: %w", pid, err)
@@ -35,7 +35,8 @@ func cpuOf(pid int) (time.Duration, error) {
 	return sum, nil
 }
 
-// memoryOf is what a process holds, in MB of a million bytes; peak is the most that it ever held.
+// memoryOf returns the memory of a process in MB (a million bytes). peak is the highest resident
+// memory so far.
 func memoryOf(pid int) (resident, anonymous, peak float64, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// profile keeps what Drydock allocated and holds after a part.
+// profile writes profiles of what Drydock has allocated and holds after a part.
 func (y *yard) profile(part string) error {
 	if y.profiles == "" {
 		return nil
@@ -21,8 +21,8 @@ func (y *yard) profile(part string) error {
 	return nil
 }
 
-// profileWhile takes a CPU profile in the course of what follows, when the one before it is here:
-// there is one at a time.
+// profileWhile takes a CPU profile of Drydock during what follows. Only one CPU profile can run at
+// a time, so it first waits for the previous one.
 func (y *yard) profileWhile(part string, seconds int) {
 	if y.profiles == "" {
 		return
@@ -37,7 +37,7 @@ func (y *yard) profileWhile(part string, seconds int) {
 
 func (y *yard) keep(kind, name string) error {
 	web := &http.Client{Timeout: 90 * time.Second}
-	res, err := web.Get("http://" + y.pprof + "/debug/pprof/" + kind) //nolint:noctx // bounded by the client
+	res, err := web.Get("http://" + y.pprof + "/debug/pprof/" + kind) // the client bounds the time
 	if err != nil {
 		return fmt.Errorf("taking a profile: %w", err)
 	}

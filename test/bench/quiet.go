@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// measureStart stops Drydock and starts it again, beside a bare LIST of the Nodes.
+// measureStart measures a restart of Drydock, and for comparison a plain LIST of the Nodes.
 func (y *yard) measureStart() error {
 	config := rest.CopyConfig(y.lab.AdminConfig())
 	config.ContentType, config.AcceptContentTypes = "application/vnd.kubernetes.protobuf", "application/vnd.kubernetes.protobuf"
@@ -51,11 +51,11 @@ func (y *yard) measureStart() error {
 	return nil
 }
 
-// leadYoung is for how long a Drydock that has begun to lead still looks for what the one before it
-// may be writing.
+// leadYoung is how long after a change of leader Drydock still reads the ledger for writes of the
+// earlier leader.
 const leadYoung = 2 * time.Minute
 
-// measureIdle looks at a minute with heartbeats alone.
+// measureIdle measures a minute in which only heartbeats happen.
 func (y *yard) measureIdle() error {
 	y.sleep(max(0, leadYoung-time.Since(y.led)) + 5*time.Second)
 	y.profileWhile("idle", 55)
@@ -67,7 +67,7 @@ func (y *yard) measureIdle() error {
 	kinds := map[string]int{}
 	for _, c := range calls {
 		if c.Verb == "watch" {
-			continue // one that ended and began again is still the watch
+			continue // a watch that ended and began again is still the same watch
 		}
 		kinds[c.kind()]++
 		if !strings.HasSuffix(c.kind(), "(leader)") {
@@ -87,13 +87,14 @@ func (y *yard) measureIdle() error {
 	return nil
 }
 
-// usage is what Drydock spent in a while, beside the watcher of Nodes.
+// usage is the processor time that Drydock used, and for comparison that of a plain watcher of
+// Nodes.
 type usage struct {
 	drydock, watcher, over time.Duration
 	beats                  int64
 }
 
-// minute lets one go by, and says what Drydock did in it.
+// minute waits for a minute, and returns what Drydock did in it.
 func (y *yard) minute() (calls []call, u usage, err error) {
 	pids := []int{y.drydock.PID(), y.watcher.PID()}
 	var before, after [2]time.Duration
@@ -105,7 +106,7 @@ func (y *yard) minute() (calls []call, u usage, err error) {
 	mark, beats, began := y.audit.mark(), y.fleet.beats.Load(), time.Now()
 	y.sleep(time.Minute)
 	if err := y.ctx.Err(); err != nil {
-		return nil, u, err // it was not a minute
+		return nil, u, err // the context ended before the minute was over
 	}
 	u.over, u.beats = time.Since(began), y.fleet.beats.Load()-beats
 	for i, pid := range pids {
@@ -128,7 +129,7 @@ func (y *yard) addCPU(what string, u usage) {
 	})
 }
 
-// counted names the calls, the most frequent first.
+// counted returns the kinds of calls with their numbers, the most frequent kind first.
 func counted(kinds map[string]int) string {
 	if len(kinds) == 0 {
 		return "none"
@@ -146,8 +147,8 @@ func counted(kinds map[string]int) string {
 	return strings.Join(out, ", ")
 }
 
-// measurePoll has Alertmanager hold many alerts that are none of Drydock's, as it does in a large
-// company.
+// measurePoll measures polls while Alertmanager has many alerts that do not concern Drydock, as in
+// a large company.
 func (y *yard) measurePoll() error {
 	const active = 5000
 	alerts := make([]map[string]any, active)
@@ -176,7 +177,7 @@ func (y *yard) measurePoll() error {
 	return y.post(alerts, time.Now())
 }
 
-// withEnv sets what Drydock's pod would have in its environment, for as long as it is started.
+// withEnv sets the environment variables that Drydock's pod would have, while start runs.
 func (y *yard) withEnv(start func() error) error {
 	for k, v := range map[string]string{"GOMEMLIMIT": memoryLimit, "DRYDOCK_PPROF": y.pprof} {
 		if err := os.Setenv(k, v); err != nil {

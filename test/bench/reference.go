@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// The references are programs of their own, as Drydock is one: what one process serves and loads at
-// the same time is measured badly.
+// The references run as processes of their own, as Drydock does. A process that both serves and
+// sends the load would distort the measurement.
 const (
 	referenceGin      = "gin"      // ADDRESS: decodes a payload and does nothing with it
 	referenceReceiver = "receiver" // ADDRESS KUBECONFIG: writes the alerts of each payload to their Nodes
@@ -33,7 +33,7 @@ const (
 	referenceWatch    = "watch"    // ADDRESS KUBECONFIG: keeps a trimmed cache of Nodes, and does nothing with it
 )
 
-// reference runs one of them until ctx ends.
+// reference runs one of the references until ctx ends.
 func reference(ctx context.Context, kind string, args []string) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
@@ -66,7 +66,7 @@ func reference(ctx context.Context, kind string, args []string) error {
 	return nil
 }
 
-// posted is an alert as Alertmanager posts it.
+// posted is an alert in a post of Alertmanager.
 type posted struct {
 	Status       string            `json:"status"`
 	Labels       map[string]string `json:"labels"`
@@ -76,7 +76,7 @@ type posted struct {
 	GeneratorURL string            `json:"generatorURL"`
 }
 
-// bareGin decodes what Drydock's receiver decodes.
+// bareGin decodes the same payload as Drydock's receiver, and does nothing else.
 func bareGin(take func([]posted)) http.Handler {
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
@@ -95,8 +95,8 @@ func bareGin(take func([]posted)) http.Handler {
 	return e
 }
 
-// bareWriter writes each alert that fires to its Node, as many at once as Drydock, and looks at
-// nothing.
+// bareWriter writes each firing alert to its Node, with as many concurrent writes as Drydock. It
+// checks nothing.
 func bareWriter(ctx context.Context, kubeconfig string) (func([]posted), error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -131,7 +131,7 @@ func bareWriter(ctx context.Context, kubeconfig string) (func([]posted), error) 
 	}, nil
 }
 
-// allow is a webhook's answer with no thought behind it.
+// allow answers as a webhook that allows everything without checks.
 func allow(w http.ResponseWriter, r *http.Request) {
 	var review admissionv1.AdmissionReview
 	if err := json.NewDecoder(r.Body).Decode(&review); err != nil || review.Request == nil {

@@ -13,14 +13,15 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// pauseBetween keeps one sample's writes out of the next one's way, mostly.
+// pauseBetween is the pause between two samples, so that the writes of one seldom disturb the next.
 const pauseBetween = 250 * time.Millisecond
 
-// measureLatency posts alerts one at a time, and waits for the call that reboots each node. A first
-// one after a quiet while has to read the leases again; those after it, within seconds, do not.
+// measureLatency posts alerts one at a time, and waits for the call that reboots each node. Before
+// the first repair after a quiet time, Drydock must read the leases again. Before repairs that
+// follow within seconds, it need not.
 func (y *yard) measureLatency() error {
 	var first, later, bare []time.Duration
-	next := y.fleet.size - 1 // not the nodes that beat, which are one in ten from 0 on
+	next := y.fleet.size - 1 // not the nodes with heartbeats: those are every tenth from 0 on
 	sample := func() (time.Duration, error) {
 		for next%heartbeatShare == 0 {
 			next--
@@ -32,7 +33,7 @@ func (y *yard) measureLatency() error {
 	samples := min(100, y.fleet.size/10-y.rounds)
 	y.profileWhile("latency", 30)
 	for range y.rounds {
-		y.sleep(11 * time.Second) // longer than the leases' count is good for
+		y.sleep(11 * time.Second) // longer than Drydock uses one count of the leases
 		each, _, err := y.fleet.everywhere(y.ctx, min(40, y.fleet.size), 1, y.touch)
 		if err != nil {
 			return err
@@ -69,13 +70,13 @@ func (y *yard) measureLatency() error {
 	return y.awaitNoRepairs()
 }
 
-// touch is a change of a node that does not concern Drydock.
+// touch changes the node in a way that does not concern Drydock.
 func (y *yard) touch(ctx context.Context, node string) error {
 	return y.fleet.patch(ctx, node, "bench.example.com/touched", time.Now().Format(time.RFC3339Nano))
 }
 
-// postUntilCall makes the node's alert active at Alertmanager, posts it, and waits for the
-// provider's reboot. The alert ends then, so that the repair does, too.
+// postUntilCall makes the node's alert active in Alertmanager, posts it, and waits for the
+// provider's reboot. Then it ends the alert, so that the repair ends, too.
 func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	n, err := y.lab.Client().CoreV1().Nodes().Get(y.ctx, node, metav1.GetOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -100,8 +101,8 @@ func (y *yard) postUntilCall(node string) (time.Duration, error) {
 	return call.At.Sub(began), y.post([]map[string]any{alert}, time.Now())
 }
 
-// firstAsked is when the provider was first asked anything after a time: it looks the machine up
-// before the intent is written.
+// firstAsked returns when the provider received its first request after the given time. It looks
+// the machine up before Drydock writes the intent.
 func (y *yard) firstAsked(after time.Time) time.Time {
 	for _, c := range y.civo.Calls() {
 		if c.At.After(after) {
@@ -111,7 +112,7 @@ func (y *yard) firstAsked(after time.Time) time.Time {
 	return after
 }
 
-// awaitNoRepairs returns when nothing is on record any more.
+// awaitNoRepairs waits until no repair is on record.
 func (y *yard) awaitNoRepairs() error {
 	return y.until(3*time.Minute, "all repairs to end", func() (bool, error) {
 		m, err := y.metrics()
@@ -124,8 +125,8 @@ func (y *yard) awaitNoRepairs() error {
 	})
 }
 
-// measureRepair counts the calls of whole repairs: from Alertmanager's own post of the firing alert
-// to its own post of the resolved one, and the end of the repair.
+// measureRepair counts the API calls of whole repairs: from Alertmanager's own post of the firing
+// alert to its own post of the resolved alert and the end of the repair.
 func (y *yard) measureRepair() error {
 	if err := y.deliver(true); err != nil {
 		return err
@@ -154,7 +155,7 @@ func (y *yard) measureRepair() error {
 		}); err != nil {
 			return err
 		}
-		y.pause(time.Second) // the slot is freed after the end is written
+		y.pause(time.Second) // the slot is freed only after the end is written
 		calls, _, err := y.audit.since(mark)
 		if err != nil {
 			return err

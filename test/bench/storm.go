@@ -13,11 +13,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// measureStorms has an alert for every node at once, from Alertmanager itself, which makes a group
-// of each.
+// measureStorms measures storms: an alert for every node at the same time, posted by Alertmanager
+// itself, in one group for each node.
 func (y *yard) measureStorms() error {
 	size := y.fleet.size
-	if err := y.calm(); err != nil { // what was measured before may have left alerts, and an alert that is there is not written
+	if err := y.calm(); err != nil { // an earlier part may have left alerts, and Drydock does not write an alert that is already there
 		return err
 	}
 	var took, bare, answers []time.Duration
@@ -26,7 +26,7 @@ func (y *yard) measureStorms() error {
 	var refused float64
 	for round := range y.rounds {
 		if round == 0 {
-			y.profileWhile("storm", max(5, size/200)) // all of it
+			y.profileWhile("storm", max(5, size/200)) // long enough for the whole storm
 		}
 		s, err := y.storm()
 		if err != nil {
@@ -81,7 +81,7 @@ func (y *yard) measureStorms() error {
 	return nil
 }
 
-// stormed is what one storm was like.
+// stormed are the figures of one storm.
 type stormed struct {
 	took, leaseGap time.Duration
 	answers        []time.Duration
@@ -116,7 +116,7 @@ func (y *yard) storm() (s stormed, err error) {
 		return s, err
 	}
 	s.refused = after[`drydock_posts_total{code="503"}`] - before[`drydock_posts_total{code="503"}`]
-	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{}) // not from the API server's cache, which may be older than the last writes
+	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.ctx, metav1.ListOptions{}) // not from the API server's cache, which may not have the last writes yet
 	if err != nil {
 		return s, err
 	}
@@ -129,8 +129,8 @@ func (y *yard) storm() (s stormed, err error) {
 }
 
 // written posts an alert for every node to Alertmanager. It returns how long it took until the API
-// server had answered the last write of an alert, and the longest time without a renewal of the
-// leader's lease meanwhile.
+// server had answered the last write of an alert. It also returns the longest time in which the
+// leader's Lease was not renewed.
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()
@@ -159,8 +159,8 @@ func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	return ended.Sub(began), leaseGap, err
 }
 
-// bareStorms has the same storms written by a receiver that does nothing else, as Drydock's own
-// user, while Drydock is stopped.
+// bareStorms measures the same storms with a receiver that only writes, as Drydock's own user.
+// Drydock is stopped meanwhile.
 func (y *yard) bareStorms() (time.Duration, error) {
 	if err := y.stopDrydock(); err != nil {
 		return 0, err
@@ -203,14 +203,14 @@ func (y *yard) bareStorms() (time.Duration, error) {
 	return median(took), y.awaitLead()
 }
 
-// keyOf is the annotation that the node's alert is under.
+// keyOf returns the annotation that has the node's alert.
 func keyOf(node string) string {
 	labels, _ := alertOf(node)["labels"].(map[string]string)
 	return remediations.AlertPrefix + remediations.Fingerprint(labels)
 }
 
-// askMeanwhile puts a word on a node that Drydock can only refuse, again and again, and says how
-// long each was unanswered.
+// askMeanwhile sets an annotation that Drydock can only refuse on a node, again and again. It
+// returns how long each request waited for its answer.
 func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 	node := nodeName(1)
 	for ctx.Err() == nil {
@@ -230,10 +230,10 @@ func (y *yard) askMeanwhile(ctx context.Context) (answers []time.Duration) {
 	return answers
 }
 
-// refused puts the word on the node, and watches until it is off again: asking for it would be
-// load.
+// refused sets the annotation, and watches the node until Drydock has removed it. Polling the node
+// would be additional load.
 func (y *yard) refused(ctx context.Context, node string) error {
-	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // a person who requested something waits for the answer
+	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute) // a person who requested something waits for the answer this long
 	defer cancel()
 	w, err := y.lab.Client().CoreV1().Nodes().Watch(limit, metav1.ListOptions{FieldSelector: "metadata.name=" + node})
 	if err != nil {
@@ -258,7 +258,7 @@ func (y *yard) refused(ctx context.Context, node string) error {
 	return context.DeadlineExceeded
 }
 
-// afterStorm measures what rests on all nodes having their alerts.
+// afterStorm measures what needs a fleet in which every node has its alert.
 func (y *yard) afterStorm() error {
 	resident, anonymous, peak, err := memoryOf(y.drydock.PID())
 	if err != nil {
@@ -273,10 +273,10 @@ func (y *yard) afterStorm() error {
 		reference: fmt.Sprintf("%d nodes of %.1f KiB, GOMEMLIMIT %s", y.fleet.size, float64(y.fleet.bytes)/1024, memoryLimit),
 		ratio:     "-", target: fmt.Sprintf("≤ %.0f MB", most), verdict: reached(resident <= most),
 	})
-	if err := y.posted(); err != nil { // what it gave up, it brings again
+	if err := y.posted(); err != nil { // what Alertmanager gave up, it posts again
 		return err
 	}
-	y.sleep(20 * time.Second) // nor are the abandoned connections still there
+	y.sleep(20 * time.Second) // until the abandoned connections are closed, too
 	if err := y.measureUnchanged(); err != nil {
 		return err
 	}

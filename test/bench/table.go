@@ -12,13 +12,13 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// row is one figure beside its reference.
+// row is one figure, with its reference.
 type row struct {
 	what  string
 	nodes int
-	// measured and reference are for people; ratio is what the target is about.
+	// measured and reference are texts for people. ratio is the number that the target is about.
 	measured, reference, ratio, target string
-	// verdict is yes, no, or empty for a figure that has no target.
+	// verdict is yes or no. It is empty if the figure has no target.
 	verdict string
 }
 
@@ -36,7 +36,7 @@ func reached(ok bool) string {
 	return "**no**"
 }
 
-// String is the table as test/bench/RESULTS.md keeps it.
+// String returns the table in the format of test/bench/RESULTS.md.
 func (t *table) String(o options) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Measured %s: %s.\n", time.Now().UTC().Format(time.DateOnly), machine())
@@ -46,7 +46,8 @@ func (t *table) String(o options) string {
 		b.WriteString(" A quick run: not to be quoted.")
 	}
 	b.WriteString("\n\n| what | nodes | measured | its reference, in the same run | ratio | target | reached |\n|---|---|---|---|---|---|---|\n")
-	// One figure's fleets stand together, so that its growth is seen.
+	// The rows of one figure stand together for all sizes of the fleet, so that its growth is
+	// visible.
 	var order []string
 	for _, r := range t.rows {
 		if !slices.Contains(order, r.what) {
@@ -63,7 +64,7 @@ func (t *table) String(o options) string {
 	return b.String()
 }
 
-// machine says what it ran on.
+// machine describes the machine that the benchmark ran on.
 func machine() string {
 	model, memory := "unknown processor", ""
 	for _, line := range lines("/proc/cpuinfo") {
@@ -106,7 +107,7 @@ func lines(file string) []string {
 	return strings.Split(string(data), "\n")
 }
 
-// quantile is the smallest of the values that is not below a share q of them.
+// quantile returns the smallest value that is not below a share q of the values.
 func quantile[T int | int64 | float64 | time.Duration](values []T, q float64) T {
 	if len(values) == 0 {
 		return 0

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// measureUnchanged posts everything again, as Alertmanager does at repeat_interval.
+// measureUnchanged posts all alerts again without a change, as Alertmanager does at
+// repeat_interval.
 func (y *yard) measureUnchanged() error {
 	y.profileWhile("unchanged", 5)
 	for _, perPost := range []int{1, 64} {
@@ -38,7 +39,7 @@ func (y *yard) measureUnchanged() error {
 		if err != nil {
 			return err
 		}
-		regular := 1 + int(time.Since(began)/time.Minute) // an open breaker is recorded once a minute, also without posts
+		regular := 1 + int(time.Since(began)/time.Minute) // even without posts, an open breaker is saved once a minute
 		var writes []string
 		for _, c := range calls {
 			switch {
@@ -58,8 +59,8 @@ func (y *yard) measureUnchanged() error {
 	return nil
 }
 
-// postAll posts for a second or so over 16 connections, and says how many alerts a second were
-// taken.
+// postAll posts for about a second over 16 connections. It returns how many alerts per second were
+// accepted.
 func (y *yard) postAll(url string, posts [][]byte, perPost int) (float64, error) {
 	const lasts = time.Second
 	began := time.Now()

@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// yard is a fleet with Drydock and all that is measured beside it.
+// yard is the environment of the benchmark: a fleet with Drydock, and everything that is measured
+// for comparison.
 type yard struct {
 	options
 	ctx   context.Context
@@ -23,24 +24,24 @@ type yard struct {
 	fleet *fleet
 	audit *audit
 	civo  *lab.Civo
-	// tokenFile is what posts carry.
+	// tokenFile is the file with the token that posts to Drydock send.
 	tokenFile string
 	token     string
 	drydock   *lab.Drydock
-	stopped   bool      // it had to end
-	led       time.Time // since when it leads
+	stopped   bool      // the benchmark has stopped Drydock on purpose
+	led       time.Time // since when Drydock leads
 	pprof     string
 	profiling sync.WaitGroup
 	amURL     string
 	watcher   *lab.Process
 	gin       *lab.Process
 	ginURL    string
-	// asked are the times from the POST of an alert until the provider was first asked anything.
+	// asked are the times from the post of an alert until the provider's first request.
 	asked []time.Duration
 	table *table
 }
 
-// part is one of the things that are measured; later ones may rest on what earlier ones left.
+// part is one group of measurements. A later part may use the state that an earlier one left.
 type part struct {
 	name string
 	run  func(*yard) error
@@ -65,7 +66,7 @@ func names() (out []string) {
 	return append(out, backtestPart)
 }
 
-// measure takes all figures of one fleet.
+// measure takes all figures for a fleet of one size.
 func measure(ctx context.Context, o options, size int, t *table) (err error) {
 	began := time.Now()
 	fmt.Printf("\n%d nodes\n", size)
@@ -75,7 +76,7 @@ func measure(ctx context.Context, o options, size int, t *table) (err error) {
 		}
 	}
 	if !slices.ContainsFunc(parts, func(p part) bool { return o.wanted(p.name) }) {
-		return nil // nothing needs a cluster
+		return nil // no chosen part needs a cluster
 	}
 	dir, err := os.MkdirTemp("", "drydock-bench-")
 	if err != nil {
@@ -132,8 +133,8 @@ func (y *yard) start(size int) (err error) {
 	if y.audit, flags, err = newAudit(y.dir); err != nil {
 		return err
 	}
-	// A lease lasts two thirds of the grace and is renewed four times in that: about 25 writes a
-	// second, whatever the fleet.
+	// A lease lasts two thirds of the grace and is renewed four times in that period. That is about
+	// 25 writes a second for every size of the fleet.
 	grace := time.Duration(max(60, size*24/100)) * time.Second
 	y.lab, err = lab.Start(y.ctx, lab.Options{
 		Components: lab.ControlPlane, Alertmanagers: 1, NodeGrace: grace, APIServerFlags: flags, Out: os.Stdout, RepeatInterval: 4 * time.Hour,
@@ -156,7 +157,7 @@ func (y *yard) start(size int) (err error) {
 	if y.tokenFile, err = y.lab.PrepareDrydockWith(y.ctx, map[string]any{
 		"config":     map[string]any{"mode": "enforce"},
 		"admission":  map[string]any{"policy": map[string]any{"enabled": false}},
-		"flowSchema": map[string]any{"enabled": true}, // as in a cluster that must expect storms
+		"flowSchema": map[string]any{"enabled": true}, // as in a cluster that must be ready for storms
 	}); err != nil {
 		return err
 	}
@@ -174,7 +175,7 @@ func (y *yard) start(size int) (err error) {
 	return y.startDrydock(lab.DrydockOptions{})
 }
 
-// startReference runs this program as one of the references.
+// startReference runs this program as one of the references, in a process of its own.
 func (y *yard) startReference(kind string, args ...string) (*lab.Process, string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -197,11 +198,11 @@ func (y *yard) startReference(kind string, args ...string) (*lab.Process, string
 	return p, "http://" + address, nil
 }
 
-// memoryLimit is the limit of a pod of Drydock's.
+// memoryLimit is the memory limit of Drydock's pod.
 const memoryLimit = "200MiB"
 
-// config is a production's, but for a policy whose repairs end soon and limits that let many nodes
-// be repaired at once.
+// config returns a configuration as in production, with two differences: repairs end soon, and the
+// limits allow many repairs at the same time.
 func (y *yard) config() map[string]any {
 	return map[string]any{
 		"alertmanager":   map[string]any{"pollInterval": "15s", "maxStaleness": "30s"},
@@ -209,13 +210,13 @@ func (y *yard) config() map[string]any {
 		"limits":         map[string]any{"concurrent": "100%", "concurrentPerZone": "100%", "concurrentPerPool": "100%", "startupGrace": "0s", "repairsPerNode": 99},
 		"policies": []any{map[string]any{
 			"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "1s", "cooldown": "0s",
-			"witness": "none", // its alerts are posted about nodes that are Ready
+			"witness": "none", // its alerts are about nodes that are Ready
 			"plan":    []any{map[string]any{"step": "reboot", "wait": "10m"}},
 		}},
 	}
 }
 
-// startDrydock starts Drydock and returns when it is ready and leads.
+// startDrydock starts Drydock and waits until it is ready and leads.
 func (y *yard) startDrydock(o lab.DrydockOptions) error {
 	o.Civo, o.Config = y.civo, y.config()
 	port, err := lab.FreePort()
@@ -239,8 +240,9 @@ func (y *yard) stopDrydock() error {
 	return y.drydock.Stop(ctx)
 }
 
-// left is closed when Drydock has ended by itself, as a leader does whose Lease the API server did
-// not renew in time. A pod would be started again; here nothing more is measured.
+// left returns a channel that is closed when Drydock has ended by itself. A leader does that if the
+// API server did not renew its Lease in time. In a cluster the pod would be restarted. Here,
+// nothing more is measured.
 func (y *yard) left() <-chan struct{} {
 	if y.drydock == nil || y.stopped {
 		return nil
@@ -248,7 +250,7 @@ func (y *yard) left() <-chan struct{} {
 	return y.drydock.Done()
 }
 
-// awaitLead returns when Drydock leads and has asked Alertmanager.
+// awaitLead waits until Drydock leads and has queried Alertmanager.
 func (y *yard) awaitLead() error {
 	return y.until(time.Minute, "Drydock to lead and to see the Watchdog", func() (bool, error) {
 		m, err := y.metrics()
@@ -257,7 +259,7 @@ func (y *yard) awaitLead() error {
 	})
 }
 
-// until polls, for what nothing can be waited on.
+// until polls until done returns true. It is for conditions that cannot be watched.
 func (y *yard) until(within time.Duration, what string, done func() (bool, error)) error {
 	deadline := time.NewTimer(within)
 	defer deadline.Stop()
@@ -280,7 +282,7 @@ func (y *yard) until(within time.Duration, what string, done func() (bool, error
 	}
 }
 
-// sleep is a pause that figures get better by, which -quick cuts short.
+// sleep pauses to make the figures more exact. With -quick the pause is shorter.
 func (y *yard) sleep(d time.Duration) {
 	if y.quick {
 		d = min(d, 10*time.Second)

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// describe prints what "kubectl describe node" shows of the repair: the annotations, the Ready
+// describe prints what `kubectl describe node` shows of the repair: the annotations, the Ready
 // condition and the Events.
 func describe(ctx context.Context, l *lab.Lab) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
@@ -49,7 +49,7 @@ func describe(ctx context.Context, l *lab.Lab) error {
 	return table.Flush()
 }
 
-// seen is when an Event was last seen.
+// seen returns when an Event was last seen.
 func seen(e corev1.Event) metav1.Time {
 	switch {
 	case e.Series != nil:

@@ -1,10 +1,10 @@
-// Command demo runs Drydock's main job on a whole cluster on this machine: a node breaks,
-// Prometheus raises the alert, Alertmanager brings it, Drydock reboots the node through a simulated
-// provider, and proves the cure. In a second act people come first: a silence holds a repair, and a
-// drain of a node under repair is refused.
+// Command demo shows Drydock's main job on a whole cluster on this machine. A node breaks,
+// Prometheus raises the alert, and Alertmanager posts it. Drydock reboots the node through a
+// simulated provider, and proves the cure. The second act shows that people come first: a silence
+// holds a repair, and Drydock refuses the drain of a node under repair.
 //
-// PROVIDER=http reboots the machines through a small program of the user; without it, Civo does.
-// KEEP=1 keeps everything up until it is interrupted.
+// With PROVIDER=http, a small program of the user reboots the machines. Without it, a simulated
+// Civo does. With KEEP=1, everything stays up until the command is interrupted.
 package main
 
 import (
@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// The demo's own times: a real cluster takes 50 s to miss a heartbeat and 5 minutes to raise the
-// alert.
+// The demo uses shorter times than a real cluster, which takes 50 s to notice a missing heartbeat
+// and 5 minutes to raise the alert.
 const (
 	ruleFor    = 2 * time.Second
 	policyFor  = time.Second
@@ -35,14 +35,14 @@ const (
 	broken     = "node-2"
 )
 
-// setting is what differs between the demo and its tests. A busy machine may use up the demo's
-// times, so the tests have longer ones.
+// setting is what the demo and its tests set differently. The tests have longer times, because a
+// busy machine may exceed the demo's.
 type setting struct {
 	provider      string // a key of providers
 	nodeGrace     time.Duration
-	within        time.Duration // how long an act may take, and the proof of a reboot
+	within        time.Duration // the time limit of one act, and of the proof of a reboot
 	stormCooldown time.Duration
-	// disturb is called before the first node breaks; nil: nothing disturbs the demo.
+	// disturb is called before the first node breaks, to disturb the demo in a test. It may be nil.
 	disturb func(*lab.Lab, *machines, *lab.Drydock)
 }
 
@@ -95,12 +95,11 @@ func demo(ctx context.Context, s setting) error {
 	return nil
 }
 
-// built are the programs that the demo runs itself.
+// built are the paths of the programs that the demo itself runs.
 type built struct{ folder, amtool, drydock, plugin, receiver string }
 
-// build compiles what is not there yet. What it puts into the folder is compiled beside the lab's
-// programs, so that no compiler runs beside the cluster, whose nodes would be lost on a busy
-// machine.
+// build compiles the programs that are missing. It compiles all of them before the cluster starts:
+// on a busy machine, compilers beside the cluster would make nodes miss their heartbeats.
 func build(ctx context.Context, dir string) (built, error) {
 	b := built{folder: dir, drydock: filepath.Join(dir, "drydock"), plugin: filepath.Join(dir, "kubectl-drydock"), receiver: filepath.Join(dir, "http-receiver")}
 	g, ctx := errgroup.WithContext(ctx)
@@ -130,8 +129,8 @@ func repair(ctx context.Context, l *lab.Lab, port int, b built, s setting, p pro
 	if err != nil {
 		return err
 	}
-	// The second act's machine stays away until the cordon was refused: that must find the node
-	// under repair.
+	// The machine of the second act stays off until the cordon was refused, so that the cordon
+	// meets a node under repair.
 	cordon, refused := context.WithCancel(ctx)
 	m, err := p.start(ctx, l, b, func(node string) {
 		if node == touchy {

@@ -21,8 +21,8 @@ import (
 // touchy is the node of the second act.
 const touchy = "node-3"
 
-// people is the second act: a person silences a node, then drains it while it is under repair.
-// refused is called when that was refused.
+// people is the second act: a person silences a node, and then tries to drain the node while it is
+// under repair. refused is called when Drydock has refused that.
 func people(ctx context.Context, l *lab.Lab, b built, config string, within time.Duration, refused func()) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*within)
 	defer cancel()
@@ -48,7 +48,8 @@ func people(ctx context.Context, l *lab.Lab, b built, config string, within time
 	}
 	shown("amtool silence expire "+strings.TrimSpace(id), "")
 	began := time.Now()
-	// An intent alone may be withdrawn, where the last look before the call takes too long.
+	// An intent alone is not enough: it may be withdrawn if the last check before the call takes
+	// too long.
 	if err := until(ctx, l, func(n *corev1.Node) bool {
 		return n.Labels[remediations.PhaseLabel] == string(remediations.PhaseVerifying)
 	}); err != nil {
@@ -67,8 +68,8 @@ func people(ctx context.Context, l *lab.Lab, b built, config string, within time
 	return plugin(ctx, l, b.plugin, "history", touchy)
 }
 
-// cordon does what kubectl cordon and kubectl drain do first, as the administrator. Drydock's
-// admission must refuse it.
+// cordon cordons the node as the administrator, which is the first thing that kubectl cordon and
+// kubectl drain do. Drydock's admission must refuse it.
 func cordon(ctx context.Context, l *lab.Lab) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, touchy, metav1.GetOptions{})
 	if err != nil {
@@ -91,7 +92,7 @@ func shown(command, text string) {
 	fmt.Println()
 }
 
-// output runs a program and gives what it prints, on both streams.
+// output runs a program and returns what it prints on both streams.
 func output(ctx context.Context, path string, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	if err != nil {
@@ -100,9 +101,9 @@ func output(ctx context.Context, path string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// why shows what holds the node, and of the guards the one that does.
+// why shows what holds the node, and of the guards only the one that holds.
 func why(ctx context.Context, l *lab.Lab, program, config string) error {
-	const held = 3 // the exit code
+	const held = 3 // the exit code that means held
 	out, err := ask(ctx, l, program, "why", touchy, "--config", config, "--alertmanager", l.AlertmanagerURLs()[0])
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != held {
@@ -129,12 +130,12 @@ func plugin(ctx context.Context, l *lab.Lab, program string, args ...string) err
 	return nil
 }
 
-// ask gives what kubectl-drydock prints.
+// ask runs kubectl-drydock and returns what it prints.
 func ask(ctx context.Context, l *lab.Lab, program string, args ...string) (string, error) {
 	return output(ctx, program, append([]string{"--kubeconfig", l.AdminKubeconfig()}, args...)...)
 }
 
-// until watches the node of the second act.
+// until watches the node of the second act until it is as wanted.
 func until(ctx context.Context, l *lab.Lab, wanted func(*corev1.Node) bool) error {
 	nodes := l.Client().CoreV1().Nodes()
 	changes, err := nodes.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + touchy})

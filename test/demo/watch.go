@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// sighting is one thing that must happen, and how it is seen: on the Node, whose every change is
-// looked at, or by asking. It gives what to print, or nothing while it has not happened.
+// sighting is one thing that must happen. It is checked at every change of the Node, or regularly.
+// Its function returns the text to print, or an empty text if the thing has not happened yet.
 type sighting struct {
 	what string
 	node func(*corev1.Node) string
@@ -34,7 +34,7 @@ func (s sighting) seen(ctx context.Context, n *corev1.Node) string {
 }
 
 // watch breaks the node and prints a line for each thing that happens, with the time since the
-// break. reboots are the provider's, and answer is what its answer is called.
+// break. reboots returns the provider's reboots. answer is the name of the provider's answer.
 func watch(ctx context.Context, l *lab.Lab, reboots func() []string, answer string, within time.Duration) error {
 	node, err := l.Client().CoreV1().Nodes().Get(ctx, broken, metav1.GetOptions{})
 	if err != nil {
@@ -145,7 +145,7 @@ func list(l *lab.Lab, reboots func() []string, answer, bootID string) []sighting
 	}
 }
 
-// firing asks Prometheus itself whether the alert fires.
+// firing asks Prometheus whether the alert fires.
 func firing(ctx context.Context, prometheus string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, prometheus+"/api/v1/alerts", nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// insertions are the texts that go into one source file, by their place in it.
+// insertions are texts that are inserted into one source file. The key is the position in the file.
 type insertions struct {
 	open, closing map[int]string
 	replace       map[int]operator
@@ -23,8 +23,8 @@ type operator struct {
 	text   string
 }
 
-// around puts text before and after the bytes from and to. The calls go from the outer
-// expressions to the inner ones.
+// around inserts before at the position from, and after at the position to. The caller inserts
+// outer expressions before inner ones.
 func (in *insertions) around(from, to int, before, after string) {
 	in.open[from] += before
 	in.closing[to] = after + in.closing[to]
@@ -53,8 +53,9 @@ var comparisons = map[token.Token]string{
 	token.GTR: "mutantMore", token.GEQ: "mutantAtLeast",
 }
 
-// instrumented is the source of one file with all its mutants in it. Each mutant is off until the
-// environment names its number. The numbers begin with first. The source lines keep their numbers.
+// instrumented returns the source of one file with all its mutants. Each mutant is off until the
+// environment contains its number. The numbers begin with first. The line numbers of the source
+// stay the same.
 func instrumented(of []mutant, first int) []byte {
 	in := &insertions{map[int]string{}, map[int]string{}, map[int]operator{}}
 	for i, m := range of {
@@ -76,7 +77,7 @@ func instrumented(of []mutant, first int) []byte {
 			in.around(m.from, m.to, "mutantNot("+id+", "+side, end+end)
 			in.replace[m.at] = operator{2, end + " " + m.operator.String() + " " + side}
 		case dropped:
-			// The mutant does not evaluate the side that it leaves out, so the code that the side
+			// The mutant does not evaluate the side that it leaves out. So code that this side
 			// guards runs.
 			call := "mutantDrops(" + id + ", true, mutantOn == " + id + " || ("
 			if m.operator == token.LOR {
@@ -88,8 +89,8 @@ func instrumented(of []mutant, first int) []byte {
 	return in.apply(of[0].source)
 }
 
-// instrument writes the changed files and the switch of each package into dir, and returns the
-// overlay that gives them to the compiler. The files in the work tree stay as they are.
+// instrument writes the changed files and the switch of each package into dir. It returns the
+// overlay file with which the compiler uses them. The files in the work tree stay as they are.
 func instrument(all []mutant, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	write := func(name string, source []byte) error {

@@ -1,19 +1,19 @@
-// Command mutants breaks the safety core on purpose, one small change at a time, and runs the
-// tests of the core, of admission and of the engine on each change. A change that no test notices
-// is a guard without a test. The command prints the changes that survive, and fails if
-// explained.txt does not explain one of them.
+// Command mutants tests the tests of the safety core. It breaks the core on purpose, one small change
+// (a mutant) at a time, and runs the tests of the core, of admission and of the engine with each
+// mutant. A mutant that no test notices is a guard without a test. The command prints the mutants that
+// survive, and fails if explained.txt does not explain one of them.
 //
-// All changes are compiled in at once, each behind a switch that the tests read from the
-// environment. A first run without a change notes the tests that reach each change: only these
-// tests run for a change, the fast ones first, until one of them fails. Each processor (GOMAXPROCS)
-// tries one change at a time.
+// All mutants are compiled in at once. Each is behind a switch that the tests read from the
+// environment. A first run without a mutant notes which tests reach which mutant. For each mutant only
+// these tests run, the fast ones first, until one fails. Each processor (GOMAXPROCS) tries one mutant
+// at a time.
 //
-//	go run ./test/mutants                   all changes
-//	go run ./test/mutants -sample 20        twenty of them, drawn by -seed
+//	go run ./test/mutants                   all mutants
+//	go run ./test/mutants -sample 20        twenty of them, chosen by -seed
 //	go run ./test/mutants -match guards     those whose names match
-//	go run ./test/mutants -near             only the pure packages, each by its own tests: minutes
-//	go run ./test/mutants -resume FILE      those that are not killed in the output of a run before
-//	go run ./test/mutants -list             what would be changed
+//	go run ./test/mutants -near             only the pure packages, each with its own tests: minutes
+//	go run ./test/mutants -resume FILE      those that the output of an earlier run does not show as killed
+//	go run ./test/mutants -list             the list of the mutants
 package main
 
 import (
@@ -35,8 +35,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// core is what is changed: whatever decides that a side effect may happen, that it happened once,
-// and that it cured.
+// core are the files that are mutated: the code that decides whether a side effect may happen,
+// whether it has happened, and whether it cured.
 var core = []string{
 	"remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
 	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
@@ -47,8 +47,8 @@ var core = []string{
 	"remediations/engine/policy_stops.go", "remediations/engine/node.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go", "remediations/engine/way.go",
 }
 
-// pure and loops are the packages whose tests run, after those of the changed one, in this
-// order. The tests of the pure ones are fast and kill most.
+// pure and loops are the packages whose tests run, in this order, after those of the mutated
+// package. The tests of the pure packages are fast and kill most mutants.
 var (
 	pure = []string{
 		"remediations", "remediations/signs", "remediations/ledger", "remediations/fleet", "remediations/lifecycle", "remediations/targets/node",
@@ -59,20 +59,21 @@ var (
 
 const explainedFile = "test/mutants/explained.txt"
 
-// near changes only the pure packages, and runs only the tests of the changed one; -near sets it.
+// near is the flag -near: only the pure packages are mutated, and only the tests of the mutated
+// package run.
 var near bool
 
-// nearBy are the packages that test another one as its own tests would: the lifecycle is tested
-// through the kinds of targets.
+// nearBy are packages whose tests count as tests of another package. For example, the tests of the
+// kinds of targets test the lifecycle.
 var nearBy = map[string][]string{
 	"remediations/lifecycle": {"remediations/targets/node", "remediations/targets/location", "remediations/targets/sidecar"},
 }
 
-// nearFor is how much processor time a test of another package may cost to be near.
+// nearFor is the most processor time that a test of a package in nearBy may use to run with -near.
 const nearFor = time.Second
 
-// waiting is added to the time limit of a test run, for tests that sleep or wait without using the
-// processor; -timeout sets it.
+// waiting is the flag -timeout. It is added to the time limit of a test run, for tests that sleep
+// or wait without using the processor.
 var waiting = 5 * time.Minute
 
 func main() {
@@ -140,7 +141,7 @@ func run(ctx context.Context, sample int, seed uint64, match, resume string, lis
 	return tryAll(ctx, all, chosen, explained, dir)
 }
 
-// verdict is what became of a mutant.
+// verdict is the result for a mutant.
 type verdict string
 
 const (
@@ -149,7 +150,7 @@ const (
 	survived verdict = "SURVIVED"
 )
 
-// tryAll prints what becomes of each chosen mutant.
+// tryAll tries each chosen mutant and prints the result.
 func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[string]string, dir string) error {
 	overlay, err := instrument(all, dir)
 	if err != nil {
@@ -183,7 +184,8 @@ func tryAll(ctx context.Context, all []mutant, chosen []int, explained map[strin
 	work.SetLimit(runtime.GOMAXPROCS(0))
 	for _, id := range chosen {
 		work.Go(func() error {
-			// All tests would only take time for a mutant that no test can notice.
+			// For an explained mutant, which no test can notice, only the near tests run: all tests
+			// would only take time.
 			v, by, err := try(ctx, inOrder(suites, all[id], near || explained[all[id].name()] != ""), id)
 			if err != nil {
 				return err
@@ -225,8 +227,8 @@ func isNear(folder string, m mutant) bool {
 	return folder == own || slices.Contains(nearBy[own], folder)
 }
 
-// inOrder returns the suites whose tests are run for the mutant: that of the changed package first.
-// nearAlone leaves out packages that are not near, and slow tests of others than the changed one.
+// inOrder returns the suites whose tests run for the mutant. The suite of the mutated package comes
+// first. nearAlone leaves out packages that are not near, and slow tests of other packages.
 func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
 	for _, s := range suites {
 		switch {
@@ -241,7 +243,7 @@ func inOrder(suites []*suite, m mutant, nearAlone bool) (out []*suite) {
 	return out
 }
 
-// killedIn reads the mutants that an earlier run killed from what that run printed.
+// killedIn returns the mutants that an earlier run killed, from that run's output.
 func killedIn(file string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -259,8 +261,8 @@ func killedIn(file string) (string, error) {
 	return out.String(), nil
 }
 
-// explanations are why mutants survive rightly, by their names: a line is a name, a tab and the
-// reason.
+// explanations returns why mutants may survive, by the mutants' names. A line of the file has a
+// name, a tab and the reason.
 func explanations(file string) (map[string]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -281,7 +283,7 @@ func explanations(file string) (map[string]string, error) {
 	return out, nil
 }
 
-// mutants are those of all files that the patterns name, in the order of the files.
+// mutants returns the mutants of all files that match the patterns, in the order of the files.
 func mutants(patterns []string) ([]mutant, error) {
 	var all []mutant
 	for _, pattern := range patterns {

@@ -9,22 +9,23 @@ import (
 	"strings"
 )
 
-// mutant is one change of one file.
+// mutant is one change in one file.
 type mutant struct {
 	file     string
 	function string
 	line     int
 	source   []byte
-	from, to int // the bytes that are replaced
+	from, to int // the position of the bytes that are replaced
 	text     string
 	kind     kind
-	operator token.Token // of a comparison or conjunction
-	at       int         // where the operator begins
-	// nth distinguishes it from others in its function that read the same; 1: it is the first.
+	operator token.Token // the operator of a comparison or conjunction
+	at       int         // the position of the operator
+	// nth distinguishes the mutant from others in its function that have the same text. The first
+	// one has 1.
 	nth int
 }
 
-// name identifies it, and stays the same while the code around it moves.
+// name returns a name that stays the same when the code around the mutant moves.
 func (m mutant) name() string {
 	name := fmt.Sprintf("%s %s: %s -> %s", m.file, m.function, oneLine(string(m.source[m.from:m.to])), oneLine(m.text))
 	if m.nth > 1 {
@@ -37,11 +38,11 @@ func (m mutant) String() string { return fmt.Sprintf("%s (line %d)", m.name(), m
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// kind is how a mutant changes the code.
+// kind is the way in which a mutant changes the code.
 type kind int
 
 const (
-	// never and always come in pairs, in this order, for one condition.
+	// never and always come in pairs, in this order, for each condition.
 	never kind = iota
 	always
 	flipped // == and !=
@@ -55,15 +56,14 @@ var kinds = map[token.Token]kind{
 	token.EQL: flipped, token.NEQ: flipped, token.LAND: joined, token.LOR: joined,
 }
 
-// swapped are comparisons that are one step off, or the other way round.
+// swapped maps each comparison to one that differs slightly, or is the opposite.
 var swapped = map[token.Token]token.Token{
 	token.LSS: token.LEQ, token.LEQ: token.LSS, token.GTR: token.GEQ, token.GEQ: token.GTR,
 	token.EQL: token.NEQ, token.NEQ: token.EQL, token.LAND: token.LOR, token.LOR: token.LAND,
 }
 
-// mutantsOf are all changes of a file that are tried: a condition that never holds, one that always
-// does, a comparison or a conjunction that is another one, and a conjunction without one of its
-// sides.
+// mutantsOf returns all mutants of a file: a condition that never holds, a condition that always
+// holds, another comparison or conjunction, and a conjunction without one of its sides.
 func mutantsOf(file string) ([]mutant, error) {
 	source, err := os.ReadFile(file)
 	if err != nil {
@@ -95,7 +95,7 @@ func mutantsOf(file string) ([]mutant, error) {
 			out = append(out, m)
 			return &out[len(out)-1]
 		}
-		// An alternative keeps its meaning where it becomes a part of a conjunction.
+		// An alternative (||) within a conjunction (&&) needs brackets to keep its meaning.
 		side := func(e ast.Expr, of token.Token) string {
 			if inner, ok := e.(*ast.BinaryExpr); ok && inner.Op == token.LOR && of == token.LAND {
 				return "(" + text(e.Pos(), e.End()) + ")"
@@ -103,13 +103,14 @@ func mutantsOf(file string) ([]mutant, error) {
 			return text(e.Pos(), e.End())
 		}
 		condition := func(e ast.Expr) {
-			// The condition stays in the text, so that what only it uses is still used.
+			// The original condition stays in the text, so that the variables that only it uses are
+			// still used.
 			change(e, never, "false && ("+text(e.Pos(), e.End())+")")
 			change(e, always, "true || ("+text(e.Pos(), e.End())+")")
 		}
 		drop := func(e ast.Expr, of token.Token) {
 			if inner, ok := e.(*ast.BinaryExpr); ok && inner.Op == of {
-				return // of a chain each link is left out by itself
+				return // in a chain of operands, each operand is left out once
 			}
 			left := map[token.Token]string{token.LAND: "true || (", token.LOR: "false && ("}[of]
 			change(e, dropped, left+text(e.Pos(), e.End())+")").operator = of

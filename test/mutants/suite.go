@@ -14,21 +14,21 @@ import (
 	"time"
 )
 
-// suite is the compiled tests of one package, with all mutants in them.
+// suite is the compiled tests of one package, together with all mutants.
 type suite struct {
 	folder, program string
 	tests           []testCase
 }
 
-// testCase is one test of a suite, as it ran without a mutant.
+// testCase is one test of a suite, with the results of its run without a mutant.
 type testCase struct {
 	name    string
-	cost    time.Duration // processor time
-	matters map[int]bool  // the mutants that would give another result in it
+	cost    time.Duration // the processor time that it used
+	matters map[int]bool  // the mutants that would change the result of an expression that the test evaluates
 }
 
-// Failures are not made smaller, nothing is written into the work tree, and the same cases are
-// drawn each time.
+// These flags make rapid not minimize failures, not write into the work tree, and draw the same
+// cases each time.
 var fixed = []string{
 	"-test.count=1", "-test.failfast", "-rapid.seed=1", "-rapid.nofailfile", "-rapid.shrinktime=1ns",
 }
@@ -42,8 +42,9 @@ func compile(ctx context.Context, folder, overlay, dir string) (*suite, error) {
 	return &suite{folder: folder, program: program}, nil
 }
 
-// measure runs each test by itself without a mutant. A test that fails says nothing of mutants,
-// and ends the run. A test that costs more than most is left out; zero: no limit.
+// measure runs each test by itself without a mutant. If a test fails, the command ends, because
+// such a test shows nothing about mutants. A test that costs more than most is left out. If most is
+// zero, there is no limit.
 func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	out, err := exec.CommandContext(ctx, s.program, "-test.list", "^(Test|Fuzz|Example)").CombinedOutput()
 	if err != nil {
@@ -82,7 +83,7 @@ func (s *suite) measure(ctx context.Context, most time.Duration) error {
 	return nil
 }
 
-// within returns the suite with the tests that cost at most so much.
+// within returns a suite with only the tests whose cost is not above most.
 func (s *suite) within(most time.Duration) *suite {
 	out := &suite{folder: s.folder, program: s.program}
 	for _, t := range s.tests {
@@ -93,22 +94,22 @@ func (s *suite) within(most time.Duration) *suite {
 	return out
 }
 
-// result is what came of one run of tests.
+// result is the result of one run of tests.
 type result struct {
 	failed, late bool
 	cost         time.Duration
 	out          []byte
 }
 
-// run runs the named tests. The limit is processor time, so that other work on the machine kills
-// no mutant; tests that wait for something that never comes end after the time of -timeout.
+// run runs the named tests. The limit is processor time, so that other work on the machine does not
+// kill a mutant. Tests that wait for something that never happens end after the time of -timeout.
 func (s *suite) run(ctx context.Context, names []string, limit time.Duration, env ...string) (result, error) {
 	args := append([]string{
 		"-test.run", "^(" + strings.Join(names, "|") + ")$", "-test.timeout", (waiting + 20*limit).String(),
 	}, fixed...)
 	cmd := exec.CommandContext(ctx, s.program, args...)
 	cmd.Dir = s.folder
-	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1"), env...) // its processor time is bounded
+	cmd.Env = append(append(os.Environ(), "GOMAXPROCS=1"), env...) // one processor, because the limit is processor time
 	if limit > 0 {
 		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", envLimit, int(limit.Seconds())))
 	}
@@ -131,11 +132,11 @@ func (s *suite) run(ctx context.Context, names []string, limit time.Duration, en
 
 var failure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
 
-// rounds are the costs of the tests that run together: the tests of all suites that cost at most
-// so much run before any test that costs more.
+// rounds are upper limits of the cost of tests. In each round, the tests of all suites run that
+// cost at most that much. So no expensive test runs before a cheap one.
 var rounds = []time.Duration{100 * time.Millisecond, time.Second, time.Hour}
 
-// try runs the tests that cover the mutant, the fast ones first, until one fails.
+// try runs the tests that reach the mutant, the fast ones first, until one fails.
 func try(ctx context.Context, suites []*suite, id int) (v verdict, by string, err error) {
 	least := time.Duration(-1)
 	for _, most := range rounds {

@@ -1,7 +1,7 @@
-// Package owners is what the tests share of providers whose machines another system replaces by
-// itself: the real program beside that system's own controllers in the lab, a fault on a Node, its
-// alert, and what becomes of the machine's object. Tests assert the state of the world: that
-// object, the Nodes, the records.
+// Package owners has what tests of providers share whose machines are replaced by another system,
+// for example Cluster API. Such a test runs the real Drydock beside that system's own controllers
+// in the lab. It breaks a Node, and checks what happens to the machine's object. The tests assert
+// the state of the world: that object, the Nodes, the records.
 package owners
 
 import (
@@ -29,59 +29,60 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Proven is how long the proof of a replacement may take: some twenty seconds on a machine that has
-// nothing else to do.
+// Proven bounds the time of a replacement until its proof. It takes about twenty seconds on a
+// machine without other load.
 const Proven = 10 * time.Minute
 
-// m is a part of a configuration.
+// m is a part of a configuration file.
 type m = map[string]any
 
-// Env is what one test has: the shared lab, machines of its own, and a Drydock with the test's own
-// configuration.
+// Env is the environment of one test: the shared lab, machines of its own, and a Drydock with the
+// test's own configuration.
 type Env struct {
 	T   *testing.T
 	Lab *lab.Lab
 	// Token is the file with the receiver's token, from PrepareDrydockWith.
 	Token string
-	// Providers is that section of Drydock's configuration.
+	// Providers is the section providers of Drydock's configuration.
 	Providers m
-	// Replacing is what a step has that replaces a machine; nil: it is the step replace.
+	// Replacing are the fields of a step that replaces a machine. If it is nil, the step is
+	// replace.
 	Replacing m
-	// Nodes are those of the test's machines, Mine says whether a Node is of one of them, or came
-	// for it.
+	// Nodes are the Nodes of the test's machines. Mine reports whether a Node belongs to one of
+	// these machines or to a successor of one.
 	Nodes []string
 	Mine  func(*corev1.Node) bool
-	// Object is the UID of the machine's object of the Node.
+	// Object returns the UID of the object of the Node's machine.
 	Object func(node string) string
-	// Requests says that it asks for the replacement of a machine.
+	// Requests reports whether a request asks for the replacement of a machine.
 	Requests func(*http.Request) bool
-	// Asked is what Seen has of an object whose replacement an attempt asked for, and that was
-	// replaced.
+	// Asked returns what Seen must return for an object that was replaced on request of the
+	// attempt.
 	Asked func(attempt string) []string
-	// Seen is what was ever asked of each object, by UID.
+	// Seen returns all that was ever requested of each object. The key is the object's UID.
 	Seen func() map[string][]string
 }
 
-// Options start a lab with few machines of its own, whose alerts fire at once.
+// Options returns the options of a lab with few machines, whose alerts fire at once.
 func Options() lab.Options {
 	ruleFor := time.Second
 	return lab.Options{Nodes: 12, NodeGrace: lab.LongNodeGrace, RuleFor: &ruleFor, RuleFiles: []string{"../../rules/NodeNotReady.yaml"}}
 }
 
-// Step is a replacement in a plan.
+// Step returns a step replace for a plan.
 func Step(wait time.Duration) m {
 	return m{"step": "replace", "wait": fmt.Sprint(wait), "attempts": 1}
 }
 
-// step is a replacement in the test's plan.
+// step returns a step of the test's plan that replaces a machine.
 func (e *Env) step(wait time.Duration) m {
 	step := Step(wait)
 	maps.Copy(step, e.Replacing)
 	return step
 }
 
-// Run starts Drydock under the rights that the chart gives it, with what the options' configuration
-// has besides.
+// Run starts Drydock with the rights that the chart gives it, and with the options' configuration
+// in addition.
 func (e *Env) Run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	e.T.Helper()
 	providers := maps.Clone(e.Providers)
@@ -103,7 +104,7 @@ func (e *Env) Run(o lab.DrydockOptions, plan ...any) *lab.Drydock {
 	return d
 }
 
-// Behind starts Drydock with a proxy before the API server.
+// Behind starts Drydock with a proxy between it and the API server.
 func (e *Env) Behind(plan ...any) (*lab.Drydock, *lab.Proxy) {
 	e.T.Helper()
 	proxy, err := e.Lab.NewProxy()
@@ -112,7 +113,7 @@ func (e *Env) Behind(plan ...any) (*lab.Drydock, *lab.Proxy) {
 	return e.Run(lab.DrydockOptions{Server: proxy.URL()}, plan...), proxy
 }
 
-// Counting counts the requests for a replacement that pass the proxy, whatever becomes of them.
+// Counting counts the requests for a replacement that pass the proxy, whatever their results are.
 func (e *Env) Counting(proxy *lab.Proxy) (requests func() int) {
 	var n atomic.Int64
 	proxy.Before(func(r *http.Request) lab.Verdict {
@@ -124,20 +125,20 @@ func (e *Env) Counting(proxy *lab.Proxy) (requests func() int) {
 	return func() int { return int(n.Load()) }
 }
 
-// Fail makes the node say that it is not Ready, until its machine is another one.
+// Fail makes the node report that it is not Ready. A new machine ends that.
 func (e *Env) Fail(node string) {
 	e.T.Helper()
 	require.NoError(e.T, e.Lab.SetCondition(e.T.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
 	e.T.Cleanup(func() { _ = e.Lab.Heal(context.WithoutCancel(e.T.Context()), node, "") })
 }
 
-// Eventually waits until it is so.
+// Eventually waits until the condition is true.
 func (e *Env) Eventually(wanted func() bool, what string, args ...any) {
 	e.T.Helper()
 	require.Eventually(e.T, wanted, lab.Patience, 100*time.Millisecond, append([]any{what}, args...)...)
 }
 
-// Node reads it.
+// Node returns the Node with that name.
 func (e *Env) Node(name string) *corev1.Node {
 	e.T.Helper()
 	n, err := e.Lab.Client().CoreV1().Nodes().Get(e.T.Context(), name, metav1.GetOptions{})
@@ -150,13 +151,13 @@ func (e *Env) gone(node string) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// Well says that the Node is Ready.
+// Well reports whether the Node is Ready.
 func Well(n *corev1.Node) bool {
 	ready := remediations.ReadyCondition(n)
 	return ready != nil && ready.Status == corev1.ConditionTrue
 }
 
-// Ended is how the repair of a node ended, and the Node whose history has it.
+// Ended returns how the repair of a node ended, and the Node whose history contains that.
 func (e *Env) Ended() (entry remediations.Entry, on *corev1.Node) {
 	e.T.Helper()
 	e.Eventually(func() bool {
@@ -175,7 +176,7 @@ func (e *Env) Ended() (entry remediations.Entry, on *corev1.Node) {
 	return entry, on
 }
 
-// Held waits until the node's repair is held for a reason that names all of that.
+// Held waits until the node's repair is held with a message for which names returns true.
 func (e *Env) Held(node string, names func(message string) bool) {
 	e.T.Helper()
 	last := ""
@@ -190,7 +191,8 @@ func (e *Env) Held(node string, names func(message string) bool) {
 	e.T.Logf("held: %s", last)
 }
 
-// Watch returns what note finds in any version of each object, by UID.
+// Watch returns a function that returns what note has found so far in any version of each object.
+// The key is the object's UID.
 func Watch(t *testing.T, client dynamic.Interface, kind schema.GroupVersionResource, namespace, selector string, note func(*unstructured.Unstructured) []string) func() map[string][]string {
 	t.Helper()
 	var mu sync.Mutex

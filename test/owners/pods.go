@@ -10,8 +10,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// App makes a ReplicaSet of one pod, which no scheduler binds. Change is what its pods have
-// besides; nil: nothing.
+// App makes a ReplicaSet with one pod, which no scheduler binds. change may change the pod's
+// template, and may be nil.
 func (e *Env) App(name string, change func(*corev1.PodTemplateSpec)) {
 	e.T.Helper()
 	labels := map[string]string{"app": name}
@@ -24,14 +24,14 @@ func (e *Env) App(name string, change func(*corev1.PodTemplateSpec)) {
 		Spec:       appsv1.ReplicaSetSpec{Replicas: ptr.To(int32(1)), Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: template},
 	}, metav1.CreateOptions{})
 	require.NoError(e.T, err)
-	e.T.Cleanup(func() { // a pod that waits would keep the replacements of later tests from being proven
+	e.T.Cleanup(func() { // a waiting pod would keep the replacements of later tests from being proven
 		err := e.Lab.Client().AppsV1().ReplicaSets("default").Delete(context.WithoutCancel(e.T.Context()), name, metav1.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 		require.NoError(e.T, err)
 		e.Eventually(func() bool { return e.Unbound(name) == "" }, "no pod of %s waits for a node", name)
 	})
 }
 
-// Bind does what a scheduler does.
+// Bind binds the app's pod to the node, as a scheduler does.
 func (e *Env) Bind(app, node string) {
 	e.T.Helper()
 	e.Eventually(func() bool {
@@ -43,7 +43,7 @@ func (e *Env) Bind(app, node string) {
 	e.Eventually(func() bool { return e.Running(app) == node }, "the pod runs")
 }
 
-// Unbound is the app's pod that has no node yet; empty: there is none.
+// Unbound returns the app's pod that has no node yet. It is empty if there is none.
 func (e *Env) Unbound(app string) string {
 	e.T.Helper()
 	for _, pod := range e.pods(app) {
@@ -54,7 +54,7 @@ func (e *Env) Unbound(app string) string {
 	return ""
 }
 
-// Running is the node of the app's pod; empty: it does not run.
+// Running returns the node of the app's pod. It is empty if the pod does not run.
 func (e *Env) Running(app string) string {
 	e.T.Helper()
 	for _, pod := range e.pods(app) {
@@ -72,8 +72,8 @@ func (e *Env) pods(app string) []corev1.Pod {
 	return all.Items
 }
 
-// EndEvicted ends each pod of the app on the node that is evicted at once, as a kubelet does that
-// still works though it says that it is not Ready.
+// EndEvicted ends each pod of the app on the node as soon as it is evicted. A kubelet that still
+// works does so, even if it reports that it is not Ready.
 func (e *Env) EndEvicted(app, node string) {
 	pods := e.Lab.Client().CoreV1().Pods("default")
 	ctx, stop := context.WithCancel(context.WithoutCancel(e.T.Context()))

@@ -22,10 +22,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// ReplacedWhereNoRebootHelps is the whole chain of a machine that no reboot cures: alert, witness,
-// intent, the reset by its BMC, a new boot with the same fault, the request of a replacement, the
-// owner's own drain and replacement, proof. The pod of the node runs again, on the node that came
-// for it.
+// ReplacedWhereNoRebootHelps tests the whole chain for a machine that no reboot cures: alert,
+// witness, intent, the reset by its BMC, a new boot with the same fault, the request for a
+// replacement, the owner's own drain and replacement, and the proof. In the end the node's pod runs
+// again, on the node of the new machine.
 func (e *Env) ReplacedWhereNoRebootHelps(app string) {
 	e.T.Helper()
 	old := e.Node(e.Nodes[0])
@@ -48,7 +48,7 @@ func (e *Env) ReplacedWhereNoRebootHelps(app string) {
 	e.Bind(app, fresh.Name)
 }
 
-// Replaced is the chain without a pod, and gives the Node that came.
+// Replaced tests the chain without a pod, and returns the new Node.
 func (e *Env) Replaced() *corev1.Node {
 	e.T.Helper()
 	e.Run(lab.DrydockOptions{}, e.step(Proven))
@@ -62,8 +62,8 @@ func (e *Env) Replaced() *corev1.Node {
 	return fresh
 }
 
-// AFaultLeavesOneRequest: whatever becomes of the one request, it is made once. Each fault meets
-// machines of its own.
+// AFaultLeavesOneRequest tests that the one request for a replacement is made once, whatever
+// happens to it. Each fault has machines of its own.
 func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string) *Env) {
 	t.Helper()
 	for name, fault := range soak.OneOf(t, map[string]func(*Env){
@@ -73,7 +73,7 @@ func AFaultLeavesOneRequest(t *testing.T, newEnv func(t *testing.T, name string)
 	}
 }
 
-// lost: the answer is lost on its way. It counts as done, and is not asked for again.
+// lost loses the answer to the request. The request counts as made, and is not repeated.
 func (e *Env) lost() {
 	e.T.Helper()
 	_, proxy := e.Behind(e.step(Proven))
@@ -95,8 +95,8 @@ func (e *Env) lost() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// killed: Drydock dies when the request is done and before its answer. That is found out
-// afterwards, also when the Node is gone by then.
+// killed kills Drydock after the request was carried out and before its answer. The next Drydock
+// finds out that it was, even if the Node is gone by then.
 func (e *Env) killed() {
 	e.T.Helper()
 	d, proxy := e.Behind(e.step(Proven))
@@ -120,8 +120,8 @@ func (e *Env) killed() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// unsent: Drydock dies between the intent and the request. That attempt is never made, and the next
-// one once.
+// unsent kills Drydock between the intent and the request. That attempt is never made. The next
+// attempt is made once.
 func (e *Env) unsent() {
 	e.T.Helper()
 	d, proxy := e.Behind(e.step(5*time.Second), e.step(Proven))
@@ -148,8 +148,8 @@ func (e *Env) unsent() {
 	e.requireRecovered(entry, old, fresh, object, 2)
 }
 
-// refused: the API server asks to be left alone. Nothing was done, so the attempt is not spent, and
-// is made again.
+// refused makes the API server answer that Drydock must wait. Nothing was done, so the attempt is
+// not spent, and is made again.
 func (e *Env) refused() {
 	e.T.Helper()
 	_, proxy := e.Behind(e.step(Proven))
@@ -178,8 +178,8 @@ func (e *Env) refused() {
 	e.requireRecovered(entry, old, fresh, object, 1)
 }
 
-// requireRecovered asserts that the repair took so many replacements, of one attempt each, and is
-// proven.
+// requireRecovered asserts that the repair needed this many replacements, with one attempt each,
+// and that it is proven.
 func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node, object string, steps int) {
 	e.T.Helper()
 	require.Equal(e.T, remediations.OutcomeRecovered, entry.Outcome, entry.Why)
@@ -187,8 +187,8 @@ func (e *Env) requireRecovered(entry remediations.Entry, old, fresh *corev1.Node
 	e.RequireReplaced(old, fresh, object, fmt.Sprintf("%s-%d-1", entry.ID, steps-1))
 }
 
-// RequireReplaced asserts that the Node and its machine are another's now, and that one machine was
-// asked for, by that attempt alone.
+// RequireReplaced asserts that the Node and its machine were replaced, and that only this attempt
+// requested the replacement of only this machine.
 func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	e.T.Helper()
 	t := e.T
@@ -207,10 +207,10 @@ func (e *Env) RequireReplaced(old, fresh *corev1.Node, object, attempt string) {
 	require.ElementsMatch(t, e.Asked(attempt), seen)
 }
 
-// again is the name of an attempt that was given back, and made again under a longer name
+// again matches the longer name of an attempt that was given back and made again
 // (remediations.NextIntentID).
 var again = regexp.MustCompile(`\b([0-9a-z]+-[0-9]+-[0-9]+)-[0-9a-z]+`)
 
-// FirstNamed returns the text with the first name of each attempt. On a busy machine an attempt may
-// be given back, and the next one then has another name.
+// FirstNamed replaces the names of attempts in the text with their first names. On a busy machine
+// an attempt may be given back, and the next one then has a longer name.
 func FirstNamed(said string) string { return again.ReplaceAllString(said, "$1") }

@@ -1,3 +1,3 @@
-// Package words holds how Drydock speaks: plain words, for readers whose first language is not
+// Package words checks that Drydock uses plain words, for readers whose first language is not
 // English.
 package words

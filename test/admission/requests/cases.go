@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// States of the Node before a request.
+// These functions set the state of the Node before a request.
 func inFlight(n *corev1.Node) { Put(n, Record(remediations.PhaseVerifying)) }
 func acting(n *corev1.Node)   { Put(n, Record(remediations.PhaseActing)) }
 func pending(n *corev1.Node)  { Put(n, Record(remediations.PhasePending)) }
@@ -41,7 +41,7 @@ func malformed(n *corev1.Node) {
 	n.Annotations[remediations.NodeRepairKey] = "{"
 }
 
-// recordOnly: the label is gone, the record is not.
+// recordOnly puts a repair on the Node and removes the phase label.
 func recordOnly(n *corev1.Node) { inFlight(n); delete(n.Labels, remediations.PhaseLabel) }
 
 func observedNow(n *corev1.Node) {
@@ -64,7 +64,7 @@ func tainted(n *corev1.Node) {
 	taint("example.com/other", corev1.TaintEffectNoSchedule)(n)
 }
 
-// replacing: the step was issued for the Node of that UID.
+// replacing puts a replacement on the Node. The step was issued for the Node with this UID.
 func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		r := Record(phase)
@@ -73,8 +73,8 @@ func replacing(phase remediations.Phase, step, uid string) func(*corev1.Node) {
 	}
 }
 
-// looksLikeReplacing: a reboot after a replacement, whose words are those of a record of a
-// replacement.
+// looksLikeReplacing puts a reboot on the Node whose record contains the words of a replacement's
+// record.
 func looksLikeReplacing(n *corev1.Node) {
 	r := Record(remediations.PhaseVerifying)
 	r.After = &remediations.After{ID: "a1b2c3", Step: remediations.StepRef{Name: "replace", Attempt: 1}}
@@ -82,13 +82,15 @@ func looksLikeReplacing(n *corev1.Node) {
 	Put(n, r)
 }
 
-// replacementCutOff: the record of a replacement lacks its end, so it is unreadable.
+// replacementCutOff puts the record of a replacement on the Node without its end, so that it is
+// unreadable.
 func replacementCutOff(n *corev1.Node) {
 	replacing(remediations.PhaseVerifying, "replace", UID)(n)
 	n.Annotations[remediations.NodeRepairKey] = strings.TrimRight(n.Annotations[remediations.NodeRepairKey], "}")
 }
 
-// replacementOfALaterVersion: only a later Drydock can read the record of the replacement.
+// replacementOfALaterVersion puts the record of a replacement on the Node that only a later version
+// of Drydock can read.
 func replacementOfALaterVersion(n *corev1.Node) {
 	replacing(remediations.PhaseVerifying, "replace", UID)(n)
 	n.Annotations[remediations.NodeRepairKey] = strings.Replace(n.Annotations[remediations.NodeRepairKey], `"v":1`, `"v":2`, 1)
@@ -101,7 +103,7 @@ func breakGlass(before func(*corev1.Node)) func(*corev1.Node) {
 	}
 }
 
-// Changes.
+// These functions are the changes that requests make.
 func cordon(n *corev1.Node)   { n.Spec.Unschedulable = true }
 func uncordon(n *corev1.Node) { n.Spec.Unschedulable = false }
 
@@ -111,7 +113,7 @@ func cordoned(before func(*corev1.Node)) func(*corev1.Node) {
 
 func nothing(*corev1.Node) {}
 
-// owned gives the Node an owner that does not exist, so that the garbage collector would delete the
+// owned gives the Node an owner that does not exist. The garbage collector would then delete the
 // Node.
 func owned(n *corev1.Node) {
 	n.OwnerReferences = append(n.OwnerReferences, metav1.OwnerReference{APIVersion: "v1", Kind: "Namespace", Name: "gone", UID: "5b0c1f7e-0000-4000-8000-000000000001"})
@@ -147,7 +149,7 @@ func label(key, value string) func(*corev1.Node) {
 	return func(n *corev1.Node) { n.Labels[key] = value }
 }
 
-// Cases is the table.
+// Cases returns the table of all requests.
 func Cases() []Case {
 	out := []Case{
 		{Name: "a cordon of a node on which nothing goes on", Change: cordon, By: Person},
@@ -256,8 +258,8 @@ func Cases() []Case {
 	return slices.Concat(out, removing(), owning(), driving(), working(), clusterTraffic())
 }
 
-// clusterTraffic is the traffic of the cluster's own parts, which must get through a repair in
-// flight.
+// clusterTraffic returns the requests of the cluster's own components, which must be allowed during
+// a repair.
 func clusterTraffic() []Case {
 	var out []Case
 	for name, c := range map[string]Case{
@@ -286,5 +288,5 @@ func clusterTraffic() []Case {
 // Forge is a change that only Drydock may make.
 func Forge(n *corev1.Node) { inFlight(n) }
 
-// Annotate is the change that sets an annotation.
+// Annotate returns a change that sets an annotation.
 func Annotate(key, value string) func(*corev1.Node) { return annotate(key, value) }

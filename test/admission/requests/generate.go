@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// keys that a generated request may touch: Drydock's, people's, and what only looks like them.
+// keys are the keys that a generated request may change: Drydock's keys, people's keys, and keys
+// that only look like them.
 var keys = []string{
 	remediations.NodeRepairKey, remediations.RepairPrefix + "leader", remediations.RepairPrefix + "sidecar-3f",
 	remediations.AlertPrefix + "9f2c0e5b6d1a4c33", remediations.HistoryKey,
@@ -24,7 +25,7 @@ var keys = []string{
 
 var users = []User{Drydock, Person, Kubelet, NodeUser, Manager, Cloud, NodeCtl, Cilium, GPU, Kilo, Karpenter, Machines, Driver, Autoscale}
 
-// Generate draws any request whatever.
+// Generate returns a random request.
 func Generate(t *rapid.T) Case {
 	c := Case{
 		Name: "generated", By: rapid.SampledFrom(users).Draw(t, "user"), Status: rapid.Bool().Draw(t, "status"),
@@ -86,7 +87,8 @@ func anyChange(t *rapid.T) func(*corev1.Node) {
 
 func labelValue(v string) string { return strings.ReplaceAll(v, " ", "-") }
 
-// works says that the record is of a replacement of that very Node, which Karpenter carries out.
+// works reports whether the record is of a replacement of this very Node that Karpenter carries
+// out.
 func (c *Case) works(n *corev1.Node) bool {
 	var r struct {
 		V             int
@@ -99,8 +101,9 @@ func (c *Case) works(n *corev1.Node) bool {
 	return c.By.Name == by && err == nil && r.V == 1 && r.Policy != "" && r.Phase != "Pending" && r.Phase != "Exhausted" && r.Intent.UID == string(n.UID)
 }
 
-// HardCore says, by the keys' names and the phase label alone, whether the request is one of those
-// that the hard core denies: an oracle that calls neither the core nor the policy.
+// HardCore reports whether the hard core of admission denies the request. It looks only at the
+// keys' names and the phase label. It is an oracle for tests, so it calls neither the core nor the
+// policy.
 func (c *Case) HardCore() bool {
 	before, after := c.Nodes()
 	if c.By.Name == Drydock.Name {
@@ -123,14 +126,15 @@ func (c *Case) HardCore() bool {
 		return true
 	}
 	if busy && !exempt && !works && len(after.OwnerReferences) > 0 {
-		return true // no case begins with an owner
+		return true // in no case does the Node have an owner before
 	}
 	flips := !c.Status && before.Spec.Unschedulable != after.Spec.Unschedulable
 	may := exempt || node || works && after.Spec.Unschedulable || c.By.Name == Driver.Name && phase == "Verifying"
 	return busy && flips && !may
 }
 
-// deniedForKeys says whether the hard core denies what the request does to labels and annotations.
+// deniedForKeys reports whether the hard core denies what the request changes in labels and
+// annotations.
 func (c *Case) deniedForKeys(before, after *corev1.Node, node, busy bool) bool {
 	words := []string{"drydock.dev/request", "drydock.dev/approve", "drydock.dev/reset", "drydock.dev/cancel", "drydock.dev/break-glass"}
 	for i, m := range [][2]map[string]string{{before.Annotations, after.Annotations}, {before.Labels, after.Labels}} {

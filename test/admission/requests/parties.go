@@ -7,7 +7,8 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// removing is what asks for the verb reset, whatever the node's repair is.
+// removing returns the requests that need the verb reset, whatever the state of the node's repair
+// is.
 func removing() []Case {
 	alerted := func(n *corev1.Node) { pending(n); n.Annotations[remediations.AlertPrefix+"9f2c0e5b6d1a4c33"] = "{}" }
 	remembered := func(n *corev1.Node) { n.Annotations[remediations.HistoryKey] = "[]" }
@@ -42,7 +43,8 @@ func removing() []Case {
 	)
 }
 
-// owning is about owners of a Node: the garbage collector deletes a Node whose owners are gone.
+// owning returns the requests about owners of a Node. The garbage collector deletes a Node whose
+// owners are gone.
 func owning() []Case {
 	replaced := replacing(remediations.PhaseVerifying, "replace", UID)
 	return []Case{
@@ -61,8 +63,8 @@ func owning() []Case {
 	}
 }
 
-// driving is what managers of drivers do to a node that came up again: it is part of what Verifying
-// waits for.
+// driving returns the requests of driver managers on a node that has booted again. The phase
+// Verifying waits for what they do.
 func driving() []Case {
 	return []Case{
 		{Name: "a driver's manager cordons while Verifying", Before: inFlight, Change: cordon, By: Driver},
@@ -77,7 +79,8 @@ func driving() []Case {
 	}
 }
 
-// working is the changes of the step's own users, and changes that only look like them.
+// working returns the changes by the users that carry out a step, and changes that only look like
+// them.
 func working() []Case {
 	const another = "00000000-0000-0000-0000-000000000000"
 	replaced := replacing(remediations.PhaseVerifying, "replace", UID)

@@ -1,6 +1,6 @@
-// Package requests is the one table of admission requests. The core's verdict, the webhook's answer
-// and what the real API server says with only the ValidatingAdmissionPolicy are all held against
-// it.
+// Package requests has the one table of admission requests. Tests compare three results with it:
+// the core's decision, the webhook's answer, and the answer of a real API server that has only the
+// ValidatingAdmissionPolicy.
 package requests
 
 import (
@@ -15,15 +15,15 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Now is when every request is made, Node the Node that it is about.
+// Now is the time of every request. Node is the Node that every request is about.
 var Now = time.Date(2026, 11, 20, 21, 2, 0, 0, time.UTC)
 
 const Node = "n1"
 
-// UID is the Node's, wherever it is not a real one.
+// UID is the UID of the Node, unless the test has a real Node.
 const UID = "6f0c5d0e-41b2-4f7a-9d0a-2b7f3c1e8a55"
 
-// User is who makes a request.
+// User is the user that makes a request.
 type User struct {
 	Name   string
 	Groups []string
@@ -46,13 +46,14 @@ var (
 	Autoscale = User{"system:serviceaccount:scaling:cluster-autoscaler", []string{"system:serviceaccounts", "system:serviceaccounts:scaling"}}
 )
 
-// Exempt is what the table's configuration exempts.
+// Exempt are the users and groups that the table's configuration exempts from admission.
 var Exempt = admission.Exemption{Users: []string{Autoscale.Name}, Groups: []string{"system:serviceaccounts:gpu-operator"}}
 
-// ID is the id of the repair on the Node.
+// ID is the ID of the repair on the Node.
 const ID = "n7q4k2"
 
-// Config enforces: a policy that reboots, and one of the same step that only observes.
+// Config returns a configuration with two policies: one that reboots in this mode, and one with the
+// same step that only observes.
 func Config(mode remediations.Mode) *remediations.Config {
 	plan := []remediations.Step{{Name: "reboot", Wait: 10 * time.Minute, Attempts: 2}}
 	return &remediations.Config{
@@ -70,14 +71,14 @@ func Config(mode remediations.Mode) *remediations.Config {
 	}
 }
 
-// Bare is a Node without a repair.
+// Bare returns a Node without a repair.
 func Bare() *corev1.Node {
 	return &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: Node, UID: UID, Labels: map[string]string{corev1.LabelHostname: Node}, Annotations: map[string]string{"example.com/rack": "r1"}},
 	}
 }
 
-// Record is a repair of the Node in that phase.
+// Record returns the record of a repair of the Node in this phase.
 func Record(phase remediations.Phase) *remediations.Record {
 	r := &remediations.Record{
 		V: 1, ID: ID, Policy: "node-not-ready", Cause: remediations.Cause{Alert: "9f2c0e5b6d1a4c33"}, Phase: phase,
@@ -90,11 +91,11 @@ func Record(phase remediations.Phase) *remediations.Record {
 	return r
 }
 
-// Location is whose leader LeaderRecord moves.
+// Location is the location whose leader LeaderRecord moves.
 const Location = "east"
 
-// LeaderRecord is a repair of the leader of Location in that phase: to goes before from, unless it
-// is Pending and nothing is moved yet.
+// LeaderRecord returns the record of a repair of Location's leader in this phase. The repair has
+// moved the leadership from one node to the other, unless it is Pending.
 func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Record {
 	r, had := Record(phase), ""
 	r.Policy, r.Step.Name, r.Location = "mesh-leader-degraded", "promote-leader", Location
@@ -105,44 +106,46 @@ func LeaderRecord(from, to string, phase remediations.Phase) *remediations.Recor
 	return r
 }
 
-// PutLeader writes a leader's record on the Node that led.
+// PutLeader writes a leader's record on the Node that led before.
 func PutLeader(n *corev1.Node, r *remediations.Record) {
 	n.Annotations[remediations.LocationKey] = r.Encode()
 	n.Labels[remediations.PhaseLabel] = string(r.Phase)
 }
 
-// Put writes a record on the Node as Drydock does, with its label.
+// Put writes a record on the Node as Drydock does, together with the phase label.
 func Put(n *corev1.Node, r *remediations.Record) {
 	n.Annotations[remediations.NodeRepairKey] = r.Encode()
 	n.Labels[remediations.PhaseLabel] = string(r.Phase)
 }
 
-// Case is one request and what is to become of it.
+// Case is one request, with its expected result.
 type Case struct {
 	Name string
-	// Before makes the Node what it is; nil: Bare.
+	// Before changes the Node to its state before the request. If Before is nil, the Node is Bare.
 	Before func(*corev1.Node)
-	// Create: the Node is being made, and Change says as what. Without it, and with no Change, the
-	// Node is deleted.
+	// Create means that the request creates the Node, as Change leaves it. If Create is false and
+	// Change is nil, the request deletes the Node.
 	Create bool
 	Change func(*corev1.Node)
-	// Status: the request goes to nodes/status.
+	// Status means that the request goes to nodes/status.
 	Status bool
 	By     User
-	// Unentitled: the user may change Nodes and has no verb on repairs.drydock.dev. Otherwise the
-	// user has all of them.
+	// Unentitled means that the user may change Nodes, but has no verb on repairs.drydock.dev.
+	// Otherwise the user has all of these verbs.
 	Unentitled bool
 
-	// Reason is the verdict's; None without Denied and Warned.
+	// Reason is the reason of the expected decision. It is None if neither Denied nor Warned is
+	// set.
 	Reason         admission.Reason
 	Denied, Warned bool
-	// BreakGlass: only break-glass allows it.
+	// BreakGlass means that only break-glass allows the request.
 	BreakGlass bool
-	// Core: the denial is of the hard core, which the ValidatingAdmissionPolicy has, too.
+	// Core means that the request is denied by the hard core, which the ValidatingAdmissionPolicy
+	// also contains.
 	Core bool
 }
 
-// Nodes are the Node as it is and as it would be.
+// Nodes returns the Node before the request and after it.
 func (c *Case) Nodes() (before, after *corev1.Node) {
 	before = Bare()
 	if c.Before != nil {
@@ -160,7 +163,7 @@ func (c *Case) Nodes() (before, after *corev1.Node) {
 	return before, after
 }
 
-// ChangeOf is the case as the core sees it.
+// ChangeOf returns the request as the core of admission sees it.
 func (c *Case) ChangeOf() *admission.Change {
 	before, after := c.Nodes()
 	return &admission.Change{
@@ -170,7 +173,7 @@ func (c *Case) ChangeOf() *admission.Change {
 	}
 }
 
-// Normalize makes a Node fit for the API server: maps that are never nil, and no taint twice.
+// Normalize makes a Node valid for the API server: its maps are not nil, and it has no taint twice.
 func Normalize(n *corev1.Node) {
 	n.Annotations, n.Labels = maps.Clone(n.Annotations), maps.Clone(n.Labels)
 	if n.Annotations == nil {

@@ -1,5 +1,5 @@
-// Package bmc is a provider of machines that Drydock does not have: a test's, joined to the program
-// by a line in each of its two lists.
+// Package bmc is a provider of machines that only tests use. It shows how a provider outside
+// Drydock is added: one line in each of the program's two lists.
 package bmc
 
 import (
@@ -16,10 +16,10 @@ import (
 	"drydock.dev/drydock/test/e2e/bmc/settings"
 )
 
-// callFor bounds one call: the test's boards take their time.
+// callFor bounds one call. It is long, because the simulated boards take their time.
 const callFor = time.Minute
 
-// Steps are what the provider carries out, where it is configured.
+// Steps returns the steps that the provider carries out, if it is configured.
 func Steps(configured section.Provider) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := configured.(*settings.BMC)
 	if !ok {
@@ -30,7 +30,7 @@ func Steps(configured section.Provider) (map[string]engine.Actuator, time.Durati
 
 type boards struct{ url *url.URL }
 
-// Survey is engine.Surveyor's.
+// Survey implements engine.Surveyor.
 func (b boards) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, err := b.ask(ctx, http.MethodGet, m); err != nil {
 		return remediations.Survey{Trouble: err.Error(), Again: remediations.AskPassing}
@@ -38,7 +38,7 @@ func (b boards) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 	return remediations.Survey{}
 }
 
-// Act is engine.Actuator's.
+// Act implements engine.Actuator.
 func (b boards) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if err := mayStill(); err != nil {
 		return remediations.CallRefused, err

@@ -1,5 +1,4 @@
-// Package settings is the section of the configuration of a provider that Drydock does not have: a
-// test's.
+// Package settings has the section of the configuration for the provider bmc, which only tests use.
 package settings
 
 import (
@@ -21,16 +20,16 @@ const schema = `{
   }
 }`
 
-// Section is providers.bmc.
+// Section is the section providers.bmc of the configuration.
 var Section = section.Section{Key: "bmc", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[BMC]()}
 
-// BMC is the provider as it is configured.
+// BMC is the provider's configuration.
 type BMC struct {
 	URL          *url.URL           `json:"url"`
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Serves is section.Provider's.
+// Serves implements section.Provider.
 func (b *BMC) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot"}, Scheme: "bmc://", NodeSelector: b.NodeSelector}
 }
