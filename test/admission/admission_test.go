@@ -1,5 +1,5 @@
-// Package admission holds what is denied, and what is not, against the real API server: with the
-// ValidatingAdmissionPolicy alone, and with the real webhook beside it.
+// Package admission tests which requests are denied and which are not, on a real API server: with
+// only the ValidatingAdmissionPolicy, and together with the real webhook.
 package admission
 
 import (
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.ControlPlane, NodeSpecs: nodes, NodeGrace: lab.LongNodeGrace})
 }
 
-// values of the chart: everything that this package needs of a configuration.
+// values are the chart's values that this package needs.
 func values(mode string, webhook map[string]any) map[string]any {
 	return map[string]any{
 		"config":    map[string]any{"mode": mode, "webhook": webhook, "providers": map[string]any{"karpenter": map[string]any{}, "external": map[string]any{}}},
@@ -47,7 +47,7 @@ func asAny(in []string) []any {
 	return out
 }
 
-// as is a client of that user who may do everything that admission does not deny.
+// as returns a client of that user. The user has all rights, so only admission can deny a request.
 func as(t testing.TB, l *lab.Lab, u requests.User) kubernetes.Interface {
 	t.Helper()
 	c, err := l.ClientAs(u.Name, append([]string{"system:masters"}, u.Groups...)...)
@@ -55,10 +55,10 @@ func as(t testing.TB, l *lab.Lab, u requests.User) kubernetes.Interface {
 	return c
 }
 
-// changesNodes is a group that may do everything to Nodes, and has no verb on repairs.drydock.dev.
+// changesNodes is a group that has all rights on Nodes, but no verb on repairs.drydock.dev.
 const changesNodes = "changes-nodes"
 
-// of is a client of the case's user, with or without the verbs on repairs.drydock.dev.
+// of returns a client of the case's user, with or without the verbs on repairs.drydock.dev.
 func of(t testing.TB, l *lab.Lab, c *requests.Case) kubernetes.Interface {
 	t.Helper()
 	if !c.Unentitled {
@@ -87,8 +87,8 @@ func unentitled(t testing.TB, l *lab.Lab) {
 	})
 }
 
-// denier is who denied the request: "policy", "webhook", another part of the API server, or "" if
-// it was allowed.
+// denier returns who denied the request: "policy", "webhook", or another part of the API server. It
+// is empty if the request was allowed.
 func denier(err error) string {
 	switch {
 	case err == nil, apierrors.IsAlreadyExists(err):
@@ -101,7 +101,8 @@ func denier(err error) string {
 	return err.Error()
 }
 
-// put makes the Node what the case begins with, as Drydock, which admission allows.
+// put writes the Node's state at the beginning of the case. It writes as Drydock, which admission
+// allows.
 func put(t require.TestingT, ctx context.Context, drydock kubernetes.Interface, before *corev1.Node) *corev1.Node {
 	live, err := drydock.CoreV1().Nodes().Get(ctx, before.Name, metav1.GetOptions{})
 	require.NoError(t, err)
@@ -122,7 +123,7 @@ func onto(n, live *corev1.Node) map[string]string {
 	return out
 }
 
-// try makes the case's request without its taking effect.
+// try makes the case's request as a dry run.
 func try(t require.TestingT, ctx context.Context, drydock, user kubernetes.Interface, c *requests.Case) error {
 	before, after := c.Nodes()
 	if c.Create {

@@ -30,8 +30,8 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// server runs only the admission server, under the chart's ServiceAccount, with certificates that
-// are renewed every few seconds.
+// server starts a Drydock that only serves admission, with the chart's ServiceAccount. Its
+// certificates are renewed every few seconds.
 func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *webhook.Server {
 	t.Helper()
 	certDir := filepath.Join(t.TempDir(), "certs")
@@ -39,7 +39,7 @@ func server(t *testing.T, l *lab.Lab, admission *lab.Admission, name string) *we
 	return serverOf(t, l, admission, name, certDir)
 }
 
-// serverOf is server with its folder of certificates.
+// serverOf does the same as server, with this folder for its certificates.
 func serverOf(t *testing.T, l *lab.Lab, admission *lab.Admission, name, certDir string) *webhook.Server {
 	t.Helper()
 	path, err := l.ServiceAccountKubeconfig(t.Context(), lab.Namespace, "drydock", "")
@@ -71,8 +71,8 @@ func serverOf(t *testing.T, l *lab.Lab, admission *lab.Admission, name, certDir 
 	return s
 }
 
-// served is the certificate that the server shows, and whether the authority in the webhook's
-// configuration, which the API server trusts, has signed it.
+// served returns the certificate that the server shows. trusted reports whether the authority in
+// the webhook's configuration, which the API server uses, has signed it.
 func served(t *testing.T, l *lab.Lab, port int) (cert *x509.Certificate, trusted bool) {
 	t.Helper()
 	configuration, err := l.Client().AdmissionregistrationV1().ValidatingWebhookConfigurations().Get(t.Context(), "drydock", metav1.GetOptions{})
@@ -89,14 +89,15 @@ func served(t *testing.T, l *lab.Lab, port int) (cert *x509.Certificate, trusted
 	return conn.ConnectionState().PeerCertificates[0], true
 }
 
-// TestCertificateIsRenewed, and served on, while the API server continues to ask.
+// TestCertificateIsRenewed: the server uses the new certificate, and the API server continues to
+// call the webhook.
 func TestCertificateIsRenewed(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(map[string]any{"exempt": exempt()})
 	require.NoError(t, err)
 	v := admission.Values(map[string]any{"mode": "enforce"})
 	v["admission"].(map[string]any)["policy"] = map[string]any{"enabled": false}
-	// One that another test left is good for a year.
+	// The certificate of an earlier test would be valid for a year.
 	err = l.Client().CoreV1().Secrets(lab.Namespace).Delete(t.Context(), "drydock-webhook", metav1.DeleteOptions{})
 	require.True(t, err == nil || apierrors.IsNotFound(err), "%v", err)
 	require.NoError(t, l.InstallChart(t.Context(), "drydock", lab.Namespace, v))
@@ -119,8 +120,9 @@ func TestCertificateIsRenewed(t *testing.T) {
 	}
 	require.NoError(t, s.Ready())
 
-	// Another authority: the API server gets it, and asks on. Between the two, for as long as the
-	// Secret takes to its mount, it gets no answer, and goes by the policy alone.
+	// The authority changes, too. The API server learns the new one and continues. Until the
+	// kubelet has updated the mounted Secret, calls of the webhook fail, and only the policy
+	// decides.
 	secrets := l.Client().CoreV1().Secrets(lab.Namespace)
 	secret, err := secrets.Get(t.Context(), "drydock-webhook", metav1.GetOptions{})
 	require.NoError(t, err)
@@ -138,8 +140,9 @@ func TestCertificateIsRenewed(t *testing.T) {
 	})
 }
 
-// TestTheCertificateIsServedBeforeTheKubeletMountsIt: a kubelet may take more than a minute to
-// bring a Secret that was empty when the pod started. When the files come, they are served.
+// TestTheCertificateIsServedBeforeTheKubeletMountsIt: if the Secret was empty when the pod started,
+// a kubelet may take more than a minute to update the mounted files. Until then the server uses the
+// certificate from memory. Afterwards it uses the files.
 func TestTheCertificateIsServedBeforeTheKubeletMountsIt(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(map[string]any{"exempt": exempt()})
@@ -168,7 +171,8 @@ func TestTheCertificateIsServedBeforeTheKubeletMountsIt(t *testing.T) {
 	})
 }
 
-// TestWithoutItsSecretTheServerWaits: the log names it, nothing ends, and it serves then.
+// TestWithoutItsSecretTheServerWaits: the log names the missing Secret, and the process does not
+// end. When the Secret exists, it serves.
 func TestWithoutItsSecretTheServerWaits(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(nil)
@@ -188,7 +192,7 @@ func TestWithoutItsSecretTheServerWaits(t *testing.T) {
 	await(t, "the server", func() bool { return s.Ready() == nil })
 }
 
-// TestRightsOfTheRotator: one Secret and one configuration, and no other.
+// TestRightsOfTheRotator: it may write one Secret and one webhook configuration, and no others.
 func TestRightsOfTheRotator(t *testing.T) {
 	l := lab.Shared(t)
 	admission, err := lab.NewAdmission(nil)

@@ -33,11 +33,11 @@ func render(t *testing.T, values map[string]any) map[string]string {
 
 type m = map[string]any
 
-// withWebhook is the admission webhook switched on.
+// withWebhook are values that switch the admission webhook on.
 func withWebhook() m { return m{"webhook": m{"enabled": true}} }
 
-// TestChartKnowsWhoCarriesOutAReplacement: the users of the configured providers, by default those
-// that the program has.
+// TestChartKnowsWhoCarriesOutAReplacement: the chart names the users of the configured providers.
+// The defaults are those of the program.
 func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	by := func(step string, providers m) string {
 		works, _, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "providers": providers}})[policyFile], `"name":"`+step+`",`)
@@ -69,8 +69,8 @@ func TestChartKnowsWhoCarriesOutAReplacement(t *testing.T) {
 	require.Equal(t, "[]", users(m{"karpenter": m{"users": []any{}}}))
 }
 
-// TestChartKnowsWhoInstallsDrivers: the users that the program has, changed by name as the program
-// changes them.
+// TestChartKnowsWhoInstallsDrivers: the chart has the program's users for this, and changes them by
+// name as the program does.
 func TestChartKnowsWhoInstallsDrivers(t *testing.T) {
 	users := func(webhook m) (list []string) {
 		_, text, found := strings.Cut(render(t, m{"config": m{"mode": "enforce", "webhook": webhook}, "admission": withWebhook()})[policyFile], "- name: installs")
@@ -87,8 +87,8 @@ func TestChartKnowsWhoInstallsDrivers(t *testing.T) {
 	require.ElementsMatch(t, of(admission.ShippedDrivers().With(admission.Drivers{"nvidia-gpu-operator": {"u"}, "amd-gpu-operator": {}, "mine": {"v"}})), users(m{"drivers": own}))
 }
 
-// TestChartFollowsTheConfiguration: there is a webhook where Drydock serves one, and denial where
-// something enforces.
+// TestChartFollowsTheConfiguration: the chart installs the webhook if Drydock serves it, and the
+// webhook denies if a policy enforces.
 func TestChartFollowsTheConfiguration(t *testing.T) {
 	byDefault := render(t, nil)
 	require.NotContains(t, byDefault, webhookFile, "nobody would answer")
@@ -131,7 +131,7 @@ func TestChartFollowsTheConfiguration(t *testing.T) {
 	require.NotContains(t, byURL[webhookFile], "kind: Service")
 }
 
-// TestChartExemptsTheUsersOfTheCore, in both objects.
+// TestChartExemptsTheUsersOfTheCore in both the policy and the webhook.
 func TestChartExemptsTheUsersOfTheCore(t *testing.T) {
 	all := render(t, m{"admission": m{"webhook": m{"enabled": true}}, "config": m{"webhook": m{"exempt": m{"users": []any{"u"}, "groups": []any{"g"}}}}})
 	for _, list := range [][]string{append(admission.AlwaysExempt.Users, "u"), append(admission.AlwaysExempt.Groups, "g")} {
@@ -142,7 +142,8 @@ func TestChartExemptsTheUsersOfTheCore(t *testing.T) {
 	}
 }
 
-// TestChartWithCertManager: it makes the certificate then, and Drydock gets no right to a Secret.
+// TestChartWithCertManager: cert-manager makes the certificate, and Drydock gets no right to a
+// Secret.
 func TestChartWithCertManager(t *testing.T) {
 	manager := m{"certManager": m{"enabled": true}, "webhook": m{"enabled": true}}
 	_, err := lab.RenderChart("drydock", "drydock", m{"admission": manager})
@@ -152,8 +153,8 @@ func TestChartWithCertManager(t *testing.T) {
 	require.Contains(t, all[certsFile], "kind: Certificate")
 	require.Contains(t, all[certsFile], "drydock-webhook.drydock.svc")
 	require.NotContains(t, all[certsFile], "kind: Role")
-	// The API server checks the names of the certificate. If the name that it calls is not among them,
-	// nothing is denied.
+	// The API server checks that the certificate contains the host name that it calls. If the name
+	// is missing, the call fails and nothing is denied.
 	for name, values := range map[string]m{
 		"drydock.example.com": {"config": m{"webhook": m{"certificates": "mounted"}}, "admission": m{"certManager": manager["certManager"], "webhook": m{"enabled": true, "url": "https://drydock.example.com:9443"}}},
 		"a.example.com":       {"config": m{"webhook": m{"certificates": "mounted", "dnsNames": []any{"a.example.com", "b.example.com"}}}, "admission": manager},
@@ -185,8 +186,8 @@ func TestChartRefusesUnknownValues(t *testing.T) {
 	}
 }
 
-// TestChartLetsOperatorsReadWhatWhyNeeds: the ConfigMaps and the Lease of its namespace, and the
-// kubelets' Leases, and writes none.
+// TestChartLetsOperatorsReadWhatWhyNeeds: the role may read the ConfigMaps and the Lease in
+// Drydock's namespace, and the kubelets' Leases. It may write none of them.
 func TestChartLetsOperatorsReadWhatWhyNeeds(t *testing.T) {
 	all := render(t, m{"config": m{"leaderElection": m{"name": "repairs"}}})
 	parts := strings.Split(all["drydock/templates/operator.yaml"], "\n---\n")
@@ -208,8 +209,9 @@ func TestChartLetsOperatorsReadWhatWhyNeeds(t *testing.T) {
 	}
 }
 
-// TestChartAsksForRights: in the policy, in Drydock's configuration, and of the ClusterRole that
-// has them; or nowhere.
+// TestChartAsksForRights: the rights on repairs.drydock.dev are required by the policy and by
+// Drydock's configuration, and given by the ClusterRole. If switched off, they are in none of the
+// three.
 func TestChartAsksForRights(t *testing.T) {
 	const operatorFile, configFile, roleFile = "drydock/templates/operator.yaml", "drydock/templates/configmap.yaml", "drydock/templates/clusterrole.yaml"
 	on := render(t, m{"admission": m{"webhook": m{"enabled": true}, "rights": m{"labels": m{"rbac.authorization.k8s.io/aggregate-to-admin": "true"}}}})

@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// heartbeat is what a kubelet writes: its status, its labels, its lease.
+// heartbeat writes what a kubelet writes regularly: its status, its labels and its lease.
 func heartbeat(t *testing.T, kubelet kubernetes.Interface, node string) {
 	t.Helper()
 	ctx := t.Context()
@@ -33,8 +33,8 @@ func heartbeat(t *testing.T, kubelet kubernetes.Interface, node string) {
 	require.NoError(t, err)
 }
 
-// TestKubelets, each with the client certificate of its node: what they must write passes, and
-// never reaches the webhook; what is Drydock's does not.
+// TestKubelets uses the client certificate of each node. What a kubelet must write is allowed and
+// never reaches the webhook. Drydock's own keys are denied to it.
 func TestKubelets(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -63,11 +63,11 @@ func TestKubelets(t *testing.T) {
 		}
 	}
 
-	// Another node's status is Kubernetes' own to guard. The control is the heartbeat above.
+	// Kubernetes itself denies writes of another node's status. The control is the heartbeat above.
 	_, err = kubelet.CoreV1().Nodes().Patch(t.Context(), requests.Node, types.StrategicMergePatchType, []byte(`{"status":{"conditions":[{"type":"Ready","status":"False"}]}}`), metav1.PatchOptions{}, "status")
 	require.True(t, apierrors.IsForbidden(err), "%v", err)
 
-	// The webhook alone says the same: without the policy it is asked, kubelet or not.
+	// The webhook alone gives the same result. Without the policy it is also called for kubelets.
 	require.NoError(t, l.Client().AdmissionregistrationV1().ValidatingAdmissionPolicies().Delete(t.Context(), "drydock", metav1.DeleteOptions{}))
 	await(t, "the policy to be forgotten", func() bool { return forged(t, l) == "webhook" })
 	for _, sub := range [][]string{nil, {"status"}} {
@@ -78,9 +78,9 @@ func TestKubelets(t *testing.T) {
 	y.becomes(n, "")
 }
 
-// TestNodeControllerTaints: the real controller manager taints a node that is lost during a repair,
-// and removes the taints when the node is back. Its controllers write under their own accounts, or
-// all under the manager's name.
+// TestNodeControllerTaints: kube-controller-manager taints a node that is lost during a repair, and
+// removes the taints when the node is back. Its controllers write with accounts of their own, or
+// all as the manager.
 func TestNodeControllerTaints(t *testing.T) {
 	for name, shared := range map[string]bool{"each controller by its own account": false, "all as the manager": true} {
 		t.Run(name, func(t *testing.T) {

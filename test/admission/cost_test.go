@@ -19,11 +19,11 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// crowded is the node whose kubelet gave it so many labels and annotations.
+// crowded is a node to which its kubelet has given very many labels and annotations.
 const crowded = "n5"
 
-// fill gives the Node that many labels and annotations, and a record of Drydock's, so that no
-// expression ends early.
+// fill gives the Node that many labels and annotations. It also writes a record of Drydock's, so
+// that the policy's expressions do not end early.
 func fill(t testing.TB, drydock kubernetes.Interface, keys int) {
 	t.Helper()
 	n, err := drydock.CoreV1().Nodes().Get(t.Context(), crowded, metav1.GetOptions{})
@@ -40,7 +40,7 @@ func fill(t testing.TB, drydock kubernetes.Interface, keys int) {
 	require.NoError(t, err)
 }
 
-// kubeletWrites are what a kubelet sends.
+// kubeletWrites are the writes of a kubelet.
 var kubeletWrites = map[string]func(ctx context.Context, nodes typedcorev1.NodeInterface) error{
 	"a heartbeat": func(ctx context.Context, nodes typedcorev1.NodeInterface) error {
 		body := fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339))
@@ -57,8 +57,8 @@ var kubeletWrites = map[string]func(ctx context.Context, nodes typedcorev1.NodeI
 	},
 }
 
-// failures are how many expressions of the policy, or conditions of the webhook, have failed so
-// far, which lets requests through.
+// failures returns how many expressions of the policy, or conditions of the webhook, have failed so
+// far. Such a failure lets the request through.
 func failures(t testing.TB, l *lab.Lab) (out []string) {
 	t.Helper()
 	metrics, err := l.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
@@ -72,16 +72,16 @@ func failures(t testing.TB, l *lab.Lab) (out []string) {
 	return out
 }
 
-// asKubelet is the kubelet of the crowded node.
+// asKubelet returns a client of the crowded node's kubelet.
 func asKubelet(t testing.TB, l *lab.Lab) kubernetes.Interface {
 	t.Helper()
 	return as(t, l, requests.User{Name: "system:node:" + crowded, Groups: []string{"system:nodes"}})
 }
 
 // TestNoNumberOfKeysGetsPastThePolicy: a kubelet may give its Node as many labels as fit. The API
-// server gives up an expression that costs too much, and lets the request through; one whose cost
-// grew with the square of the keys would cost too much here. Beyond what the policy searches
-// nothing is searched: heartbeats pass, and keys are refused.
+// server aborts an expression that costs too much, and then lets the request through. That would
+// happen here if the cost grew with the square of the number of keys. With more keys than the
+// policy searches, heartbeats are allowed, and changes of keys are denied.
 func TestNoNumberOfKeysGetsPastThePolicy(t *testing.T) {
 	l := lab.Shared(t)
 	drydock, kubelet, person := as(t, l, requests.Drydock), asKubelet(t, l), as(t, l, requests.Person)
@@ -109,8 +109,8 @@ func TestNoNumberOfKeysGetsPastThePolicy(t *testing.T) {
 	fill(t, drydock, 0)
 }
 
-// BenchmarkPolicy is what each write of a kubelet takes without and with the policy, by the number
-// of the Node's keys.
+// BenchmarkPolicy measures each write of a kubelet without and with the policy, by the number of
+// the Node's keys.
 func BenchmarkPolicy(b *testing.B) {
 	l := lab.Shared(b)
 	drydock, nodes := as(b, l, requests.Drydock), asKubelet(b, l).CoreV1().Nodes()

@@ -19,7 +19,7 @@ var kubectlPath = sync.OnceValues(func() (string, error) {
 	return paths["kubectl"], err
 })
 
-// kubectl is the real one, as the person of the table with an administrator's rights.
+// kubectl is the real kubectl, used by the administrator of the table of requests.
 type kubectl struct {
 	t          *testing.T
 	kubeconfig string
@@ -32,7 +32,7 @@ func newKubectl(t *testing.T, l *lab.Lab) kubectl {
 	return kubectl{t, path}
 }
 
-// run returns all that it said, and whether it succeeded.
+// run returns everything that the command printed, and whether it succeeded.
 func (k kubectl) run(args ...string) (string, bool) {
 	k.t.Helper()
 	path, err := kubectlPath()
@@ -51,7 +51,8 @@ func (k kubectl) does(args ...string) string {
 	return out
 }
 
-// isDenied goes by what kubectl says: cordon says that it could not, and exits with 0.
+// isDenied checks kubectl's output and not only its exit code: a denied `kubectl cordon` exits with
+// 0.
 func (k kubectl) isDenied(args ...string) string {
 	k.t.Helper()
 	out, _ := k.run(args...)

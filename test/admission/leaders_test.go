@@ -13,14 +13,14 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// Nodes of a location whose leadership goes from one to another, one that has no part in it, and
-// one of another location.
+// These are the Nodes: two of a location whose leadership moves from one to the other, one of the
+// same location without a part in the move, and one of another location.
 const (
 	ledNode, leadsNode, memberNode, foreignNode = "n2", "n3", "n4", "n5"
 )
 
-// leads writes what Drydock would have on the mesh's nodes: the leader's repair in that phase, or
-// none.
+// leads writes on the mesh's Nodes what Drydock would write for a leader's repair in that phase. An
+// empty phase removes it.
 func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 	y.t.Helper()
 	in := func(location string) func(*corev1.Node) {
@@ -36,14 +36,14 @@ func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 	}}, more...)...)
 }
 
-// choosing are the ways that people have to write Kilo's key.
+// choosing are the ways in which people can write Kilo's key of the leader.
 func choosing(node string) [][]string {
 	key := admission.MeshLeaderKey
 	return [][]string{{"annotate", "node", node, key + "=true", "--overwrite"}, {"annotate", "node", node, key + "=", "--overwrite"}}
 }
 
-// denied waits for admission to know what was written, then says how it refuses. Replicas watch
-// Nodes, so that they know of another Node's repair a moment later.
+// denied waits until admission knows what was written, and returns how it denies the request. A
+// replica learns of another Node's repair by its watch, so a moment later.
 func (y *yard) denied(args ...string) string {
 	y.t.Helper()
 	out := ""
@@ -56,8 +56,9 @@ func (y *yard) denied(args ...string) string {
 	return out
 }
 
-// TestTheLeaderCannotBeSetByHandWhileLeadershipMoves, with the real kubectl: neither the old
-// leader, nor the new one, nor any other node of the location, until the repair has ended.
+// TestTheLeaderCannotBeSetByHandWhileLeadershipMoves uses the real kubectl. Until the repair has
+// ended, a person can set neither the old leader, nor the new one, nor another node of the
+// location.
 func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -107,8 +108,8 @@ func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	require.Contains(t, y.denied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
 	require.Equal(t, "drydock", y.node(leadsNode).Annotations[admission.MeshLeaderKey])
 
-	// break-glass on the node of the record stops the repair, and frees the location; one elsewhere
-	// that node alone.
+	// Break-glass on the Node with the record stops the repair and allows changes in the location.
+	// Break-glass on another Node allows changes of only that Node.
 	y.does("annotate", "node", memberNode, remediations.BreakGlassKey+"=why")
 	y.does("annotate", "node", memberNode, admission.MeshLeaderKey+"=")
 	require.Contains(t, y.isDenied("annotate", "node", leadsNode, admission.MeshLeaderKey+"-"), requests.ID)
@@ -122,7 +123,7 @@ func TestTheLeaderCannotBeSetByHandWhileLeadershipMoves(t *testing.T) {
 	free("after,", ledNode, leadsNode, memberNode)
 }
 
-// TestObserveModeOnlyWarnsOfALeader: a change by hand gets a warning, and is allowed.
+// TestObserveModeOnlyWarnsOfALeader: setting the leader by hand is allowed with a warning.
 func TestObserveModeOnlyWarnsOfALeader(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "observe")

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// planted is a move of a leader that waits for its restore, which would give other nodes Kilo's key
-// with the writer's value.
+// planted is a forged record of a leader's move that waits to be put back. Putting it back would
+// write Kilo's key on other Nodes, with a value that the forger chose.
 func planted() *remediations.Record {
 	value, now := "evil", time.Now().UTC().Truncate(time.Second)
 	r := requests.LeaderRecord(ledNode, leadsNode, remediations.PhaseActing)
@@ -28,9 +28,8 @@ func planted() *remediations.Record {
 	return r
 }
 
-// A kubelet that turned bad writes a leader's record on its own Node, in observe mode. Admission
-// denies it; and where there is no admission, the Drydock that leads writes nothing on any other
-// Node.
+// A hostile kubelet writes a leader's record on its own Node, in observe mode. Admission denies
+// that. Without admission, the leading Drydock still writes nothing on any other Node.
 func TestAKubeletPlantsNoMoveOfALeader(t *testing.T) {
 	l := lab.Shared(t)
 	unreachable, plan := []any{"http://127.0.0.1:9"}, []any{map[string]any{"step": "promote-leader"}}

@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// installPolicy installs the ValidatingAdmissionPolicy alone, and takes it away with the test.
+// installPolicy installs only the ValidatingAdmissionPolicy, and removes it at the end of the test.
 func installPolicy(t testing.TB, l *lab.Lab, mode string) {
 	t.Helper()
 	v := values(mode, map[string]any{"exempt": exempt()})
@@ -28,18 +28,19 @@ func installPolicy(t testing.TB, l *lab.Lab, mode string) {
 	t.Cleanup(func() { removeAdmission(t, l) })
 }
 
-// removeAdmission deletes the two objects, as docs/reference/admission.md describes, and waits
-// until nothing is denied any more.
+// removeAdmission deletes the policy and the webhook configuration, as docs/reference/admission.md
+// describes, and waits until nothing is denied any more.
 func removeAdmission(t testing.TB, l *lab.Lab) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	admission := l.Client().AdmissionregistrationV1()
-	_ = admission.ValidatingWebhookConfigurations().Delete(ctx, "drydock", metav1.DeleteOptions{}) // there may be none
+	_ = admission.ValidatingWebhookConfigurations().Delete(ctx, "drydock", metav1.DeleteOptions{}) // it may not exist
 	_ = admission.ValidatingAdmissionPolicies().Delete(ctx, "drydock", metav1.DeleteOptions{})
 	await(t, "nothing to be denied any more", func() bool { return forged(t, l) == "" })
 }
 
-// forged is who denies a person Drydock's own keys, which is the first that any admission does.
+// forged returns who denies a person a write of Drydock's own keys. Every kind of admission denies
+// that, so it shows which kind is active.
 func forged(t testing.TB, l *lab.Lab) string {
 	t.Helper()
 	c := requests.Case{Change: requests.Forge, By: requests.Person}
@@ -51,8 +52,9 @@ func await(t testing.TB, what string, is func() bool) {
 	require.Eventually(t, is, lab.Patience, 50*time.Millisecond, "waiting for %s", what)
 }
 
-// TestPolicyAndCoreSayTheSame: on the hard core the API server with the policy alone denies what
-// the core denies; everywhere else it allows. The fixed table first, then whatever rapid thinks of.
+// TestPolicyAndCoreSayTheSame: for the hard core, an API server with only the policy denies exactly
+// what the core denies. It allows everything else. The test uses the fixed table first, and then
+// random requests.
 func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "enforce")
@@ -82,7 +84,7 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	}
 	require.Greater(t, denied, 60, "the control")
 
-	// All Nodes at once: such a request names none.
+	// A request that deletes all Nodes at once names no Node.
 	inFlight := requests.Bare()
 	requests.Put(inFlight, requests.Record(remediations.PhaseVerifying))
 	put(t, t.Context(), drydock, inFlight)
@@ -97,7 +99,7 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 		rapid.Check(t, func(t *rapid.T) {
 			c := requests.Generate(t)
 			got := denier(try(t, ctx, drydock, client(&c), &c))
-			if strings.Contains(got, "is not allowed to") { // NodeRestriction's word, which comes first
+			if strings.Contains(got, "is not allowed to") { // the message of NodeRestriction, which comes first
 				others++
 				return
 			}
@@ -116,8 +118,8 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 		t.Logf("%d requests were denied by others", others)
 	})
 
-	// Every expression is total: one that failed would have let its request through without a word,
-	// but for this count.
+	// An expression of the policy must never fail, because a failed one lets the request through
+	// silently. Only this counter shows such failures.
 	metrics, err := l.Client().Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(t.Context())
 	require.NoError(t, err)
 	seen := 0
@@ -140,8 +142,9 @@ func TestPolicyAndCoreSayTheSame(t *testing.T) {
 	})
 }
 
-// TestPolicyDeniesKeysWhereNothingEnforces, and nothing else: a record that a kubelet writes while
-// Drydock observes would be believed when it enforces.
+// TestPolicyDeniesKeysWhereNothingEnforces: in observe mode, the policy denies only changes of
+// Drydock's own keys. A record that a kubelet forges in observe mode would be believed as soon as
+// Drydock enforces.
 func TestPolicyDeniesKeysWhereNothingEnforces(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "observe")
@@ -158,7 +161,7 @@ func TestPolicyDeniesKeysWhereNothingEnforces(t *testing.T) {
 			denied++
 		}
 		var err error
-		await(t, c.Name, func() bool { // NodeRestriction speaks first where a controller taints the Node in the meantime
+		await(t, c.Name, func() bool { // if a controller taints the Node meanwhile, NodeRestriction denies the request first
 			err = try(t, t.Context(), drydock, of(t, l, &c), &c)
 			return !strings.Contains(denier(err), "is not allowed to")
 		})

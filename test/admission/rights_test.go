@@ -18,14 +18,14 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// The ServiceAccount of a network plugin, which may patch nodes, and an engineer who has the
-// chart's role.
+// These are two users: the ServiceAccount of a network plugin, which may patch nodes, and an
+// engineer who has the chart's role.
 var (
 	plugin   = requests.User{Name: "system:serviceaccount:kube-system:cni", Groups: []string{"system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"}}
 	engineer = requests.User{Name: "ada", Groups: []string{"system:authenticated"}}
 )
 
-// people gives both their roles, and returns their clients.
+// people gives both users their roles, and returns their clients.
 func people(t *testing.T, l *lab.Lab) (of map[string]*warned) {
 	t.Helper()
 	rbac := l.Client().RbacV1()
@@ -47,7 +47,7 @@ func people(t *testing.T, l *lab.Lab) (of map[string]*warned) {
 	return of
 }
 
-// words are what people say, each with the verb that it asks for.
+// words are the annotations that people may write, each with the verb that it needs.
 var words = map[string]struct{ value, verb string }{
 	remediations.RequestKey: {"remediation/reboot", "request"}, remediations.ApproveKey: {"abcdef", "approve"}, remediations.ResetKey: {"true", "reset"},
 	remediations.CancelKey: {"abcdef", "cancel"}, remediations.BreakGlassKey: {"why", "break-glass"},
@@ -60,8 +60,8 @@ func say(t *testing.T, c kubernetes.Interface, key string, value any) error {
 	return err
 }
 
-// requireRights requires that by, if it is not empty, denies each word to a user who may only patch
-// nodes. A user with the role may write all of them.
+// requireRights asserts that a user who may only patch nodes cannot write any of the words, because
+// by denies it. If by is empty, nothing denies it. A user with the role can write all of them.
 func requireRights(t *testing.T, of map[string]*warned, by string) {
 	t.Helper()
 	for key, word := range words {
@@ -79,8 +79,9 @@ func requireRights(t *testing.T, of map[string]*warned, by string) {
 	require.NoError(t, say(t, of[plugin.Name], remediations.PauseKey, "true"), "whoever may patch nodes may stop repairs")
 }
 
-// requireKept requires two denials by by, if it is not empty: of the removal of Drydock's own keys
-// to a user who may only patch nodes, and of an owner of a node under repair to every user.
+// requireKept asserts two denials by by: Drydock's own keys cannot be removed by a user who may
+// only patch nodes, and no user can add an owner to a node under repair. If by is empty, both are
+// allowed.
 func (y *yard) requireKept(of map[string]*warned, by string) {
 	y.t.Helper()
 	defer y.becomes(requests.Node, "")
@@ -109,7 +110,7 @@ func (y *yard) requireKept(of map[string]*warned, by string) {
 }
 
 // TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine
-// replaced. The policy says so, and where it is gone the webhook does.
+// replaced. The policy denies it. Without the policy, the webhook denies it.
 func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -119,7 +120,7 @@ func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	requireRights(t, of, "policy")
 	y.requireKept(of, "policy")
 
-	// A request of another person is removed without a right.
+	// Removing another person's request needs no right of its own.
 	for key, word := range words {
 		_, err := y.user.CoreV1().Nodes().Patch(t.Context(), requests.Node, types.MergePatchType, encode(t, map[string]any{"metadata": map[string]any{"annotations": map[string]any{key: word.value}}}), metav1.PatchOptions{})
 		require.NoError(t, err)
@@ -135,8 +136,8 @@ func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="RightMissing",verdict="denied"}`))
 }
 
-// TestRightsInObserveModeAndNowhere: they hold where Drydock only observes, and not where a value
-// takes them away.
+// TestRightsInObserveModeAndNowhere: these rights are also required in observe mode. They are not
+// required if a value of the chart switches them off.
 func TestRightsInObserveModeAndNowhere(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "observe")

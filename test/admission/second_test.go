@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// TestASecondDrydockChangesNothingUntilTheFirstIsGone, with the rights of the chart alone: it makes
-// no ledger, and says why.
+// TestASecondDrydockChangesNothingUntilTheFirstIsGone: the second one has only the rights of the
+// chart. It creates no ledger, and reports why.
 func TestASecondDrydockChangesNothingUntilTheFirstIsGone(t *testing.T) {
 	l := lab.Shared(t)
 	token, err := l.PrepareDrydock(t.Context())

@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// warned is a client that keeps the warnings that it gets.
+// warned is a client that keeps the warnings of the API server.
 type warned struct {
 	kubernetes.Interface
 	warnings
@@ -31,8 +31,8 @@ func newWarned(t *testing.T, l *lab.Lab, user string, groups ...string) *warned 
 	return h
 }
 
-// checked asks, and asks again where the webhook says that it could not check a right: the API
-// server had one second to answer.
+// checked makes the request. It repeats the request if the webhook reports that it could not check
+// a right, because the API server had only one second to answer.
 func (h *warned) checked(ask func() error) error {
 	for end := time.Now().Add(lab.Patience); ; {
 		h.forget()
@@ -43,7 +43,7 @@ func (h *warned) checked(ask func() error) error {
 	}
 }
 
-// warnings keeps those that the API server sends.
+// warnings collects the warnings that the API server sends.
 type warnings struct {
 	mu  sync.Mutex
 	all []string

@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestWholeTable goes through the real API server with both the policy and the webhook's own
-// process.
+// TestWholeTable sends all requests of the table through the real API server with the policy and
+// the webhook's own process.
 func TestWholeTable(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -45,8 +45,8 @@ func TestWholeTable(t *testing.T) {
 	}
 }
 
-// TestPeopleDoNotCollide drives the real kubectl: denied in flight, allowed before, after and while
-// only held.
+// TestPeopleDoNotCollide uses the real kubectl. It is denied while a repair is in flight, and
+// allowed before, afterwards, and while the repair is only held.
 func TestPeopleDoNotCollide(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -88,8 +88,8 @@ func TestPeopleDoNotCollide(t *testing.T) {
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="NoExecute",verdict="denied"}`))
 	require.NotZero(t, y.metric(`drydock_admission_total{reason="Eviction",verdict="denied"}`))
 
-	// Break-glass lets them through. The webhook writes no Event about it: the leader does, and
-	// here another replica leads.
+	// Break-glass allows the changes. The webhook sends no Event about it, because the leader does,
+	// and here another replica leads.
 	y.becomes(n, remediations.PhaseVerifying)
 	y.does("annotate", "node", n, remediations.BreakGlassKey+"=the rack is on fire")
 	y.does("cordon", n)
@@ -127,8 +127,8 @@ func TestObserveModeOnlyWarns(t *testing.T) {
 	y.becomes(n, "")
 }
 
-// TestWebhookGone: with its process killed nodes still update, the hard core is still refused, and
-// what only the webhook knows is let through, the evictions of a drain among it.
+// TestWebhookGone kills the webhook's process. Nodes can still be updated, and the hard core is
+// still denied. What only the webhook knows is allowed, including the evictions of a drain.
 func TestWebhookGone(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
@@ -149,19 +149,20 @@ func TestWebhookGone(t *testing.T) {
 	_, err = l.Client().CoreV1().Pods("default").Get(t.Context(), "left", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "drain evicts after its cordon was refused: the hole that the opt-in closes, and only while a replica answers; %v", err)
 
-	// Deleting both objects always recovers the cluster.
+	// Deleting both objects always makes the cluster usable again.
 	removeAdmission(t, l)
 	y.does("cordon", n)
 	y.does("annotate", "node", n, remediations.NodeRepairKey+"-")
 	y.becomes(n, "")
 }
 
-// TestConfigurationThatIsDeletedStaysDeleted: Drydock continues, and creates it no second time.
+// TestConfigurationThatIsDeletedStaysDeleted: Drydock continues, and does not create the webhook
+// configuration again.
 func TestConfigurationThatIsDeletedStaysDeleted(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
 	removeAdmission(t, l)
-	patch := []byte(`{"metadata":{"annotations":{"touched":"true"}}}`) // the rotator looks again
+	patch := []byte(`{"metadata":{"annotations":{"touched":"true"}}}`) // this change makes the rotator check again
 	_, err := l.Client().CoreV1().Secrets(lab.Namespace).Patch(t.Context(), "drydock-webhook", types.MergePatchType, patch, metav1.PatchOptions{})
 	require.NoError(t, err)
 	await(t, "the rotator to look for the configuration", func() bool {
@@ -179,7 +180,7 @@ func TestConfigurationThatIsDeletedStaysDeleted(t *testing.T) {
 	require.Zero(t, y.metric("drydock_leader"))
 }
 
-// bound makes a pod that runs on the node.
+// bound creates a pod that runs on the node.
 func bound(t *testing.T, l *lab.Lab, name, node string) {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods("default")

@@ -23,9 +23,9 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestADrydockWhoseWritesAPolicyDeniesSaysSo, from the alert that it cannot write until the policy
-// is gone. The time before the policy is the control. The same Drydock says when its webhook was
-// asked last.
+// TestADrydockWhoseWritesAPolicyDeniesSaysSo: Drydock reports the denied writes from the first
+// alert that it cannot write until the policy is gone. The time before the policy is the control.
+// The same Drydock also reports when its webhook was last called.
 func TestADrydockWhoseWritesAPolicyDeniesSaysSo(t *testing.T) {
 	const node, policy = "write-denied", "denies-drydock"
 	l := lab.Shared(t)
@@ -45,8 +45,8 @@ func TestADrydockWhoseWritesAPolicyDeniesSaysSo(t *testing.T) {
 		return book.Status
 	}
 	y := &yard{t: t, lab: l, drydock: d}
-	// A dry run comes each 5 minutes without cause. These waits are shorter, so that only a cause
-	// brings it.
+	// Without a cause, a dry run is made only every 5 minutes. The waits here are shorter, so only
+	// a cause can make one.
 	soon := func(what string, is func() bool) {
 		t.Helper()
 		require.Eventually(t, is, 2*time.Minute, 100*time.Millisecond, "waiting for %s", what)
@@ -76,7 +76,7 @@ func TestADrydockWhoseWritesAPolicyDeniesSaysSo(t *testing.T) {
 	soon("the end to be an Event", func() bool { return len(y.events("WritesTaken")) == 1 })
 }
 
-// startLeading starts a Drydock that leads, observes, and serves admission.
+// startLeading starts a Drydock that leads, observes and serves admission.
 func startLeading(t *testing.T, l *lab.Lab) *lab.Drydock {
 	t.Helper()
 	admission, err := lab.NewAdmission(map[string]any{"exempt": exempt()})
@@ -90,7 +90,7 @@ func startLeading(t *testing.T, l *lab.Lab) *lab.Drydock {
 			require.NoError(t, err)
 		}
 	}
-	endLead() // of another test's replica that leads
+	endLead() // ends the lead of another test's replica
 	d, err := l.StartDrydock(t.Context(), token, lab.DrydockOptions{Admission: admission, Config: map[string]any{
 		"mode": "observe", "alertmanager": map[string]any{"urls": []any{"http://127.0.0.1:9"}},
 		"policies": []any{map[string]any{"name": "node-not-ready", "match": []any{`a="b"`}, "witness": "none", "plan": []any{map[string]any{"step": "reboot"}}}},
@@ -100,8 +100,8 @@ func startLeading(t *testing.T, l *lab.Lab) *lab.Drydock {
 	return d
 }
 
-// denyAlerts installs a policy that denies the alerts on Nodes to everyone, and returns when it is
-// in force. removed ends it.
+// denyAlerts installs a policy that denies everyone to write alerts on Nodes, and returns when it
+// is in force. removed deletes the policy.
 func denyAlerts(t *testing.T, l *lab.Lab, name string) (removed func()) {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -144,7 +144,7 @@ func denyAlerts(t *testing.T, l *lab.Lab, name string) (removed func()) {
 	return removed
 }
 
-// post sends an alert about the node as Alertmanager does.
+// post posts an alert about the node as Alertmanager does.
 func post(t *testing.T, d *lab.Drydock, node string) {
 	t.Helper()
 	token, err := os.ReadFile(d.TokenFile)

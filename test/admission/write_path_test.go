@@ -18,9 +18,9 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// TestADryRunNamesThePolicyThatDeniesDrydock: the policy of a second Drydock does not count as a
-// fault of the Nodes, and the dry runs change nothing. The Drydock that the policy is for is the
-// control. A Node whose annotations are full refuses alone.
+// TestADryRunNamesThePolicyThatDeniesDrydock: dry runs change nothing. The denial by another
+// Drydock's policy does not count as a fault of the Nodes. The control is the Drydock that the
+// policy belongs to. A Node whose annotations are full refuses only its own writes.
 func TestADryRunNamesThePolicyThatDeniesDrydock(t *testing.T) {
 	l := lab.Shared(t)
 	installPolicy(t, l, "enforce")

@@ -24,14 +24,14 @@ import (
 
 var bg = context.Background()
 
-// yard is a Drydock that serves admission, with both of the chart's objects installed. Another
-// replica leads, so that the records that a test writes are handled by no replica: those that do
-// not lead serve admission, too.
+// yard is a Drydock that serves admission, with the chart's policy and webhook configuration
+// installed. Another holder has the leader's Lease, so no replica handles the records that a test
+// writes. Replicas that do not lead serve admission, too.
 type yard struct {
 	t       *testing.T
 	lab     *lab.Lab
 	drydock *lab.Drydock
-	user    kubernetes.Interface // Drydock's own user, which admission allows
+	user    kubernetes.Interface // with Drydock's own user, which admission allows
 	kubectl
 }
 
@@ -63,7 +63,7 @@ func newYard(t *testing.T, l *lab.Lab, mode string, over ...map[string]any) *yar
 	t.Cleanup(y.drydock.Kill)
 	if mode == "enforce" {
 		await(t, "the policy", func() bool { return forged(t, l) == "policy" })
-		// What only the webhook denies.
+		// This is denied only by the webhook.
 		c := requests.Case{Before: flight, Change: noExecute, By: requests.Person}
 		await(t, "the webhook", func() bool {
 			return denier(try(t, t.Context(), y.user, as(t, l, requests.Person), &c)) == "webhook"
@@ -78,7 +78,7 @@ func noExecute(n *corev1.Node) {
 	n.Spec.Taints = append(n.Spec.Taints, corev1.Taint{Key: "x", Effect: corev1.TaintEffectNoExecute})
 }
 
-// anotherLeads holds the leader's Lease for an hour.
+// anotherLeads takes the leader's Lease for an hour.
 func (y *yard) anotherLeads() {
 	y.t.Helper()
 	leases := y.lab.Client().CoordinationV1().Leases(lab.Namespace)
@@ -93,7 +93,8 @@ func (y *yard) anotherLeads() {
 	}
 }
 
-// becomes writes what Drydock would have on the node: a repair in that phase, or none.
+// becomes writes on the node what Drydock would write for a repair in that phase. An empty phase
+// removes it.
 func (y *yard) becomes(node string, phase remediations.Phase, more ...func(*corev1.Node)) {
 	y.t.Helper()
 	n := requests.Bare()
@@ -115,7 +116,7 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// events are the notes of all Events of that reason.
+// events returns the notes of all Events with that reason.
 func (y *yard) events(reason string) (notes []string) {
 	y.t.Helper()
 	events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})
@@ -126,7 +127,7 @@ func (y *yard) events(reason string) (notes []string) {
 	return notes
 }
 
-// metric reads one of Drydock's figures.
+// metric returns one of Drydock's metrics.
 func (y *yard) metric(name string) float64 {
 	y.t.Helper()
 	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.drydock.MetricsURL, nil)

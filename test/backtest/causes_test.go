@@ -8,16 +8,17 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Each cause is looked for in the world: in what the Nodes, the ledger, Alertmanager and the
-// machines were then.
+// Each function below looks for a cause in the world: in the state of the Nodes, the ledger,
+// Alertmanager and the machines at that time.
 
-// cause explains a difference. The report says it.
+// cause explains a difference between the live run and its replay. The report of the backtest names
+// the cause.
 type cause struct {
 	said string
 	of   func(c *comparison, d *difference) bool
 }
 
-// causes are why the replay may decide otherwise. There are no others.
+// causes are all reasons for which the replay may decide otherwise.
 var causes = []cause{
 	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", (*comparison).people},
 	{"Alertmanager answers each look, and the Watchdog is never late.", (*comparison).unanswered},
@@ -34,8 +35,9 @@ var causes = []cause{
 	{"A look, a write and a call take no time: live, a decision comes later by as much as they took.", (*comparison).late},
 }
 
-// late: both did it, and not further apart than this machine was late; or a hold lasted no longer
-// than that; or the alert ended before anything was done, and the live Drydock got that too late.
+// late is a difference in time. Both did the same, and not further apart than this machine was
+// late. Or a hold lasted no longer than that. Or the alert ended before anything was done, and the
+// live Drydock received it too late.
 func (c *comparison) late(d *difference) bool {
 	give := c.l.lag(d.from)
 	if d.act != nil && d.live && c.first(d.act) {
@@ -46,8 +48,8 @@ func (c *comparison) late(d *difference) bool {
 	return (d.both || d.holds != nil) && apart(d.from, d.until) <= give
 }
 
-// people: a person kept Drydock from the node then, and Drydock said so; or a person asked for the
-// repair.
+// people means that a person kept Drydock away from the node, and that Drydock reported it, or that
+// a person requested the repair.
 func (c *comparison) people(d *difference) bool {
 	const silenced, paused = string(remediations.ReasonSilenced), string(remediations.ReasonPaused)
 	switch {
@@ -61,8 +63,8 @@ func (c *comparison) people(d *difference) bool {
 	return c.seconds(d, func(at time.Time) bool { return c.l.keptAway(d.node, at, c.l.lag(at)) })
 }
 
-// unanswered: Drydock said in its ledger that it could not trust what it had of alerts or leases,
-// or that nothing confirmed an alert.
+// unanswered means that the ledger shows that Drydock could not trust its data about alerts or
+// leases, or that nothing confirmed an alert.
 func (c *comparison) unanswered(d *difference) bool {
 	blind := func(at time.Time) bool {
 		p := c.l.pageAt(at)
@@ -89,21 +91,21 @@ func (c *comparison) unanswered(d *difference) bool {
 	return c.seconds(d, func(at time.Time) bool { return c.around(at, blind) })
 }
 
-// cordon: Drydock's cordon was on the node then, and the replay held it for that.
+// cordon means that Drydock's own cordon was on the node, and that the replay held the node for it.
 func (c *comparison) cordon(d *difference) bool {
 	if d.holds == nil && (d.act == nil || !d.live) {
 		return false
 	}
 	give := c.l.lag(d.from)
 	if d.act != nil {
-		give = 0 // Drydock's cordon after the call does not count as a cause
+		give = 0 // Drydock's cordon after the call is not a cause
 	}
 	return c.l.cordoned(d.node, d.from, give) && c.heldReplayed(d, remediations.ReasonCordonedByOther)
 }
 
-// bootless: a boot cured the node live, as its machine shows, while the replay still waited for the
-// step's proof or for the cooldown after it; or the replay then judged the cure a recovery, or
-// opened a breaker that had waited for it.
+// bootless is about a cure by a boot, which only the live run sees. The replay still waited for the
+// proof of the step or for the cooldown after it. Or it judged the cure as a recovery, or opened a
+// breaker that waited for the cure.
 func (c *comparison) bootless(d *difference) bool {
 	switch {
 	case d.end != nil:
@@ -121,14 +123,14 @@ func (c *comparison) bootless(d *difference) bool {
 		give := c.l.lag(at)
 		return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
 			return r.Node == d.node && inFlight(r, at, give, cooldown+give) && slices.ContainsFunc(c.l.ends, func(e ending) bool {
-				caused := d.act == nil || d.act.repair != e.ID // a call is not caused by its own boot
+				caused := d.act == nil || d.act.repair != e.ID // a boot does not cause the call that caused it
 				return e.node == d.node && caused && c.cured(e) && e.Ended.After(r.Steps[0].At.Add(-give)) && !e.Ended.After(at.Add(give))
 			})
 		})
 	})
 }
 
-// before is the call before that one in its repair; nil: the repair began with it.
+// before returns the previous call of the same repair, or nil if the repair began with this call.
 func (c *comparison) before(a *act) (out *act) {
 	for _, o := range slices.Concat(c.l.acts, c.r.acts) {
 		if o.repair == a.repair && o.at.Before(a.at) {
@@ -140,8 +142,9 @@ func (c *comparison) before(a *act) (out *act) {
 
 func (c *comparison) first(a *act) bool { return c.before(a) == nil }
 
-// storm: a breaker was open live, or had closed shortly before, and the other one did the same as
-// much sooner or later as a breaker may err: by its own cooldown, which is less than a minute here.
+// storm is about breakers. In the live run a breaker was open, or had closed shortly before, and
+// the other run did the same at another time. The times differ by no more than a breaker's
+// cooldown, which is less than a minute here.
 func (c *comparison) storm(d *difference) bool {
 	err := stormCooldown + c.l.lag(d.from)
 	after := slices.ContainsFunc(c.l.openings, func(o opening) bool {
@@ -165,9 +168,9 @@ func (c *comparison) storm(d *difference) bool {
 	return false
 }
 
-// consequence: the one that did not call held the node for its limit or its breaker, and in the
-// other a slot was free or the breaker closed; or what was done about the same fault of the node
-// differed already.
+// consequence follows from another difference. The run without the call held the node for its limit
+// or its breaker, while in the other run a slot was free or the breaker closed. Or both had already
+// done different things about the same fault.
 func (c *comparison) consequence(d *difference) bool {
 	switch {
 	case d.opening != nil || d.both && d.end == nil:
@@ -182,8 +185,8 @@ func (c *comparison) consequence(d *difference) bool {
 	return d.end == nil && c.seconds(d, func(at time.Time) bool { return c.kept(d, at, true) || c.kept(d, at, false) })
 }
 
-// kept says that this one of the two held the node at that time, for a slot that the other had free
-// or a breaker that the other had closed. A repair that has begun has its slot.
+// kept reports whether this run held the node at that time, because of a slot that the other run
+// had free or a breaker that the other run had closed. A repair that has begun has its slot.
 func (c *comparison) kept(d *difference, at time.Time, live bool) bool {
 	slots, others := c.r.slots, c.l.slots
 	mine, theirs := c.r.openings, c.l.openings
@@ -200,9 +203,9 @@ func (c *comparison) kept(d *difference, at time.Time, live bool) bool {
 	return closed && c.heldBy(live, d, remediations.ReasonFleetUnhealthy) && c.around(at, func(at time.Time) bool { return isOpen(mine, at) })
 }
 
-// next: the call before it in its repair differed already; and the other one, when it was its turn
-// there, made this call too, or held the node, or had nothing more to cure. That it ran out of
-// steps does not count as a cause.
+// next follows from the previous call of the same repair, which differed already. When its turn
+// came, the other run also made this call, or held the node, or had nothing left to cure. Running
+// out of steps is not a cause.
 func (c *comparison) next(d *difference) bool {
 	was, others := c.before(d.act), c.r.acts
 	if !d.live {
@@ -215,7 +218,7 @@ func (c *comparison) next(d *difference) bool {
 	}
 	i := slices.IndexFunc(others, func(o act) bool { return o.node == d.node && o.step == was.step && c.oneFault(d.node, o.at, was.at) })
 	if i < 0 {
-		return true // it had not begun
+		return true // the repair had not begun
 	}
 	turn := others[i].at.Add(d.from.Sub(was.at))
 	give := c.l.lag(turn)
@@ -232,7 +235,7 @@ func (c *comparison) next(d *difference) bool {
 	})
 }
 
-// ended is how and when that repair of one of the two ended; zero: it did not.
+// ended returns how and when this run's repair ended. It is zero if the repair did not end.
 func (c *comparison) ended(repair string) (remediations.Outcome, time.Time) {
 	for _, e := range c.l.ends {
 		if e.ID == repair {
@@ -247,16 +250,16 @@ func (c *comparison) ended(repair string) (remediations.Outcome, time.Time) {
 	return "", time.Time{}
 }
 
-// sameFault says that only one of the two made a call about the same fault of the node before, for
-// a known cause.
+// sameFault reports whether, before, only one of the runs had made a call about the same fault of
+// the node, and for a known cause.
 func (c *comparison) sameFault(d *difference) bool {
 	return slices.ContainsFunc(c.known, func(k *difference) bool {
 		return k.node == d.node && k.act != nil && !k.both && !k.from.After(d.until.Add(c.l.lag(d.until))) && c.oneFault(d.node, k.from, d.from)
 	})
 }
 
-// oneFault says that both times are within one fault of the node, as the record has it, and the
-// cooldown after it.
+// oneFault reports whether both times belong to one fault of the node, according to the record,
+// including the cooldown after it.
 func (c *comparison) oneFault(node string, a, b time.Time) bool {
 	return slices.ContainsFunc(c.r.Repairs, func(r *backtest.Repair) bool {
 		ends := c.l.until
@@ -268,7 +271,7 @@ func (c *comparison) oneFault(node string, a, b time.Time) bool {
 	})
 }
 
-// cured says that the repair cured its node by a boot, as its machine shows.
+// cured reports whether the repair cured its node by a boot of the machine.
 func (c *comparison) cured(e ending) bool {
 	return e.Outcome == remediations.OutcomeRecovered && slices.ContainsFunc(c.l.boots[e.node], func(b time.Time) bool {
 		return !b.Before(e.Began) && !b.After(e.Ended.Add(time.Second))

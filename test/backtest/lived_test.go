@@ -26,8 +26,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// journal is all that the API server said of the Nodes and the ledger, and by how much this machine
-// was late.
+// journal is everything that the API server showed of the Nodes and the ledger, and how late this
+// machine was.
 type journal struct {
 	mu      sync.Mutex
 	nodes   map[string][]sight
@@ -35,7 +35,8 @@ type journal struct {
 	stalls  []stall
 }
 
-// lived is what Drydock did, as the API server, the provider and Alertmanager have it.
+// lived is what Drydock did in the live run, according to the API server, the provider and
+// Alertmanager.
 type lived struct {
 	*journal
 	t      *testing.T
@@ -47,15 +48,16 @@ type lived struct {
 	acts     []act
 	ends     []ending
 	openings []opening
-	// trials are the repairs that a half-open breaker let through, boots when each machine booted.
+	// trials are the repairs that a half-open breaker allowed. boots are the times at which each
+	// machine booted.
 	trials map[string]bool
 	boots  map[string][]time.Time
-	// people are the times when a person kept Drydock from the node, or asked for a repair of it.
+	// people are the times at which a person kept Drydock away from the node or requested a repair.
 	people map[string][]span
 	until  time.Time
 }
 
-// sight is a Node as it was from then on, page the ledger.
+// sight is a state of a Node, with the time when it began. page is the same for the ledger.
 type sight struct {
 	at     time.Time
 	node   *corev1.Node
@@ -67,17 +69,17 @@ type page struct {
 	*ledger.Ledger
 }
 
-// stall is by how much this machine was late, shortly before then.
+// stall is how late this machine was shortly before that time.
 type stall struct {
 	at   time.Time
 	late time.Duration
 }
 
-// act is a step that was issued.
+// act is a step that Drydock issued.
 type act struct {
 	node, step, repair string
 	at                 time.Time
-	asked              bool // by a person
+	asked              bool // whether a person requested it
 }
 
 func (a act) String() string { return fmt.Sprintf("%s %s %s", a.node, a.step, clock(a.at)) }
@@ -88,7 +90,7 @@ type ending struct {
 	remediations.Entry
 }
 
-// opening is a time when a breaker was not closed; until is zero where it stayed so.
+// opening is a time in which a breaker was not closed. until is zero if it did not close again.
 type opening struct {
 	scope       string
 	from, until time.Time
@@ -98,13 +100,13 @@ func (o opening) String() string {
 	return fmt.Sprintf("breaker %s from %s until %s", o.scope, clock(o.from), clock(o.until))
 }
 
-// span is a time with a beginning and an end.
+// span is a period between two times.
 type span struct {
 	what        string
 	from, until time.Time
 }
 
-// covers says that the span is there at that time, give or take.
+// covers reports whether the time is in the span, or at most give outside of it.
 func (s span) covers(at time.Time, give time.Duration) bool {
 	return !at.Add(give).Before(s.from) && (s.until.IsZero() || !at.Add(-give).After(s.until))
 }
@@ -116,7 +118,7 @@ func clock(t time.Time) string {
 	return t.UTC().Format(time.TimeOnly)
 }
 
-// watch begins to write down what happens.
+// watch begins to record what happens.
 func watch(t *testing.T, on *lab.Lab, civo *lab.Civo) *lived {
 	t.Helper()
 	l := &lived{journal: &journal{nodes: map[string][]sight{}}, t: t, lab: on, civo: civo}
@@ -147,12 +149,12 @@ func watch(t *testing.T, on *lab.Lab, civo *lab.Civo) *lived {
 	return l
 }
 
-// tick is how often this process looks at the clock, and tolerated how late it is on a machine that
-// has time.
+// tick is how often this process checks the clock. tolerated is how late it may be on a machine
+// that is not busy.
 const tick, tolerated = 100 * time.Millisecond, 200 * time.Millisecond
 
-// measure notes when this machine is late: Drydock and Prometheus run beside this process, and are
-// as late.
+// measure records when this machine is late. Drydock and Prometheus run on the same machine and are
+// then as late.
 func (l *lived) measure(ctx context.Context) {
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -173,12 +175,12 @@ func (l *lived) measure(ctx context.Context) {
 	}
 }
 
-// onTime is how much later Drydock decides live on a machine that is not busy: a scrape, an
-// evaluation and two looks, and times are kept in whole seconds.
+// onTime is how much later the live Drydock decides on a machine that is not busy: the time for a
+// scrape, an evaluation, two checks, and the rounding of times to seconds.
 const onTime = 5 * time.Second
 
-// lag is by how much a decision of that time may come later live: as much as this machine was late
-// in the half minute before.
+// lag returns how much later a decision at that time may come in the live run. It is how late this
+// machine was in the half minute before.
 func (l *lived) lag(at time.Time) time.Duration {
 	out := onTime
 	for _, s := range l.stalls {
@@ -189,7 +191,7 @@ func (l *lived) lag(at time.Time) time.Duration {
 	return out
 }
 
-// late is by how much this machine was late in any half minute, at most.
+// late returns how late this machine was at most in any half minute.
 func (l *lived) late() (out time.Duration) {
 	for _, s := range l.stalls {
 		out = max(out, l.lag(s.at)-onTime)
@@ -207,8 +209,8 @@ func (l *lived) leads() {
 	}, lab.Patience, 100*time.Millisecond, "Drydock does not lead")
 }
 
-// peace waits until all has ended: every node well, nothing under way, no breaker open, and for as
-// long as a step may be proven after the last one.
+// peace waits until everything has ended: every node is healthy, no repair is under way, and no
+// breaker is open. Then it waits for as long as the proof of a last step may take.
 func (l *lived) peace() {
 	l.t.Helper()
 	var restless string
@@ -246,7 +248,7 @@ func intentOf(r *remediations.Record) *remediations.Intent {
 	return r.Intent
 }
 
-// keep writes the journal beside the lab's logs, which a failed test leaves.
+// keep writes the journal into the folder of the lab's logs, which is kept after a failed test.
 func (l *lived) keep() {
 	l.t.Helper()
 	type kept struct {
@@ -272,7 +274,7 @@ func (l *lived) keep() {
 	require.NoError(l.t, os.WriteFile(filepath.Join(l.lab.LogDir(), "lived.json"), text, 0o600))
 }
 
-// finish reads what happened between from and until out of what was written down.
+// finish returns what happened between from and until, according to the journal.
 func (l *lived) finish(from, until time.Time) {
 	l.t.Helper()
 	l.mu.Lock()
@@ -311,7 +313,7 @@ func (l *lived) finish(from, until time.Time) {
 	require.False(l.t, slices.ContainsFunc(l.acts, func(a act) bool { return a.at.Before(from) || a.at.After(until) }), "all happened in that time")
 }
 
-// learn takes one sight of a Node.
+// learn evaluates one recorded state of a Node.
 func (l *lived) learn(all []sight, i int, s sight) {
 	name := s.node.Name
 	for _, e := range remediations.DecodeHistory(s.node.Annotations[remediations.HistoryKey]) {
@@ -341,8 +343,8 @@ func (l *lived) learn(all []sight, i int, s sight) {
 	}
 }
 
-// called takes the calls that had an effect. Which step each was is in the node's record or, where
-// the watch did not see that, in its history.
+// called evaluates the calls that had an effect. Which step a call belongs to is in the node's
+// record or, if the watch missed that, in its history.
 func (l *lived) called(intents map[string][]act) {
 	l.t.Helper()
 	for _, call := range l.civo.Done(civosim.HardReboots) {
@@ -387,7 +389,7 @@ func (l *lived) called(intents map[string][]act) {
 	}
 }
 
-// silences asks Alertmanager which there were.
+// silences asks Alertmanager for the silences of that time.
 func (l *lived) silences() {
 	l.t.Helper()
 	var all []struct {
@@ -404,7 +406,7 @@ func (l *lived) silences() {
 	}
 }
 
-// sightOf is the Node as it was at that time; nil: there was none yet.
+// sightOf returns the Node as it was at that time, or nil if it did not exist yet.
 func (l *lived) sightOf(node string, at time.Time) *sight {
 	all := l.nodes[node]
 	for i := len(all) - 1; i >= 0; i-- {
@@ -424,8 +426,9 @@ func (l *lived) pageAt(at time.Time) *page {
 	return nil
 }
 
-// held returns the reasons that could hold the node at that time: the reason of its record or, if
-// the record has no reason that still counts, those that hold all repairs. Empty: nothing held it.
+// held returns the reasons that could hold the node at that time. That is the reason in its record
+// or, if the record has no current reason, the reasons that hold all repairs. It is empty if
+// nothing held the node.
 func (l *lived) held(node string, at time.Time) (out []string) {
 	s := l.sightOf(node, at)
 	if s == nil {
@@ -448,12 +451,12 @@ func (l *lived) held(node string, at time.Time) (out []string) {
 	return out
 }
 
-// fires says that an alert fires on the Node.
+// fires reports whether an alert fires on the Node.
 func fires(n *corev1.Node) bool {
 	return slices.ContainsFunc(remediations.AlertsOn(n.Annotations), func(a remediations.Alert) bool { return a.Status == remediations.StatusFiring })
 }
 
-// everHeld says that the reason held a node at some time.
+// everHeld reports whether the reason held a node at any time.
 func (l *lived) everHeld(reason string) bool {
 	for node, all := range l.nodes {
 		for at := all[0].at; at.Before(l.until); at = at.Add(time.Second) {
@@ -465,7 +468,7 @@ func (l *lived) everHeld(reason string) bool {
 	return false
 }
 
-// slots are the nodes under repair at that time, without this one.
+// slots returns the nodes under repair at that time, without this one.
 func (l *lived) slots(at time.Time, without string) (out []string) {
 	if p := l.pageAt(at); p != nil {
 		for _, s := range p.Slots {
@@ -478,12 +481,12 @@ func (l *lived) slots(at time.Time, without string) (out []string) {
 	return slices.Compact(out)
 }
 
-// keptAway says that a person kept Drydock from the node at that time.
+// keptAway reports whether a person kept Drydock away from the node at that time.
 func (l *lived) keptAway(node string, at time.Time, give time.Duration) bool {
 	return slices.ContainsFunc(l.people[node], func(s span) bool { return s.what != remediations.RequestKey && s.covers(at, give) })
 }
 
-// cordoned says that the node was cordoned at that time. Only Drydock cordons here.
+// cordoned reports whether the node was cordoned at that time. Only Drydock cordons nodes here.
 func (l *lived) cordoned(node string, at time.Time, give time.Duration) bool {
 	for d := -give; d <= give; d += time.Second {
 		if s := l.sightOf(node, at.Add(d)); s != nil && s.node.Spec.Unschedulable {
@@ -493,7 +496,7 @@ func (l *lived) cordoned(node string, at time.Time, give time.Duration) bool {
 	return false
 }
 
-// without is what was lived if Drydock had never repaired that node, nor held it.
+// without returns the live run as if Drydock had never repaired or held that node.
 func (l *lived) without(node string) *lived {
 	out := *l
 	nodes := maps.Clone(l.nodes)
@@ -504,7 +507,7 @@ func (l *lived) without(node string) *lived {
 	return &out
 }
 
-// ask gets what an address answers, or posts a body to it.
+// ask returns what an address answers. If there is a body, it is posted to the address.
 func ask(ctx context.Context, url, body string, into any) error {
 	method := http.MethodGet
 	if body != "" {

@@ -28,8 +28,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A month at speed: what takes minutes in a cluster takes seconds here, by the configuration and
-// the rules alone.
+// This is a month at speed: what takes minutes in a cluster takes seconds here, by configuration
+// and rules only.
 const (
 	fleet         = 40
 	pollInterval  = time.Second
@@ -37,16 +37,16 @@ const (
 	stepWait      = 12 * time.Second
 	cooldown      = 5 * time.Second
 	stormCooldown = 6 * time.Second
-	// ruleFor is also for how long the rule continues to fire.
+	// ruleFor is the `for` of the rule, and also its keep_firing_for.
 	ruleFor = 2 * time.Second
-	// cycle is a day of this month: the windows are closed in one minute of it.
+	// cycle is the length of a day in this month. The windows are closed for one minute of it.
 	cycle = 3 * time.Minute
-	// tooBusy is how late the machine may be in half a minute of a month when something is expected: a
-	// plan that runs out before the windows close has four seconds to spare.
+	// tooBusy is how late the machine may be in half a minute in which the test expects something.
+	// A plan that must run out before the windows close has only four seconds to spare.
 	tooBusy = 3 * time.Second
 )
 
-// month is Drydock's world.
+// month is the world in which Drydock lives for a month.
 type month struct {
 	t     *testing.T
 	lab   *lab.Lab
@@ -58,8 +58,8 @@ type month struct {
 	stubborn map[string]bool // nodes that no reboot cures
 }
 
-// scaledRules are the shipped rules of a node that is not Ready, evaluated each second, with short
-// times.
+// scaledRules are the shipped rules about a node that is not Ready, evaluated each second and with
+// short times.
 func scaledRules(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../rules/NodeNotReady.yaml")
@@ -83,7 +83,7 @@ func scaledRules(t *testing.T) string {
 	return path
 }
 
-// closedFrom is the first minute from then on with closed windows.
+// closedFrom returns the first minute with closed windows after that time.
 func closedFrom(then time.Time, phase int64) time.Time {
 	at := then.Truncate(time.Minute)
 	for at.Before(then) || at.Unix()/60%3 != phase {
@@ -92,7 +92,8 @@ func closedFrom(then time.Time, phase int64) time.Time {
 	return at
 }
 
-// windows are open but for one minute in three, for as long as the longest test takes.
+// windows returns windows that are open except for one minute of each cycle, for as long as the
+// longest test takes.
 func windows(now time.Time, phase int64) (out []any) {
 	at := closedFrom(now, phase).Add(-2 * time.Minute)
 	for range 60 {
@@ -102,7 +103,7 @@ func windows(now time.Time, phase int64) (out []any) {
 	return out
 }
 
-// configuration is what Drydock gets beside the lab's own.
+// configuration returns Drydock's configuration in addition to the lab's own.
 func configuration(now time.Time, phase int64) map[string]any {
 	return map[string]any{
 		"alertmanager": map[string]any{"pollInterval": pollInterval.String()},
@@ -120,13 +121,13 @@ func configuration(now time.Time, phase int64) map[string]any {
 	}
 }
 
-// event is something that happens at its time.
+// event is something that happens at a given time.
 type event struct {
 	at time.Time
 	do func()
 }
 
-// day are the events of one day. closes is when the windows close in it, for a minute.
+// day returns the events of one day. closes is when the windows close for a minute.
 func (m *month) day(draw *rand.Rand, closes time.Time) (out []event) {
 	names := draw.Perm(fleet)
 	node := func(i int) string { return fmt.Sprintf("node-%d", names[i]) }
@@ -184,7 +185,7 @@ func (m *month) resists(node string, is bool) {
 	m.stubborn[node] = is
 }
 
-// resets informs Drydock that the node is cured, when its last alert has ended.
+// resets informs Drydock, when the last alert of the node has ended, that the node is cured.
 func (m *month) resets(node string) {
 	require.Eventually(m.t, func() bool {
 		n := m.node(node)
@@ -194,7 +195,7 @@ func (m *month) resets(node string) {
 	m.annotate(node, remediations.ResetKey, "true")
 }
 
-// annotate sets what a person says on the Node; with nothing, it is removed.
+// annotate sets a person's annotation on the Node. An empty value removes it.
 func (m *month) annotate(node, key, value string) {
 	var is any
 	if value != "" {
@@ -206,7 +207,7 @@ func (m *month) annotate(node, key, value string) {
 	m.try(err)
 }
 
-// silence keeps the node's alerts quiet in Alertmanager for that time.
+// silence silences the node's alerts in Alertmanager for that time.
 func (m *month) silence(node string, lasts time.Duration) {
 	now := time.Now().UTC()
 	body, err := json.Marshal(map[string]any{
@@ -228,7 +229,7 @@ func (m *month) try(err error) {
 	require.NoError(m.t, err)
 }
 
-// startMonth starts the cluster and Drydock, and returns since when it has lived in peace.
+// startMonth starts the cluster and Drydock. It returns since when everything has been calm.
 func startMonth(t *testing.T) *month {
 	t.Helper()
 	m := &month{t: t, stubborn: map[string]bool{}}
@@ -261,7 +262,7 @@ func (m *month) run(token string) *month {
 	return m
 }
 
-// live has the days go by, and gives when all that happened in them has ended.
+// live runs that many days, and returns when everything that happened in them has ended.
 func (m *month) live(draw *rand.Rand, days int) (until time.Time) {
 	closes := closedFrom(m.began.Add(40*time.Second), m.lived.phase)
 	for range days {
@@ -278,8 +279,8 @@ func (m *month) live(draw *rand.Rand, days int) (until time.Time) {
 	return time.Now().Truncate(time.Second)
 }
 
-// TestAMonthAtSpeedIsReplayedAsItWasLived, by the real programs: decision for decision, with every
-// difference explained by a cause that the report names.
+// TestAMonthAtSpeedIsReplayedAsItWasLived uses the real programs. The replay must make the same
+// decisions, and each difference must have a cause that the report names.
 func TestAMonthAtSpeedIsReplayedAsItWasLived(t *testing.T) {
 	seed, days := uint64(21), 1
 	switch {
@@ -313,7 +314,7 @@ func TestAMonthAtSpeedIsReplayedAsItWasLived(t *testing.T) {
 	m.controls(replayed, func(config string) string { return m.backtest(until, config, "--prometheus", m.lab.PrometheusURL()) })
 }
 
-// happened: all that the month is for came to pass in it.
+// happened asserts that everything the month is meant to contain has happened.
 func (m *month) happened(r *replayed, days int) {
 	t, l := m.t, m.lived
 	require.GreaterOrEqual(t, len(l.acts), 6*days, "calls live")
@@ -333,8 +334,8 @@ func (m *month) happened(r *replayed, days int) {
 	}
 }
 
-// controls: the comparison finds, and explains by nothing, where Drydock had decided otherwise, and
-// where a cause was not there.
+// controls asserts that the comparison finds differences: other decisions of Drydock, which no
+// cause explains, and differences whose cause is missing.
 func (m *month) controls(r *replayed, backtest func(config string) string) {
 	fails := func(why, what string, l *lived, r *replayed) {
 		m.t.Run(why, func(t *testing.T) { require.Regexp(t, "(?m)^"+what, strings.Join(compare(l, r).unexplained, "\n")) })
@@ -375,7 +376,7 @@ func (m *month) controls(r *replayed, backtest func(config string) string) {
 	fails("no machine had booted", `repair \S+ of \S+: live Recovered `, &same, r)
 }
 
-// backtest is the report, as JSON, of the real program about all of the month.
+// backtest returns the report of the real program about the whole month, as JSON.
 func (m *month) backtest(until time.Time, config string, from ...string) string {
 	m.t.Helper()
 	args := append([]string{
@@ -390,7 +391,7 @@ func (m *month) backtest(until time.Time, config string, from ...string) string 
 	return string(out)
 }
 
-// awaitSamples waits until Prometheus has evaluated its rules after then.
+// awaitSamples waits until Prometheus has evaluated its rules after that time.
 func (m *month) awaitSamples(then time.Time) {
 	m.t.Helper()
 	require.Eventually(m.t, func() bool {
@@ -407,7 +408,7 @@ func (m *month) awaitSamples(then time.Time) {
 	}, lab.Patience, 200*time.Millisecond, "Prometheus scrapes nothing more")
 }
 
-// snapshot is a folder with all that Prometheus has.
+// snapshot returns a folder with all data of Prometheus.
 func (m *month) snapshot() string {
 	m.t.Helper()
 	var answer struct {

@@ -1,5 +1,5 @@
-// Package backtest runs the commands of docs/operate/backtest.md as they stand there, on a small
-// fleet's past.
+// Package backtest runs the commands of docs/operate/backtest.md exactly as the page has them, on
+// the past of a small fleet.
 package backtest
 
 import (
@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// printed are the commands of the page, in its order.
+// printed are the commands of the page, in order.
 func printed(t *testing.T) (out []string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/operate/backtest.md")
@@ -33,7 +33,7 @@ func printed(t *testing.T) (out []string) {
 	return out
 }
 
-// types runs a command of the page in a folder, and gives what it prints.
+// types runs a command of the page in a folder, and returns what it prints.
 func types(t *testing.T, dir, command string) string {
 	t.Helper()
 	shell := exec.CommandContext(t.Context(), "sh", "-ec", command)
@@ -90,7 +90,7 @@ func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 	require.Regexp(t, `n3 +NodeNotReady .*reboot:1 `, otherwise)
 }
 
-// folders are the names of what a folder has.
+// folders returns the names of the entries of a folder.
 func folders(t *testing.T, dir string) (out []string) {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -101,7 +101,8 @@ func folders(t *testing.T, dir string) (out []string) {
 	return out
 }
 
-// serves runs the page's command of Prometheus in a folder, at a free address, which it gives.
+// serves runs the page's command of Prometheus in a folder, at a free address, and returns the
+// address.
 func serves(t *testing.T, dir, command string) string {
 	t.Helper()
 	built, err := programs.Build(t.Context(), t.Output(), "prometheus")
@@ -119,8 +120,7 @@ func serves(t *testing.T, dir, command string) string {
 	return "http://" + address
 }
 
-// TestThePageHasTheProgramsFlags: each flag of the page is the program's, and each of the program's
-// is on the page.
+// TestThePageHasTheProgramsFlags: the page and the program have the same flags.
 func TestThePageHasTheProgramsFlags(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, programs.Compile(t.Context(), filepath.Join(dir, "backtest"), "./cmd/drydock-backtest"))

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestANodeIsAddedThoughEtcdWasSlow: one timeout while thousands of nodes are added must not end
-// the run. A fault that no wait cures does.
+// TestANodeIsAddedThoughEtcdWasSlow: a single timeout while thousands of nodes are added must not
+// end the run. A fault that does not pass by itself ends it.
 func TestANodeIsAddedThoughEtcdWasSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		first string
@@ -61,8 +61,8 @@ func TestANodeIsAddedThoughEtcdWasSlow(t *testing.T) {
 	}
 }
 
-// TestTheNodesAreAwaitedThoughEtcdIsSlow: a list that timed out is repeated. A right that is
-// missing ends the wait at once.
+// TestTheNodesAreAwaitedThoughEtcdIsSlow: a list that timed out is repeated. A missing right ends
+// the wait at once.
 func TestTheNodesAreAwaitedThoughEtcdIsSlow(t *testing.T) {
 	for name, c := range map[string]struct {
 		code  int

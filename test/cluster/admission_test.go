@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/internal/lab/cluster"
 )
 
-// TestAnUncordonInMidRepairIsDeniedAllTheTime: while all of Drydock's pods are killed and start
-// again, and while its certificate is replaced. Other changes of the node are never refused.
+// TestAnUncordonInMidRepairIsDeniedAllTheTime: the uncordon is also denied while all of Drydock's
+// pods are killed and start again, and while its certificate is replaced. Other changes of the node
+// are never denied.
 func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 	c, ctx := startAny(t)
 	name := another(ctx, t, c)

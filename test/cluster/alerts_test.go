@@ -19,16 +19,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// faults are those that a shipped alert about a node detects, and that a real node can have. The
-// alerts NodeNotReady, for a kubelet, and NodeDiskPressure have tests of their own. No test causes
-// NodeSubsystemNotReady (agents of clouds), CiliumAgentNotReady (the cluster has another network's
-// name), and the alerts about GPUs and the mesh.
+// faults are the faults of a real node that a shipped alert detects. NodeNotReady because of a
+// kubelet, and NodeDiskPressure, have tests of their own. No test causes NodeSubsystemNotReady (the
+// agents of clouds), CiliumAgentNotReady (the cluster uses another network), and the alerts about
+// GPUs and the mesh.
 var faults = []struct {
 	alert, policy, what string
-	// begin causes the fault. passing causes it, or one like it that needs no repair, and returns
-	// when it has ended by itself.
+	// begin causes the fault. passing causes the same fault, or a similar one, that needs no
+	// repair, and returns when it has ended by itself.
 	begin, passing func(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host)
-	steps          string // of the repair
+	steps          string // the steps of the repair
 }{
 	{"NodeNotReady", "node-not-ready", "the container runtime stops", stopRuntime, stopRuntimeBriefly, "restart-kubelet:1"},
 	{"NodeHeartbeatLost", "node-heartbeat-lost", "a kubelet hangs while no controller looks after nodes", loseHeartbeat, freezeBriefly, "restart-kubelet:1"},
@@ -42,8 +42,8 @@ var faults = []struct {
 		logged("XfsShutdown", "XFS (vda1): xfs_do_force_shutdown. Shutting down filesystem."), passingTask, "drain:1, reboot:1"},
 }
 
-// TestEachFaultOfANodeIsRepairedOnce, with the shipped rule and policy; one that ends by itself in
-// time is not.
+// TestEachFaultOfANodeIsRepairedOnce uses the shipped rules and policies. A fault that ends by
+// itself in time is not repaired.
 func TestEachFaultOfANodeIsRepairedOnce(t *testing.T) {
 	for _, f := range faults {
 		t.Run(f.alert, func(t *testing.T) {
@@ -82,8 +82,8 @@ func stopRuntimeBriefly(ctx context.Context, t *testing.T, c *cluster.Cluster, h
 	await(ctx, t, c, h.Name, "Ready again", remediations.Ready)
 }
 
-// loseHeartbeat freezes the controllers that would mark the node's state as Unknown, and the
-// kubelet. The controllers work again when the test ends.
+// loseHeartbeat freezes the kubelet, and the controllers that would set the node's conditions to
+// Unknown. The controllers run again when the test ends.
 func loseHeartbeat(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 	t.Helper()
 	controllers := c.Process("kube-controller-manager")
@@ -92,7 +92,7 @@ func loseHeartbeat(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hos
 	systemctl(ctx, t, h, "kill", "--signal=STOP", hosts.KubeletUnit)
 }
 
-// freezeBriefly makes the kubelet hang, and answer again before an alert fires.
+// freezeBriefly makes the kubelet hang, and continues it before an alert fires.
 func freezeBriefly(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 	t.Helper()
 	systemctl(ctx, t, h, "kill", "--signal=STOP", hosts.KubeletUnit)
@@ -103,7 +103,7 @@ func freezeBriefly(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hos
 
 const agentPort = 8080
 
-// agentPod returns the pod of the DaemonSet on the node, if it is as wanted.
+// agentPod returns the DaemonSet's pod on the node, if it is as wanted.
 func agentPod(ctx context.Context, c *cluster.Cluster, daemonSet, name string, ready corev1.ConditionStatus) *corev1.Pod {
 	pods, err := c.Client().CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{
 		LabelSelector: "app=" + daemonSet, FieldSelector: "spec.nodeName=" + name,
@@ -119,7 +119,7 @@ func agentPod(ctx context.Context, c *cluster.Cluster, daemonSet, name string, r
 	return nil
 }
 
-// runAgent runs a DaemonSet with the name, in place of the real one, for the rest of the test.
+// runAgent runs a DaemonSet with this name in place of the real one until the test ends.
 func runAgent(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) {
 	t.Helper()
 	daemonSets := c.Client().AppsV1().DaemonSets(metav1.NamespaceSystem)
@@ -142,7 +142,7 @@ func runAgent(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 				Spec: corev1.PodSpec{
 					Containers:  []corev1.Container{agent},
 					Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}},
-					// As the real ones: the kubelet does not end it for a full disk.
+					// Like the real DaemonSets: the kubelet does not evict it for a full disk.
 					PriorityClassName: "system-node-critical",
 				},
 			},
@@ -159,7 +159,7 @@ func runAgent(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 	})
 }
 
-// hang returns a fault: the node's pod of the DaemonSet takes no connections any more.
+// hang returns a fault: the DaemonSet's pod on the node accepts no more connections.
 func hang(daemonSet string) func(context.Context, *testing.T, *cluster.Cluster, *hosts.Host) {
 	return func(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 		t.Helper()
@@ -193,8 +193,8 @@ func log(ctx context.Context, t *testing.T, h *hosts.Host, message string) {
 	require.NoError(t, err)
 }
 
-// logged returns a fault: node-problem-detector reads the message and sets the condition, until the
-// host boots.
+// logged returns a fault: node-problem-detector reads the message in the log, and sets the
+// condition until the host boots.
 func logged(condition corev1.NodeConditionType, message string) func(context.Context, *testing.T, *cluster.Cluster, *hosts.Host) {
 	return func(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 		t.Helper()
@@ -213,8 +213,8 @@ func has(n *corev1.Node, condition corev1.NodeConditionType) bool {
 	return false
 }
 
-// passingTask has node-problem-detector read of a task that was slow. It makes an Event of it, and
-// sets no condition.
+// passingTask makes node-problem-detector read about a task that was slow. It sends an Event about
+// that, and sets no condition.
 func passingTask(ctx context.Context, t *testing.T, c *cluster.Cluster, h *hosts.Host) {
 	t.Helper()
 	log(ctx, t, h, "task bash:20744 blocked for more than 120 seconds.")

@@ -17,20 +17,20 @@ import (
 	"drydock.dev/drydock/internal/lab/missing"
 )
 
-// make cluster-test sets wanted: the tests need root, and minutes of both processors. With
-// KUBECONFIG=FILE VALUES=FILE it also sets kubeconfig and values: the tests then run on that
-// cluster, without root.
+// These are the environment variables that `make cluster-test` sets. Without wanted the tests are
+// skipped, because they need root and use both processors for minutes. With KUBECONFIG=FILE
+// VALUES=FILE it also sets the other two, and the tests run on that cluster, without root.
 const (
 	wanted     = "DRYDOCK_CLUSTER"
 	kubeconfig = "DRYDOCK_CLUSTER_KUBECONFIG"
 	values     = "DRYDOCK_CLUSTER_VALUES"
 )
 
-// shared is the cluster of all tests. Each repair that a test causes ends before the next test
-// begins.
+// shared is the cluster that all tests use. Each repair that a test causes must end before the next
+// test begins.
 var shared struct {
 	built   cluster.Built
-	lacks   error // what this machine lacks for it
+	lacks   error // what this machine lacks for the cluster
 	cluster *cluster.Cluster
 	err     error
 }
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// enter executes this program again in a network of its own.
+// enter runs this program again in a network namespace of its own.
 func enter() error {
 	if err := cluster.Supported(); err != nil {
 		return err
@@ -108,8 +108,8 @@ func begin(ctx context.Context) (*cluster.Cluster, error) {
 	return cluster.Connect(ctx, file, os.Getenv(values), o)
 }
 
-// TestTheCommandOnReachesAHost as root, but without the right to set the machine's clock. It only
-// reads what it may do.
+// TestTheCommandOnReachesAHost: the command runs as root, but without the right to set the
+// machine's clock. The test only reads what the command may do.
 func TestTheCommandOnReachesAHost(t *testing.T) {
 	c, ctx := start(t)
 	dir, err := c.Commands()

@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// fillDisk gives the node DiskPressure until its next boot.
+// fillDisk gives the node the condition DiskPressure until its next boot.
 func fillDisk(ctx context.Context, t *testing.T, h *hosts.Host) {
 	t.Helper()
 	_, err := h.Run(ctx, "fallocate", "-l", cluster.Fill, cluster.TemporaryDir+"/full")
@@ -58,7 +58,7 @@ func pod(c *cluster.Cluster, name, node string, spec corev1.PodSpec) *corev1.Pod
 	return &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}, Spec: spec}
 }
 
-// TestADrainThatNoBudgetAllowsRebootsNothing: the shipped plan stops, and a person is needed.
+// TestADrainThatNoBudgetAllowsRebootsNothing: the shipped plan stops, and a person must act.
 func TestADrainThatNoBudgetAllowsRebootsNothing(t *testing.T) {
 	c, ctx := start(t)
 	name := another(ctx, t, c)
@@ -95,7 +95,7 @@ func appPods(ctx context.Context, t *testing.T, c *cluster.Cluster, name string)
 }
 
 // TestADrainLeavesWhatBelongsToTheNode: pods of DaemonSets and static pods run until the reboot. A
-// pod with an emptyDir goes, and one that ends slowly has the whole time that it may take.
+// pod with an emptyDir is evicted. A pod that ends slowly gets its whole grace period.
 func TestADrainLeavesWhatBelongsToTheNode(t *testing.T) {
 	c, ctx := start(t)
 	name := another(ctx, t, c)
@@ -164,8 +164,8 @@ func TestADrainLeavesWhatBelongsToTheNode(t *testing.T) {
 	require.Equal(t, resident, agentPod(ctx, c, "resident", name, corev1.ConditionTrue).UID, "the reboot did not remove it")
 }
 
-// makeOwner makes an object that owns pods: a drain does not evict a pod without a
-// controller, which would not come back.
+// makeOwner creates an object that owns pods. A drain does not evict a pod without a controller,
+// because it would not be created again.
 func makeOwner(ctx context.Context, t *testing.T, c *cluster.Cluster) types.UID {
 	t.Helper()
 	maps := c.Client().CoreV1().ConfigMaps("default")

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAnUpgradeInMidRepairLosesNothing, nor does a rollback: each replaces all of Drydock's pods,
-// and the same repair continues and ends once.
+// TestAnUpgradeInMidRepairLosesNothing: an upgrade, and then a rollback, each replace all of
+// Drydock's pods. The same repair continues and ends once.
 func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 	c, ctx := startAny(t)
 	this, err := cluster.Chart()
@@ -57,14 +57,14 @@ func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 	require.Equal(t, want, steps(repair))
 }
 
-// yield lets the budget allow the eviction.
+// yield lets the PodDisruptionBudget allow the eviction.
 func yield(ctx context.Context, t *testing.T, c *cluster.Cluster, budget string) {
 	t.Helper()
 	_, err := c.Client().PolicyV1().PodDisruptionBudgets("default").Patch(ctx, budget, types.MergePatchType, []byte(`{"spec":{"minAvailable":0}}`), metav1.PatchOptions{})
 	require.NoError(t, err)
 }
 
-// TestAnUninstallLeavesTheClusterUsable: nothing of Drydock judges requests any more.
+// TestAnUninstallLeavesTheClusterUsable: after it, no part of Drydock judges requests any more.
 func TestAnUninstallLeavesTheClusterUsable(t *testing.T) {
 	c, ctx := startAny(t)
 	name := another(ctx, t, c)
@@ -92,8 +92,8 @@ func TestAnUninstallLeavesTheClusterUsable(t *testing.T) {
 	require.Empty(t, pods.Items)
 }
 
-// TestTheOnlyReplicasNodeIsRebooted: Drydock ends with its node, and proves the reboot when it is
-// back.
+// TestTheOnlyReplicasNodeIsRebooted: Drydock ends together with its node, and proves the reboot
+// when it is back.
 func TestTheOnlyReplicasNodeIsRebooted(t *testing.T) {
 	c, ctx := start(t)
 	this, err := cluster.Chart()

@@ -29,7 +29,7 @@ func node(t *testing.T, c *cluster.Cluster, name string) *corev1.Node {
 	return n
 }
 
-// await waits until the Node is as wanted. A request that fails while a host reboots is made again.
+// await waits until the Node is as wanted. It repeats a request that fails while a host reboots.
 func await(ctx context.Context, t *testing.T, c *cluster.Cluster, name, what string, is func(*corev1.Node) bool) *corev1.Node {
 	t.Helper()
 	for {
@@ -49,8 +49,8 @@ func ended(n *corev1.Node) []remediations.Entry {
 	return remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 }
 
-// awaitRepair waits for the end of one more repair than before, and returns it. No repair is in
-// flight then.
+// awaitRepair waits for the end of one more repair than before, and returns it. Then no repair is
+// in flight.
 func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name string, before int) remediations.Entry {
 	t.Helper()
 	n := await(ctx, t, c, name, "the end of its repair", func(n *corev1.Node) bool {
@@ -62,7 +62,8 @@ func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name str
 
 func steps(e remediations.Entry) string { return e.Steps.String() }
 
-// leader returns the pod that leads. Nil: the one that the lease names does not exist any more.
+// leader returns the pod that leads. It returns nil if the pod that the Lease names no longer
+// exists.
 func leader(ctx context.Context, c *cluster.Cluster) *corev1.Pod {
 	lease, err := c.Client().CoordinationV1().Leases(cluster.Namespace).Get(ctx, "drydock", metav1.GetOptions{})
 	if err != nil {
@@ -79,7 +80,7 @@ func leader(ctx context.Context, c *cluster.Cluster) *corev1.Pod {
 	return pod
 }
 
-// leaderNode waits for a leader, and returns its node.
+// leaderNode waits for a leader, and returns the leader's node.
 func leaderNode(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	var pod *corev1.Pod
@@ -90,7 +91,7 @@ func leaderNode(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	return pod.Spec.NodeName
 }
 
-// another is a node whose fault does not end the leader.
+// another returns a node whose fault does not affect the leader.
 func another(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	t.Helper()
 	leader := leaderNode(ctx, t, c)
@@ -102,7 +103,7 @@ func another(ctx context.Context, t *testing.T, c *cluster.Cluster) string {
 	return leader // the only node of a person's own cluster that a test may disturb
 }
 
-// breakKubelet ends the host's kubelet, which does not start again in this boot.
+// breakKubelet ends the host's kubelet. It does not start again before the host's next boot.
 func breakKubelet(ctx context.Context, t *testing.T, h *hosts.Host) {
 	t.Helper()
 	_, err := h.Run(ctx, "sh", "-c", `mkdir -p /run/systemd/system/kubelet.service.d &&
@@ -111,7 +112,7 @@ func breakKubelet(ctx context.Context, t *testing.T, h *hosts.Host) {
 	require.NoError(t, err)
 }
 
-// TestTheReleaseIsInstalled as a person installs it, and helm test sees an alert arrive.
+// TestTheReleaseIsInstalled as a person would install it, and `helm test` sees an alert arrive.
 func TestTheReleaseIsInstalled(t *testing.T) {
 	c, ctx := startAny(t)
 	out, err := c.Run(ctx, "helm", "test", cluster.Namespace, "--namespace="+cluster.Namespace, "--timeout=5m")
@@ -119,7 +120,8 @@ func TestTheReleaseIsInstalled(t *testing.T) {
 	require.Contains(t, out, "Succeeded")
 }
 
-// TestAFrozenKubeletIsRestarted, and one that answers again before the alert fires is not.
+// TestAFrozenKubeletIsRestarted. A kubelet that answers again before the alert fires is not
+// restarted.
 func TestAFrozenKubeletIsRestarted(t *testing.T) {
 	c, ctx := start(t)
 	name := another(ctx, t, c)
@@ -130,7 +132,7 @@ func TestAFrozenKubeletIsRestarted(t *testing.T) {
 
 	freezeBriefly(ctx, t, c, host)
 	systemctl(ctx, t, host, "kill", "--signal=STOP", hosts.KubeletUnit)
-	repair := awaitRepair(ctx, t, c, name, before) // the only one: the first fault caused none
+	repair := awaitRepair(ctx, t, c, name, before) // the only repair: the first fault caused none
 	require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
 	require.Equal(t, "restart-kubelet:1", steps(repair))
 	now, err := host.Attempts(ctx, hosts.KubeletUnit)
@@ -139,7 +141,7 @@ func TestAFrozenKubeletIsRestarted(t *testing.T) {
 	require.Equal(t, boot, node(t, c, name).Status.NodeInfo.BootID)
 }
 
-// TestAKubeletThatStaysDeadIsCuredByAReboot, which the boot ID of the Node's status proves.
+// TestAKubeletThatStaysDeadIsCuredByAReboot: the boot ID in the Node's status proves the reboot.
 func TestAKubeletThatStaysDeadIsCuredByAReboot(t *testing.T) {
 	c, ctx := start(t)
 	rebooted(ctx, t, c, another(ctx, t, c))
@@ -163,7 +165,7 @@ func rebooted(ctx context.Context, t *testing.T, c *cluster.Cluster, name string
 	require.NotEmpty(t, reboots, "the journal of the host has the reboot by Drydock")
 }
 
-// TestTheLeadersOwnNodeIsRebooted: the other replica takes the lead and proves the reboot.
+// TestTheLeadersOwnNodeIsRebooted: the other replica becomes the leader and proves the reboot.
 func TestTheLeadersOwnNodeIsRebooted(t *testing.T) {
 	c, ctx := start(t)
 	require.NoError(t, c.AwaitDrydock(ctx, 2))
@@ -200,7 +202,7 @@ func container(c *cluster.Cluster) corev1.Container {
 	return corev1.Container{Name: "main", Image: c.PauseImage(), ImagePullPolicy: corev1.PullIfNotPresent}
 }
 
-// runApp runs one pod on the node, with a budget that allows no eviction.
+// runApp runs one pod on the node, with a PodDisruptionBudget that allows no eviction.
 func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) (budget string) {
 	t.Helper()
 	labels := map[string]string{"app": "app"}
@@ -217,7 +219,8 @@ func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) 
 							{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{name}},
 						}},
 					}}}},
-					// The kubelet must not evict it for the full disk before Drydock drains the node.
+					// The kubelet must not evict the pod for the full disk before Drydock drains
+					// the node.
 					PriorityClassName: "system-cluster-critical",
 				},
 			},

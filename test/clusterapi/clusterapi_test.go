@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// With a MachineHealthCheck, and a BMC whose reset does not help: the Machine is annotated, and
-// Cluster API does the rest. The MachineHealthCheck is kept off for the reset alone, or the
-// replacement would never come.
+// The tests use a MachineHealthCheck, and a BMC whose reset does not help. Drydock annotates the
+// Machine, and Cluster API does the rest. Drydock keeps the MachineHealthCheck away from the
+// Machine only during the reset, because the replacement needs it afterwards.
 func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	e := newEnv(t, "whole", true)
 	e.App("web", nil)
@@ -21,7 +21,7 @@ func TestAMachineIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	e.ReplacedWhereNoRebootHelps("web")
 }
 
-// The one whose answer is lost is requested without a MachineHealthCheck, by the conditions.
+// The request whose answer is lost is made without a MachineHealthCheck, by setting conditions.
 func TestAFaultLeavesOneRequest(t *testing.T) {
 	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, name != "lost") })
 }

@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// A pod that may not be evicted holds Cluster API's drain for ever. The drain continues until a
-// person acts; a policy that continues after the time of Drydock's own drain ends Cluster API's,
-// too.
+// A pod that must not be evicted holds Cluster API's drain for ever: the drain continues until a
+// person acts. A policy that continues after the time of Drydock's own drain also ends Cluster
+// API's drain.
 func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 	for name, ends := range map[string]bool{"replace": false, "drain": true} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestADrainThatHangsIsEndedOnlyByThePolicy(t *testing.T) {
 			}, metav1.CreateOptions{})
 			require.NoError(t, err)
 
-			plugin, err := e.Lab.PluginProgram(t.Context()) // before the repair begins, whose time it would use up
+			plugin, err := e.Lab.PluginProgram(t.Context()) // before the repair begins, because it would use up the repair's time
 			require.NoError(t, err)
 			old, machine := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
 			e.EndEvicted(app, old.Name)

@@ -1,4 +1,4 @@
-// Package clusterapi runs the real program beside Cluster API's own controllers in the lab.
+// Package clusterapi tests the real Drydock beside Cluster API's own controllers in the lab.
 package clusterapi
 
 import (
@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// m is a part of a configuration.
+// m is a part of a configuration file.
 type m = map[string]any
 
 func TestMain(t *testing.M) { lab.Main(t, owners.Options()) }
@@ -31,7 +31,8 @@ var (
 	token string
 )
 
-// newEnv makes a MachineSet of two, with a MachineHealthCheck where checked says so.
+// newEnv creates a MachineSet with two Machines. If checked is true, it also creates a
+// MachineHealthCheck.
 func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 	t.Helper()
 	l := lab.Shared(t)
@@ -58,7 +59,7 @@ func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 		},
 		Requests: func(r *http.Request) bool {
 			return r.Method == http.MethodPatch && strings.Contains(r.URL.Path, "/namespaces/"+lab.ClusterAPINamespace+"/machines/") &&
-				(checked || strings.HasSuffix(r.URL.Path, "/status")) // before a request by conditions comes a label
+				(checked || strings.HasSuffix(r.URL.Path, "/status")) // a request by conditions is preceded by a label
 		},
 		Asked: func(attempt string) []string {
 			if checked {
@@ -77,13 +78,15 @@ func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 	return e
 }
 
-// skips is the annotation that keeps a MachineHealthCheck off a Machine.
+// skips is the annotation that keeps a MachineHealthCheck away from a Machine.
 const skips = "cluster.x-k8s.io/skip-remediation"
 
-// kept is what asked has of a Machine that an attempt kept its MachineHealthCheck off.
+// kept returns what asked returns for a Machine from which an attempt has kept its
+// MachineHealthCheck away.
 func kept(attempt string) string { return "kept from its MachineHealthCheck by " + attempt }
 
-// finds has the MachineHealthCheck find a Machine ill whose Node is not Ready for so long.
+// finds makes the MachineHealthCheck treat a Machine as unhealthy whose Node is not Ready for that
+// long.
 func finds(t *testing.T, check string, seconds int) {
 	t.Helper()
 	checks := capi.Dynamic.Resource(schema.GroupVersionResource{Group: lab.CAPIMachines.Group, Version: lab.CAPIMachines.Version, Resource: "machinehealthchecks"})
@@ -92,7 +95,7 @@ func finds(t *testing.T, check string, seconds int) {
 	require.NoError(t, err)
 }
 
-// asked is what the Machine says of requests: the attempts, and whether it was deleted.
+// asked returns what the Machine shows about requests: the attempts, and whether it was deleted.
 func asked(one *unstructured.Unstructured) (all []string) {
 	if value, there := one.GetAnnotations()["cluster.x-k8s.io/remediate-machine"]; there {
 		all = append(all, "annotated by "+value)

@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// A Cluster that a person paused: the hold names it before the intent, and nothing is requested.
-// Unpaused, the same Machine is replaced.
+// A person has paused the Cluster. The hold names that before the intent, and nothing is requested.
+// When the Cluster is no longer paused, the same Machine is replaced.
 func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	e := newEnv(t, "held", true)
 	old, object := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
@@ -28,7 +28,7 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 			types.MergePatchType, fmt.Appendf(nil, `{"spec":{"paused":%t}}`, paused), metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
-	e.Eventually(func() bool { // a paused Cluster's status stays as it is, and a lost connection is a hold of its own
+	e.Eventually(func() bool { // a paused Cluster's status is not updated, and a lost connection is a hold of its own
 		one, err := capi.Dynamic.Resource(clusters).Namespace(lab.ClusterAPINamespace).Get(t.Context(), lab.ClusterAPICluster, metav1.GetOptions{})
 		if err != nil {
 			return false
@@ -44,7 +44,7 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	requests := e.Counting(proxy)
 
 	e.Fail(old.Name)
-	e.Eventually(func() bool { // a paused Cluster holds all its nodes, so the ledger says it once
+	e.Eventually(func() bool { // a paused Cluster holds all its nodes, so the ledger names it once
 		kept, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(t.Context(), "drydock-ledger", metav1.GetOptions{})
 		return err == nil && strings.Contains(kept.Data["status"], "Cluster "+lab.ClusterAPINamespace+"/"+lab.ClusterAPICluster+" is paused")
 	}, "the repair is held")
@@ -53,7 +53,7 @@ func TestWhatClusterAPIRespectsIsHeld(t *testing.T) {
 	require.Zero(t, requests())
 
 	pause(false)
-	d.Kill() // or Cluster API is asked again in some minutes
+	d.Kill() // a restarted Drydock asks Cluster API at once, and not only after some minutes
 	require.NoError(t, e.Lab.Restart(t.Context(), d))
 	entry, fresh := e.Ended()
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome, entry.Why)

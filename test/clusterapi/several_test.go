@@ -20,10 +20,10 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// One installation with machines of Cluster API, of Civo and with a BMC, and one plan for all of
-// them: each is cured by its own provider. While one is under repair the limit holds the others,
-// whosever they are. Steps without a provider, and providers that are named and missing, are
-// reported before any repair.
+// One installation has machines of Cluster API, of Civo, and with a BMC, and one plan for all of
+// them. Each machine is cured by its own provider. While one is under repair, the limit holds the
+// others, whatever their provider is. Steps without a provider, and configured providers that are
+// missing, are reported before any repair.
 func TestEachMachineIsCuredByItsOwnProvider(t *testing.T) {
 	e := newEnv(t, "several", true)
 	require.NoError(t, e.Lab.AddNode(t.Context(), lab.NodeSpec{Name: "civo-0", ProviderID: "civo://" + uuid.NewString()}))
@@ -118,8 +118,8 @@ func ledgerOf(e *owners.Env) *ledger.Ledger {
 	return l
 }
 
-// mostSlots watches the ledger, and returns how many repairs were under way at once until it is
-// called.
+// mostSlots watches the ledger. It returns a function that stops and returns the largest number of
+// repairs that were under way at the same time.
 func mostSlots(e *owners.Env) func() int {
 	e.T.Helper()
 	w, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(e.T.Context(), metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
@@ -142,7 +142,7 @@ func mostSlots(e *owners.Env) func() int {
 	}
 }
 
-// endedOf is how the repair of a node ended that keeps its machine.
+// endedOf returns how the repair of a node ended that keeps its machine.
 func endedOf(e *owners.Env, name string) (entry remediations.Entry) {
 	e.T.Helper()
 	e.Eventually(func() bool {

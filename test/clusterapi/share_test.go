@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// The MachineHealthCheck has a machine replaced that is not Ready for 5 s. Drydock's BMC reboots
-// one such machine, and takes longer than that: the MachineHealthCheck leaves it alone, and
-// replaces the other one, which has no step of Drydock.
+// The MachineHealthCheck requests a replacement of a machine that is not Ready for 5 s. Drydock's
+// BMC reboots one such machine, which takes longer than that. The MachineHealthCheck leaves that
+// machine alone. It has the other machine replaced, for which Drydock has no step.
 func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 	e := newEnv(t, "shared", true)
 	old, object, other := e.Node(e.Nodes[0]), e.Object(e.Nodes[0]), e.Object(e.Nodes[1])

@@ -1,6 +1,5 @@
-// Package connect runs the real program against a real Prometheus and Alertmanager, with the
-// shipped interval between polls. It shows how soon an installation that is not connected reports
-// that.
+// Package connect runs the real Drydock with a real Prometheus and Alertmanager, with the shipped
+// interval between polls. It tests how soon an installation reports that it is not connected.
 package connect
 
 import (
@@ -29,14 +28,14 @@ import (
 const ruleFile = "../../rules/DrydockSelfTest.yaml"
 
 func TestMain(m *testing.M) {
-	// The installations wait for the same things, however few cores there are.
+	// The installations run in parallel, because they mostly wait.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "6")
 	lab.Main(m, lab.Options{Nodes: 2, RuleFiles: []string{ruleFile}, Alertmanagers: 2})
 }
 
-// harbour is the lab, with one installation of Drydock a test. They ask the first Alertmanager; the
-// second, which posts as well, is for who stops it.
+// harbour is the lab, with one installation of Drydock for each test. The installations query the
+// first Alertmanager. The second one also posts, and is for tests that stop an Alertmanager.
 type harbour struct {
 	lab   *lab.Lab
 	token string
@@ -45,13 +44,13 @@ type harbour struct {
 	routes map[string]route
 }
 
-// route is how Alertmanager is configured for one installation.
+// route is Alertmanager's configuration for one installation.
 type route struct {
 	receiver, matcher string
 	url, tokenFile    string
 }
 
-// set gives an installation another route; without one it has none.
+// set gives an installation another route. A nil route removes it.
 func (h *harbour) set(t *testing.T, name string, r *route) {
 	t.Helper()
 	h.mu.Lock()
@@ -73,7 +72,7 @@ func (h *harbour) set(t *testing.T, name string, r *route) {
 	}}))
 }
 
-// berth is one installation.
+// berth is one installation in a namespace of its own.
 type berth struct {
 	*harbour
 	t     *testing.T
@@ -93,12 +92,13 @@ func (h *harbour) berth(t *testing.T, name string) *berth {
 	return &berth{harbour: h, t: t, name: name, port: port}
 }
 
-// receiver is the right route to the installation.
+// receiver returns the right route to the installation.
 func (b *berth) receiver() *route {
 	return &route{receiver: b.name, matcher: `alertname="DrydockSelfTest"`, url: fmt.Sprintf("http://127.0.0.1:%d/v1/alerts", b.port), tokenFile: b.token}
 }
 
-// start starts a replica that takes posts where the right route leads, or elsewhere.
+// start starts a replica that receives posts at the address of the right route, or at another
+// address.
 func (b *berth) start(replica string, port int, alertmanager map[string]any) *lab.Drydock {
 	b.t.Helper()
 	config := map[string]any{"urls": b.lab.AlertmanagerURLs()[:1], "pollInterval": "15s", "maxStaleness": "30s", "receiver": b.name}
@@ -115,16 +115,16 @@ func (b *berth) start(replica string, port int, alertmanager map[string]any) *la
 func (b *berth) ledger() *ledger.Ledger {
 	cm, err := b.lab.Client().CoreV1().ConfigMaps(b.name).Get(b.t.Context(), "drydock-ledger", metav1.GetOptions{})
 	if err != nil {
-		return &ledger.Ledger{} // not made yet
+		return &ledger.Ledger{} // the ledger does not exist yet
 	}
 	l, err := ledger.Decode(cm.Data)
 	require.NoError(b.t, err)
 	return l
 }
 
-// becomes waits for the ledger to say the state, and for the metric and the Event with it. It fails
-// if another bad state comes before, and beyond the limit where the machine has nothing else to do:
-// in the soak.
+// becomes waits until the ledger, the metric and the Event show the state. It fails if another bad
+// state comes first. In the soak it also fails after the limit that holds on a machine without
+// other load.
 func (b *berth) becomes(d *lab.Drydock, state selftest.State, from time.Time, limit time.Duration) *ledger.Ledger {
 	b.t.Helper()
 	if !soak.Whole() {
@@ -163,7 +163,7 @@ func (b *berth) pause() {
 	}
 }
 
-// measures waits for the line among Drydock's figures.
+// measures waits until Drydock's metrics contain the line.
 func (b *berth) measures(d *lab.Drydock, line string) {
 	b.t.Helper()
 	require.Eventually(b.t, func() bool { return strings.Contains(b.metrics(d), line) }, lab.Patience, 200*time.Millisecond, line)
@@ -181,7 +181,7 @@ func (b *berth) metrics(d *lab.Drydock) string {
 	return string(text)
 }
 
-// events are those about the connection.
+// events returns the Events about the connection.
 func (b *berth) events() (out []string) {
 	b.t.Helper()
 	all, err := b.lab.Client().EventsV1().Events(b.name).List(b.t.Context(), metav1.ListOptions{FieldSelector: "regarding.name=drydock-ledger"})
@@ -194,7 +194,7 @@ func (b *berth) events() (out []string) {
 	return out
 }
 
-// selfTest runs what `helm test` runs, as Drydock's own ServiceAccount.
+// selfTest runs the command that `helm test` runs, with Drydock's own ServiceAccount.
 func (b *berth) selfTest(d *lab.Drydock, timeout string) (said string, err error) {
 	b.t.Helper()
 	kubeconfig, err := b.lab.ServiceAccountKubeconfig(b.t.Context(), b.name, b.name, "")

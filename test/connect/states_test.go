@@ -14,15 +14,15 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// What the documentation promises.
+// These are the time limits that the documentation promises.
 const (
 	missingWithin   = time.Minute
 	tokenWithin     = 2 * time.Minute
 	correctedWithin = 90 * time.Second
 )
 
-// TestAnInstallationSaysHowItIsConnected takes each way to get it wrong, in an installation of its
-// own, and corrects it.
+// TestAnInstallationSaysHowItIsConnected makes each mistake in an installation of its own, and then
+// corrects it.
 func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 	h := newHarbour(t)
 	t.Run("side by side", func(t *testing.T) {
@@ -38,8 +38,8 @@ func TestAnInstallationSaysHowItIsConnected(t *testing.T) {
 	})
 }
 
-// connected is the control: two replicas, where the follower gets the posts; then an Alertmanager
-// that is started again, and a Drydock that receives nothing any more.
+// connected is the control. There are two replicas, and the follower receives the posts. Then an
+// Alertmanager is restarted, and then Drydock receives nothing any more.
 func connected(b *berth) {
 	elsewhere, err := lab.FreePort()
 	require.NoError(b.t, err)
@@ -72,7 +72,7 @@ func connected(b *berth) {
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); b.pause() {
 		l := b.ledger()
 		require.Equal(b.t, arrival, l.Arrival, "the last arrival outlives a restart")
-		// An Alertmanager that is too busy to answer in time makes it unknown until the next poll.
+		// If Alertmanager is too busy to answer in time, the state is unknown until the next poll.
 		require.Contains(b.t, []selftest.State{selftest.OK, selftest.Unknown}, l.Status.SelfTest.State)
 	}
 	b.measures(again, fmt.Sprintf("drydock_selftest_last_arrival_timestamp_seconds %s\n", exposed(arrival)))
@@ -80,13 +80,13 @@ func connected(b *berth) {
 	require.Empty(b.t, b.events(), "nobody was ever told that it is not connected")
 }
 
-// exposed is a time as /metrics has it.
+// exposed formats a time as /metrics shows it.
 func exposed(at time.Time) string {
 	return strconv.FormatFloat(float64(at.Unix()), 'g', -1, 64)
 }
 
-// rulesNotLoaded: Prometheus has no such alert, as where a PrometheusRule lacks the label that it
-// is selected by.
+// rulesNotLoaded: Prometheus does not have the alert. That happens if a PrometheusRule lacks the
+// label by which it is selected.
 func rulesNotLoaded(b *berth) {
 	const name = "DrydockSelfTestLoadedLater"
 	r := b.receiver()
@@ -100,8 +100,8 @@ func rulesNotLoaded(b *berth) {
 	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }
 
-// receiverOfAnotherName: alertmanager.receiver is not what Alertmanager calls it, as with an
-// AlertmanagerConfig.
+// receiverOfAnotherName: alertmanager.receiver is not the name that Alertmanager uses. That happens
+// with an AlertmanagerConfig.
 func receiverOfAnotherName(b *berth) {
 	r := b.receiver()
 	r.receiver = "monitoring/x/" + b.name
@@ -112,8 +112,8 @@ func receiverOfAnotherName(b *berth) {
 	require.Contains(b.t, l.Status.SelfTest.Message, name)
 	said, err := b.selfTest(d, "15s")
 	require.Error(b.t, err)
-	// Between the two answers the tests beside this one may change the routes, which the message
-	// lists before the name.
+	// Between the two answers, parallel tests may change the routes, which the message lists before
+	// the name.
 	before, after, last := strings.Cut(said, "the self-test did not succeed in time; the last answer: unrouted: Alertmanager has the alert")
 	require.True(b.t, last, before)
 	require.Contains(b.t, after, name)
@@ -122,7 +122,7 @@ func receiverOfAnotherName(b *berth) {
 	b.becomes(d, selftest.OK, b.began, correctedWithin)
 }
 
-// routeDoesNotMatch: as with the matcher that the operator adds to an AlertmanagerConfig's routes.
+// routeDoesNotMatch: the operator adds a matcher to the routes of an AlertmanagerConfig.
 func routeDoesNotMatch(b *berth) {
 	r := b.receiver()
 	r.matcher = `namespace="monitoring"`
@@ -158,7 +158,7 @@ func urlLeadsNowhere(b *berth) {
 	b.becomes(d, selftest.OK, time.Now(), correctedWithin)
 }
 
-// nowhere is a URL without a listener.
+// nowhere is a URL at which nothing listens.
 func nowhere(b *berth) string {
 	port, err := lab.FreePort()
 	require.NoError(b.t, err)
