@@ -20,13 +20,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// alerts is a yard's Prometheus, and the half of its Alertmanager that posts: Alertmanager itself
-// is the real one and is asked by Drydock, but it has one configuration for all yards. Like
-// Alertmanager, it posts until it is answered 200.
+// alerts simulates a yard's Prometheus and the part of its Alertmanager that posts. Drydock queries
+// a real Alertmanager, but that has only one configuration for all yards. Like Alertmanager, it
+// repeats a post until the answer is 200.
 type alerts struct {
 	yard    *yard
 	posting sync.WaitGroup
-	ctx     context.Context // ends the posts that no replica takes
+	ctx     context.Context // ends the posts that no replica accepts
 	began   time.Time
 }
 
@@ -44,7 +44,7 @@ func labelsOf(node string) map[string]string {
 	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready", "severity": "critical"}
 }
 
-// fire makes the node's alert fire; its post is under way when fire returns.
+// fire makes the node's alert fire. When it returns, the post is under way.
 func (a *alerts) fire(ctx context.Context, node string) error {
 	if err := sendAlert(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now().Add(time.Hour)); err != nil {
 		return err
@@ -53,7 +53,8 @@ func (a *alerts) fire(ctx context.Context, node string) error {
 	return nil
 }
 
-// resolve ends it, and waits for the post to be taken, because no replica may be there to take it.
+// resolve ends the node's alert. It waits until a replica has accepted the post, because there may
+// be no replica at that moment.
 func (a *alerts) resolve(ctx context.Context, node string) error {
 	if err := sendAlert(ctx, a.yard.lab.AlertmanagerURLs(), labelsOf(node), a.began, time.Now()); err != nil {
 		return err
@@ -65,8 +66,8 @@ func (a *alerts) resolve(ctx context.Context, node string) error {
 	return nil
 }
 
-// post brings the alert to any replica, again and again until one has it. The channel is closed
-// then.
+// post posts the alert to any replica, again and again until one has accepted it. Then it closes
+// the channel.
 func (a *alerts) post(status, node string) <-chan struct{} {
 	body := encoded(map[string]any{"version": "4", "receiver": "drydock", "status": status, "alerts": []any{map[string]any{
 		"status": status, "startsAt": a.began, "endsAt": time.Time{}, "labels": labelsOf(node),
@@ -92,7 +93,7 @@ func (a *alerts) post(status, node string) <-chan struct{} {
 	return taken
 }
 
-// deliver posts to the replica's receiver.
+// deliver posts to the receiver of the replica.
 func (r *replica) deliver(ctx context.Context, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, 12*time.Second) // the receiver answers 503 within 10 s
 	defer cancel()
@@ -103,8 +104,8 @@ func (r *replica) deliver(ctx context.Context, body []byte) error {
 	return send(ctx, r.ReceiverURL, strings.TrimSpace(string(secret)), body)
 }
 
-// sendAlert sends an alert to Alertmanager as Prometheus does: it repeats what Alertmanager did not
-// take.
+// sendAlert sends an alert to Alertmanager as Prometheus does: it repeats a request that
+// Alertmanager did not accept.
 func sendAlert(ctx context.Context, alertmanagers []string, labels map[string]string, starts, ends time.Time) error {
 	body := encoded([]any{map[string]any{"labels": labels, "startsAt": starts, "endsAt": ends.UTC()}})
 	for _, url := range alertmanagers {
@@ -150,7 +151,7 @@ func encoded(v any) []byte {
 	return data
 }
 
-// TestAnAlertThatWasNotTakenIsSentAgain: one post that is lost on a busy machine does not end an
+// TestAnAlertThatWasNotTakenIsSentAgain: a single lost post on a busy machine must not end an
 // alert.
 func TestAnAlertThatWasNotTakenIsSentAgain(t *testing.T) {
 	t.Parallel()

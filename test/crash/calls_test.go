@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// moment is where a call stands.
+// moment is before or after a call takes effect.
 type moment string
 
 const (
@@ -25,24 +25,24 @@ const (
 	after  moment = "after"  // it has, and the caller does not know
 )
 
-// call is one request of a Drydock, to the API server or to the provider.
+// call is one request of a Drydock to the API server or to the provider.
 type call struct {
-	from *replica // nil: the provider does not know
-	// name says in words what the call changes; empty: nothing that counts.
+	from *replica // nil in calls to the provider, which does not know the replica
+	// name describes what the call changes. It is empty if the call does not count.
 	name string
 	// first is the name without the number of its repetition.
 	first string
-	// what is the object, as far as a test needs it: a Node's name, or "ledger".
+	// what is the object of the call as far as tests need it: a Node's name, or "ledger".
 	what    string
 	request *http.Request
-	answer  *http.Response // after
+	answer  *http.Response // only after the call
 	lease   *coordinationv1.Lease
 }
 
-// hook sees every call at both of its moments and says what becomes of it.
+// hook sees every call, before and after it takes effect, and decides what happens to it.
 type hook func(c *call, when moment) lab.Verdict
 
-// kind is a call's first name without numbers, so that the same write of another attempt is of the
+// kind returns a call's first name without numbers. So the same write for another attempt has the
 // same kind.
 func (c *call) kind() string {
 	return strings.Map(func(r rune) rune {
@@ -53,11 +53,11 @@ func (c *call) kind() string {
 	}, c.first)
 }
 
-// describe names a request to the API server by what it changes. Two kinds of writes have no name,
-// since no repair rests on them: Events, which are sent after the fact and from goroutines of their
-// own; and renewals of the leader's Lease and of the cluster's, which come by the clock (that a
-// leader is lost at any time is what TestLeadersAreKilled is about). Nor has a dry run, which
-// writes nothing.
+// describe returns a name for a request to the API server that says what it changes. Two kinds of
+// writes have no name, because no repair depends on them. One is Events, which are sent later and
+// from other goroutines. The other is renewals of the leader's Lease and of the cluster's Lease,
+// which happen by the clock (TestLeadersAreKilled tests that a leader may be lost at any time). A
+// dry run has no name either, because it writes nothing.
 func (y *yard) describe(r *http.Request, body []byte) *call {
 	c := &call{request: r}
 	path := r.URL.Path
@@ -82,7 +82,7 @@ func (y *yard) describe(r *http.Request, body []byte) *call {
 	return c
 }
 
-// short is the node's name without its yard's, the same in every run.
+// short returns the node's name without its yard's prefix. It is the same in every run.
 func (y *yard) short(node string) string { return strings.TrimPrefix(node, y.name+"-") }
 
 func (y *yard) describeLedger(body []byte) string {
@@ -112,8 +112,8 @@ func (y *yard) describeLedger(body []byte) string {
 	return strings.Join(words, " ")
 }
 
-// attemptOf is the attempt's number in an intent's id: repair-step-attempt, with a fourth part
-// where the attempt had been given back and is made again.
+// attemptOf returns the attempt's number from an intent's ID. The ID is repair-step-attempt. It has
+// a fourth part if the attempt was given back and is made again.
 func attemptOf(intent string) string { return strings.Split(intent, "-")[2] }
 
 func describePatch(body []byte) string {

@@ -1,11 +1,11 @@
-// Package crash kills the real program at each call that changes something, breaks the API server
-// under it, and stops and kills its leaders. The promises of the package remediations must hold: an
-// attempt reaches the provider at most once; no limit is exceeded at any time; every repair ends,
-// and its end fits the reboots that really happened.
+// Package crash kills the real Drydock at each call that changes something, makes the API server
+// fail, and stops and kills leaders. The promises of the package remediations must hold: an attempt
+// reaches the provider at most once, no limit is exceeded at any time, and every repair ends with
+// the outcome that fits the reboots that really happened.
 //
-// DRYDOCK_SOAK=1 runs every crash point and the long forms, which otherwise are a sample. The
-// sample's seed is printed; DRYDOCK_SEED sets it. DRYDOCK_ROLLBACK=PROGRAM starts that program, an
-// older Drydock, after each crash.
+// Without DRYDOCK_SOAK=1, the package runs only a sample of the crash points, and the short forms
+// of the tests. The sample's seed is printed, and DRYDOCK_SEED sets it. With
+// DRYDOCK_ROLLBACK=PROGRAM, that program, an older Drydock, is started after each crash.
 package crash
 
 import (
@@ -29,7 +29,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// atOnce is how many tests run side by side: they wait far more than they compute.
+// atOnce is how many tests run at the same time. They mostly wait.
 const atOnce = "12"
 
 func TestMain(m *testing.M) {
@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 1})
 }
 
-// site is a lab that yards use.
+// site is a lab that several yards use.
 type site struct {
 	lab   *lab.Lab
 	token string
@@ -63,7 +63,7 @@ func shared(t *testing.T) site {
 	return prepared.site
 }
 
-// prepare builds Drydock for a lab and makes its Watchdog fire for ever.
+// prepare builds Drydock for a lab and makes the lab's Watchdog fire for ever.
 func prepare(t *testing.T, l *lab.Lab) site {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -79,16 +79,16 @@ func prepare(t *testing.T, l *lab.Lab) site {
 		<-alertmanager.Done()
 		end()
 	}()
-	go func() { // as Prometheus sends what fires again and again
+	go func() { // like Prometheus, which sends a firing alert again and again
 		for running.Err() == nil {
-			_ = watchdog(running) // where one post is lost, the next one counts
+			_ = watchdog(running) // if one post is lost, the next one arrives
 			<-time.After(500 * time.Millisecond)
 		}
 	}()
 	return site{lab: l, token: token}
 }
 
-// seeded gives the test's randomness, and prints what makes it the same again.
+// seeded returns the test's random numbers, and prints how to get the same numbers again.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
@@ -101,16 +101,16 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// sample is how many of the crash points run in make e2e.
+// sample is how many of the crash points run in `make e2e`.
 const sample = 24
 
-// golden is the list of all points at which the program is killed.
+// golden is the file with all points at which the program is killed.
 var golden = filepath.Join("testdata", "points.golden")
 
-// TestCrashAtEveryStep first lists the calls of each story that change something. It then plays the
-// story again for each call and kills the program there: once before the call takes effect, and
-// once after that and before the answer. It starts the program again, and the story must come to
-// its end.
+// TestCrashAtEveryStep first lists the calls of each story that change something. Then it plays the
+// story again for each of these calls, and kills the program there: once before the call takes
+// effect, and once after that and before the answer. It starts the program again, and the story
+// must end as it should.
 func TestCrashAtEveryStep(t *testing.T) {
 	s, random := shared(t), seeded(t)
 	lists := make([][]string, len(stories))
@@ -157,9 +157,9 @@ func TestCrashAtEveryStep(t *testing.T) {
 	}
 }
 
-// record plays the story undisturbed and lists what the program changed, in order. Where the
-// machine was too busy for the last look before a call, the attempt was given back and made again:
-// that is another story, and this one is played again.
+// record plays the story without a disturbance and lists what the program changed, in order. On a
+// busy machine the last check before a call may be too late, and then the attempt is given back and
+// made again. That is another story, so record then plays the story once more.
 func (s story) record(t *testing.T, at site) (names []string) {
 	for range 5 {
 		names = s.recordOnce(t, at)
@@ -170,7 +170,8 @@ func (s story) record(t *testing.T, at site) (names []string) {
 	return names
 }
 
-// givenBack says of a change's name that an attempt is given back whose call was not made in time.
+// givenBack reports whether a change's name means that an attempt is given back because its call
+// was not made in time.
 func givenBack(name string) bool {
 	for _, reason := range []remediations.Reason{remediations.ReasonCallWithheld, remediations.ReasonBlind} {
 		if strings.Contains(name, "held "+string(reason)) {
@@ -181,13 +182,13 @@ func givenBack(name string) bool {
 }
 
 func (s story) recordOnce(t *testing.T, at site) []string {
-	s.steady = true // what is listed is what the program changes where nothing disturbs it
+	s.steady = true // steady, because the list must contain what the program changes without a disturbance
 	y := newYard(t, at, s.options)
 	var mu sync.Mutex
 	var names []string
 	y.on(func(c *call, when moment) lab.Verdict {
 		// A Drydock that starts writes that it is blind only if it is in charge of the cluster
-		// before an Alertmanager has answered.
+		// before an Alertmanager has answered. That would be another story.
 		if c.name != "" && !strings.HasSuffix(c.name, " blind") && when == after && c.answer.StatusCode < 300 {
 			mu.Lock()
 			defer mu.Unlock()
@@ -204,7 +205,7 @@ func (s story) recordOnce(t *testing.T, at site) []string {
 	return inOrder(names)
 }
 
-// killedAt plays the story and kills the program at the point.
+// killedAt plays the story and kills the program at that point.
 func (s story) killedAt(t *testing.T, at site, point string, when moment) {
 	y := newYard(t, at, s.options)
 	var once sync.Once

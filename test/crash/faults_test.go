@@ -20,13 +20,13 @@ import (
 	"drydock.dev/drydock/internal/soak"
 )
 
-// fault is one way for a call to the API server to go wrong.
+// fault is one way in which a call to the API server fails.
 type fault struct {
 	name string
 	when moment
 	do   func(y *yard, c *call) lab.Verdict
-	// slow says that it takes 10 s: but in a soak only the intent and the outcome suffer it, and in
-	// a mixture one call.
+	// slow means that the fault takes 10 s. Outside of the soak, only the intent and the outcome
+	// get it, and in a mixture only one call.
 	slow bool
 }
 
@@ -50,8 +50,8 @@ var faults = []fault{
 	}, true},
 }
 
-// touch changes an object in the test's own name, so that a write that rests on what was read
-// before is refused.
+// touch changes an object as the test's own user. A write that depends on an earlier read of the
+// object is then refused.
 func (y *yard) touch(what string) {
 	ctx := y.t.Context()
 	patch := []byte(fmt.Sprintf(`{"metadata":{"annotations":{"example.com/touched":"%d"}}}`, time.Now().UnixNano()))
@@ -65,13 +65,13 @@ func (y *yard) touch(what string) {
 		_, err = y.lab.Client().CoreV1().Nodes().Patch(ctx, what, types.MergePatchType, patch, metav1.PatchOptions{})
 	}
 	if err != nil {
-		y.note("touching %s: %v", what, err) // the ledger is not there yet
+		y.note("touching %s: %v", what, err) // the ledger may not exist yet
 	}
 }
 
-// TestEachWriteFailsOnce makes the first write of each kind go wrong, in one way a run: the ledger,
-// the alert, the intent, the outcome, the end. The plan has attempts to spare, so that every repair
-// must come to a proven cure.
+// TestEachWriteFailsOnce makes the first write of each kind fail, in one way for each run: the
+// ledger, the alert, the intent, the outcome, the end. The plan has spare attempts, so every repair
+// must end with a proven cure.
 func TestEachWriteFailsOnce(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults {
@@ -81,7 +81,7 @@ func TestEachWriteFailsOnce(t *testing.T) {
 			var mu sync.Mutex
 			hit := map[string]bool{}
 			y.on(func(c *call, when moment) lab.Verdict {
-				// The provider's call is the crash points' matter: civo's own tests break it.
+				// The crash points and the provider's own tests already test the provider's call.
 				if c.name == "" || c.from == nil || when != f.when || (f.slow && !soak.Whole() && !strings.Contains(c.name, "reboot:")) {
 					return lab.Pass
 				}
@@ -108,8 +108,8 @@ func TestEachWriteFailsOnce(t *testing.T) {
 	}
 }
 
-// TestFaultsAtRandom throws all of them at a repair of two nodes, at a third of all writes, for a
-// minute.
+// TestFaultsAtRandom injects random faults into a third of all writes for a minute, during the
+// repair of two nodes.
 func TestFaultsAtRandom(t *testing.T) {
 	t.Parallel()
 	random := seeded(t)
@@ -131,7 +131,8 @@ func TestFaultsAtRandom(t *testing.T) {
 	}
 }
 
-// random is a hook that breaks that share of the writes until then, in ways out of faults.
+// random returns a hook that makes that share of the writes fail until the given time, with random
+// faults.
 func (y *yard) random(r *rand.Rand, share float64, until time.Time) hook {
 	var mu sync.Mutex
 	var late atomic.Bool
@@ -153,7 +154,7 @@ func (y *yard) random(r *rand.Rand, share float64, until time.Time) hook {
 	}
 }
 
-// TestWatchesBreak cuts every watch of the Nodes after a moment, all along.
+// TestWatchesBreak cuts every watch of the Nodes after a short time, during the whole repair.
 func TestWatchesBreak(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: 2, cures: 2, attempts: 2, steady: true, wait: patient})
@@ -174,7 +175,7 @@ func TestWatchesBreak(t *testing.T) {
 	require.Len(t, y.provider.calls(y.nodes[1]), 2)
 }
 
-// cutOff is a stream that breaks after a while.
+// cutOff is a stream that breaks after some time.
 type cutOff struct {
 	io.ReadCloser
 	broken atomic.Bool
@@ -185,7 +186,7 @@ func newCutOff(body io.ReadCloser, after time.Duration) *cutOff {
 	c := &cutOff{ReadCloser: body}
 	c.timer = time.AfterFunc(after, func() {
 		c.broken.Store(true)
-		_ = body.Close() // ends the Read under way
+		_ = body.Close() // ends a Read that is under way
 	})
 	return c
 }
@@ -203,8 +204,9 @@ func (c *cutOff) Close() error {
 	return c.ReadCloser.Close()
 }
 
-// TestTheAPIServerRestarts kills the API server in mid-repair: for a moment, and for longer than
-// the leader may go without renewing its Lease. It has a lab of its own, since everybody suffers.
+// TestTheAPIServerRestarts kills the API server during a repair: once for a moment, and once for
+// longer than the leader may go without renewing its Lease. It has a lab of its own, because this
+// affects every Drydock.
 func TestTheAPIServerRestarts(t *testing.T) {
 	t.Parallel()
 	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, Alertmanagers: 1})
@@ -216,10 +218,10 @@ func TestTheAPIServerRestarts(t *testing.T) {
 			leader := y.leading().PID()
 			y.fail(0)
 			y.await("an intent", func(v *view) bool { return v.record(y.nodes[0]) != nil })
-			server, ended := l.Process("kube-apiserver"), y.replicas[0].Done() // of this process: the next one may be there soon
+			server, ended := l.Process("kube-apiserver"), y.replicas[0].Done() // of this process, because the next one may start soon
 			server.Kill()
 			if outage > 0 {
-				select { // the leader gives up by itself
+				select { // the leader ends by itself
 				case <-ended:
 				case <-time.After(lab.Patience):
 					require.Fail(t, "the leader goes on without its Lease")

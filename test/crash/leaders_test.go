@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/internal/soak"
 )
 
-// TestLeadersAreKilled has two replicas repair several nodes, some at once, while the leader is
-// killed every few seconds. A replica that died is started again, and is the other's successor
-// before long.
+// TestLeadersAreKilled makes two replicas repair several nodes, some at the same time, while the
+// leader is killed every few seconds. A killed replica is started again, and soon becomes the
+// other's successor.
 func TestLeadersAreKilled(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})
@@ -24,9 +24,10 @@ func TestLeadersAreKilled(t *testing.T) {
 	require.GreaterOrEqual(t, fallen(), 2, "leaders that were killed")
 }
 
-// TestLeadersStall is the same with leaders that are stopped for a while, longer than their Lease
-// or not, and continue where they were. As in any sane plan, a step waits longer for its proof than
-// a call may be late: so a late call can only belong to the attempt that is on record.
+// TestLeadersStall is the same test with leaders that are suspended for some time and then
+// continue. The time is shorter or longer than their Lease. A step waits longer for its proof than
+// a call may be late, as in any sensible plan. So a late call can only belong to the attempt that
+// is on record.
 func TestLeadersStall(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{nodes: fleet(), replicas: 2, slots: 2, attempts: 10})
@@ -46,8 +47,8 @@ func fleet() int {
 	return 6
 }
 
-// repairAll makes all nodes fail and waits for all to be cured. The plan has attempts to spare, so
-// whatever is lost on the way, none may be exhausted.
+// repairAll makes all nodes fail and waits until all are cured. The plan has spare attempts, so no
+// repair may be exhausted, whatever is lost on the way.
 func (y *yard) repairAll() {
 	y.t.Helper()
 	y.start()
@@ -63,10 +64,10 @@ func (y *yard) repairAll() {
 	require.Equal(y.t, y.slots, y.view.most, "as many slots at once as the limit allows")
 }
 
-// fell makes every leader fall a moment after its first change, or a few changes after, whichever
-// comes first: one after the other, until the returned function is called, which says how many that
-// were. The changes see to it that a fast Drydock loses its leaders as well. A slow one may never
-// come to its call: many leaders fall, and the last one stays.
+// fell makes one leader after the other fall, until the returned function is called, which returns
+// how many have fallen. A leader falls a moment after its first change, or after a few changes,
+// whichever comes first. The number of changes ensures that a fast Drydock loses its leaders, too.
+// A slow Drydock may never reach its call, so many leaders fall and then the last one stays.
 func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop func() int) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(y.t.Context()))
 	count, most := 0, 5*fleet()/2
@@ -77,9 +78,9 @@ func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop fun
 		for count < most {
 			before := y.renewals()
 			moment, few := time.Duration(1000+random.IntN(2000))*time.Millisecond, int64(4+random.IntN(11))
-			var led bool        // a replica leads again
-			var then int64      // what had been changed by then
-			var began time.Time // since when there is more
+			var led bool        // whether a replica leads again
+			var then int64      // the changes until then
+			var began time.Time // since when there are more changes
 			for began.IsZero() || (time.Since(began) < moment && y.changes.Load()-then < few) {
 				select {
 				case <-tick.C:
@@ -106,7 +107,7 @@ func (y *yard) fell(random *rand.Rand, how func(*replica, *rand.Rand)) (stop fun
 	return end
 }
 
-// renewals counts how often anybody wrote that it leads.
+// renewals counts how often any replica has renewed the leader's Lease.
 func (y *yard) renewals() int64 {
 	var n int64
 	for _, r := range y.replicas {

@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// ended waits until the node's repair has come to an end and its slot is free.
+// ended waits until the node's repair has ended and its slot is free.
 func (y *yard) ended(i int) {
 	y.t.Helper()
 	node := y.nodes[i]
@@ -26,9 +26,9 @@ func history(v *view, node string) []remediations.Entry {
 	return remediations.DecodeHistory(v.nodes[node].Annotations[remediations.HistoryKey])
 }
 
-// kept holds what became of every node against the promises, with the provider's own record as the
-// measure: no attempt arrived twice or without being on record, the repair ended as the number of
-// reboots that arrived allows, and nothing of it is left behind.
+// kept checks the promises for every node, by the provider's own record. No attempt arrived twice
+// or without being on record. The repair's end fits the number of reboots that arrived. Nothing of
+// the repair is left behind.
 func (y *yard) kept() {
 	t := y.t
 	t.Helper()
@@ -55,7 +55,7 @@ func (y *yard) kept() {
 			want = remediations.OutcomeExhausted
 			require.Len(t, e.Steps, y.attempts, "it is not exhausted before the plan is")
 		case e.Outcome == remediations.OutcomeSelfRecovered && e.Ended.After(last.Add(y.proof())):
-			// No replica was there to see the proof while the attempt's time ran.
+			// No replica ran that could see the proof within the attempt's time.
 			want = remediations.OutcomeSelfRecovered
 		}
 		require.Equal(t, want, e.Outcome, "%d of the %d reboots arrived that cure it: %s", len(calls), y.cures, e.Why)
@@ -74,7 +74,7 @@ func (y *yard) kept() {
 	y.sound()
 }
 
-// sound fails where anything was seen on the way that must never be.
+// sound fails the test if something was seen that must never happen.
 func (y *yard) sound() {
 	y.t.Helper()
 	y.mu.Lock()

@@ -25,12 +25,12 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// intentGood is how long after its intent a call may still arrive: invariant 4's 10 s, one more
-// since the record's times have no fractions, and half of one on the way.
+// intentGood is how long after its intent a call may still arrive. It is the 10 s of invariant 4,
+// one second more because the record's times have no fractions, and half a second for the way.
 const intentGood = 11500 * time.Millisecond
 
-// stalled is for how long this process, which makes every call, got no processor: no call is late
-// for that.
+// stalled is for how long this process, which makes every call, got no processor. A call is not
+// late because of that.
 var stalled = watchStalls()
 
 type stalls struct {
@@ -72,8 +72,8 @@ func (s *stalls) since(begin time.Time) (sum time.Duration) {
 	return sum
 }
 
-// provider is a yard's own, behind a server that asks the test about each reboot and notes what
-// arrives.
+// provider is a yard's own provider. In front of it is a server that asks the test about each
+// reboot and records what arrives.
 type provider struct {
 	yard   *yard
 	civo   *lab.Civo
@@ -84,7 +84,7 @@ type provider struct {
 	rebooted map[string]int
 }
 
-// arrival is a reboot that reached the provider, with the intent that was on its Node at that time.
+// arrival is a reboot that reached the provider, with the intent that its Node had at that time.
 type arrival struct {
 	node, intent string
 	since        time.Time // when the intent was written, in full seconds
@@ -114,7 +114,7 @@ func newProvider(y *yard) *provider {
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		at := time.Now() // what follows may take its time
+		at := time.Now() // now, because what follows may take time
 		c := &call{request: r}
 		node := p.nodeOf(r.URL.Path)
 		if r.Method == http.MethodPost {
@@ -144,10 +144,10 @@ func (p *provider) nodeOf(path string) string {
 	return ""
 }
 
-// arrived holds a call against the promises at the time that it arrives: it has an intent on its
-// Node that is young and that no call came for yet, and its Node's slot in the ledger. The slot may
-// have the attempt of a leader that just woke: of two that begin on one Node at once its
-// resourceVersion decides, and limits count the Node once.
+// arrived checks the promises when a call arrives. Its Node must have a young intent for which no
+// call has arrived before, and a slot in the ledger. The slot may name the attempt of a leader that
+// has just continued after a stall. If two leaders begin on one Node at the same time, the Node's
+// resourceVersion decides, and the limits count the Node once.
 func (p *provider) arrived(node string, at time.Time) {
 	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())
 	var n *corev1.Node
@@ -157,7 +157,7 @@ func (p *provider) arrived(node string, at time.Time) {
 		if n, last = y.lab.Client().CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{}); last == nil {
 			l, last = y.readLedger(ctx)
 		}
-		return last == nil, nil // the test may just have killed the API server
+		return last == nil, nil // an error is possible: the test may just have killed the API server
 	})
 	if err != nil {
 		y.breach("a reboot of %q arrived, and its Node or the ledger cannot be read: %v", node, last)
@@ -200,17 +200,18 @@ func (p *provider) to(node string) (intents []string, last time.Time) {
 	return intents, last
 }
 
-// calls are the intents alone.
+// calls returns only these intents.
 func (p *provider) calls(node string) []string {
 	intents, _ := p.to(node)
 	return intents
 }
 
-// Away is civosim's. Heartbeats are not judged in this lab: its API server has no node controller.
+// Away implements civosim.Machines. It does nothing, because this lab's API server has no node
+// controller that would judge heartbeats.
 func (p *provider) Away(context.Context, civosim.Instance) error { return nil }
 
-// Reboot is civosim's: the machine is back, with a new boot ID, and well if this was the reboot
-// that cures it.
+// Reboot implements civosim.Machines. The machine is back with a new boot ID. It is healthy if this
+// was the reboot that cures it.
 func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID string, _ bool) error {
 	if p.yard.held {
 		select {
@@ -224,8 +225,8 @@ func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	cured := p.rebooted[in.Hostname] >= p.yard.cures
 	p.mu.Unlock()
 	if cured {
-		// The alert goes first, and is posted to Drydock, so that what is written has one order on
-		// any machine.
+		// First the alert ends and is posted to Drydock. So the writes have the same order on any
+		// machine.
 		if err := p.yard.alerts.resolve(ctx, in.Hostname); err != nil {
 			p.yard.breach("resolving the alert of %s: %v", in.Hostname, err)
 		}
@@ -236,6 +237,6 @@ func (p *provider) Reboot(ctx context.Context, in civosim.Instance, bootID strin
 	return err
 }
 
-// Remove and Add are civosim's; nothing here replaces a machine.
+// Remove and Add implement civosim.Machines. No test here replaces a machine.
 func (p *provider) Remove(context.Context, civosim.Instance) error { return nil }
 func (p *provider) Add(context.Context, civosim.Instance) error    { return nil }

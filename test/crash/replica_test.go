@@ -18,19 +18,19 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// replica is one process of a yard's Drydock, behind a proxy of its own.
+// replica is one process of a yard's Drydock, with a proxy of its own.
 type replica struct {
 	*lab.Drydock
 	yard  *yard
 	index int
 	token string
 	proxy *lab.Proxy
-	// known is closed when the test has the process in hand: before that nothing it asks for is let
-	// through, or a hook would have no process to kill.
+	// known is closed once the test holds the process. No request is forwarded before that, because
+	// a hook would have no process to kill.
 	known chan struct{}
 	// deaths counts how often the process has ended.
 	deaths atomic.Int64
-	// renewed counts how often it wrote that it leads.
+	// renewed counts how often the replica has renewed the leader's Lease.
 	renewed atomic.Int64
 }
 
@@ -47,7 +47,7 @@ func newReplica(y *yard, index int, token string) *replica {
 
 func (r *replica) name() string { return fmt.Sprintf("drydock-%s-%d", r.yard.name, r.index) }
 
-// start runs the process, and starts it again whenever it has ended, as a kubelet would.
+// start runs the process, and starts it again whenever it ends, as a kubelet would.
 func (r *replica) start() {
 	y := r.yard
 	y.t.Helper()
@@ -74,7 +74,7 @@ func (r *replica) start() {
 				y.note("replica %d is not rolled back: %v", r.index, err)
 			}
 			if err := d.Start(ctx); err != nil && ctx.Err() == nil {
-				y.note("replica %d did not start: %v", r.index, err) // it is one more end
+				y.note("replica %d did not start: %v", r.index, err) // this counts as one more end
 			}
 		}
 	})
@@ -85,8 +85,8 @@ func (r *replica) start() {
 	})
 }
 
-// rollBack puts the program that DRYDOCK_ROLLBACK names in the place of this version, with a
-// configuration that it can read. Unset: this version starts again.
+// rollBack replaces this version with the program that DRYDOCK_ROLLBACK names, with a configuration
+// that it can read. If the variable is not set, this version starts again.
 func rollBack(program, config string) error {
 	older := os.Getenv("DRYDOCK_ROLLBACK")
 	if older == "" {
@@ -115,8 +115,8 @@ func rollBack(program, config string) error {
 
 type callKey struct{}
 
-// before is the proxy's hook: it shows the replica no Nodes but its yard's, and asks the test about
-// the call.
+// before is the proxy's hook. It shows the replica only the Nodes of its yard, and asks the test
+// about the call.
 func (r *replica) before(req *http.Request) lab.Verdict {
 	if req.URL.Path == "/api/v1/nodes" {
 		q := req.URL.Query()
@@ -158,8 +158,8 @@ func (r *replica) after(res *http.Response) lab.Verdict {
 	return r.yard.ask(c, after)
 }
 
-// ask numbers a call that has a name, notes it, and asks the test's hook. The second call of a name
-// has #2 behind it.
+// ask numbers a call that has a name, records it, and asks the test's hook. The second call with a
+// name gets #2 appended.
 func (y *yard) ask(c *call, when moment) lab.Verdict {
 	y.mu.Lock()
 	if c.name != "" && when == before {
@@ -194,8 +194,8 @@ func (y *yard) ask(c *call, when moment) lab.Verdict {
 	return v
 }
 
-// undo takes a call that changed nothing out of the count, so that the one made in its place has
-// its name.
+// undo removes a call that changed nothing from the count. So the call that is made in its place
+// gets its name.
 func (y *yard) undo(c *call) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
@@ -204,8 +204,8 @@ func (y *yard) undo(c *call) {
 	}
 }
 
-// settled waits until no call that was seen is without its answer: a watch may show what it did
-// before its hook runs.
+// settled waits until each recorded call has its answer. A watch may show the result of a call
+// before the call's hook runs.
 func (y *yard) settled() {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return y.underway.Load() == 0 }, lab.Patience, 10*time.Millisecond)
@@ -218,7 +218,7 @@ func (y *yard) leads(r *replica) {
 	r.renewed.Add(1)
 }
 
-// leading is the replica that last renewed the Lease; nil: none has.
+// leading returns the replica that last renewed the Lease, or nil if none has.
 func (y *yard) leading() *replica {
 	y.mu.Lock()
 	defer y.mu.Unlock()

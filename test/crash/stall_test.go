@@ -20,26 +20,27 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tooLate is when a call may go out no more, counted from before its intent: invariant 4's 10 s.
+// tooLate is the time after which no call may leave, counted from before its intent (the 10 s of
+// invariant 4).
 const tooLate = 11 * time.Second
 
 // TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the
-// decision and the call. Another replica takes over, makes the next attempt and ends the repair.
-// Then the old leader continues in the middle of its own attempt. A call from it would reboot a
-// healthy machine: it must make no call.
+// decision and the call. Another replica becomes the leader, makes the next attempt and ends the
+// repair. Then the old leader continues in the middle of its own attempt. Its call would reboot a
+// healthy machine, so it must make no call.
 //
-// The control stops it at the same place for a moment only: the call goes out then, once.
+// The control stops the leader at the same place only for a moment. Then the call is made, once.
 func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		at   func(y *yard, c *call, when moment) bool
-		lost bool // the other replica finds an intent, so that an attempt is spent
+		lost bool // whether an attempt is spent because the other replica finds an intent
 	}{
 		"between the slot and the intent": {func(_ *yard, c *call, when moment) bool {
 			return c.what == "ledger" && when == after && c.first == "ledger UPDATE repairs=1 slots=1 node-0 attempt 1"
 		}, false},
 		"between the intent and the look at the provider": {func(_ *yard, c *call, when moment) bool {
-			return c.first == "node-0 PATCH Acting reboot:1" && when == after && c.answer.StatusCode == http.StatusOK // not one that lost a race
+			return c.first == "node-0 PATCH Acting reboot:1" && when == after && c.answer.StatusCode == http.StatusOK // the write must have succeeded
 		}, true},
 		"between the look at the provider and the call": {func(y *yard, c *call, when moment) bool {
 			return y.looked(c) && when == after
@@ -55,7 +56,7 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 				first := <-stopped
 				late := time.After(least)
 
-				y.ended(0) // by the other one
+				y.ended(0) // by the other replica
 				calls := y.provider.calls(y.nodes[0])
 				require.Len(t, calls, 1)
 				require.Equal(t, map[bool]string{false: "1", true: "2"}[c.lost], attemptOf(calls[0]))
@@ -84,29 +85,31 @@ func TestALeaderThatStallsMakesNoLateCall(t *testing.T) {
 	}
 }
 
-// TestACallIsNotMadeAfterTenSeconds stops a Drydock that knows no leaders between its intent and
-// its call, for longer than the call may wait. It has lost nothing but time, so that only its
-// intent's age forbids the call.
+// TestACallIsNotMadeAfterTenSeconds stops a Drydock without leader election between its intent and
+// its call, for longer than the call may wait. So it has lost no leadership, and only the age of
+// its intent can forbid the call.
 func TestACallIsNotMadeAfterTenSeconds(t *testing.T) {
 	t.Parallel()
 	for name, stall := range map[string]time.Duration{"too long": tooLate, "control: a moment": 2 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			call, busy := stallsBeforeItsCall(t, stall)
-			for i := 1; stall < tooLate && busy && i < 5; i++ { // then it was no moment, and the control begins again
+			for i := 1; stall < tooLate && busy && i < 5; i++ { // then the stall was too long for a control, so begin again
 				call, busy = stallsBeforeItsCall(t, stall)
 			}
-			// Whether the attempt was given back or counts as spent, what slept is not what was made.
+			// Whether the attempt was given back or counts as spent: the call of the suspended
+			// process was not made.
 			require.Equal(t, stall < tooLate, strings.HasSuffix(call, "-0-1"), "the call is %s", call)
 		})
 	}
 }
 
-// stallsBeforeItsCall gives the one call of a Drydock that stalls before it for so long. busy: the
-// machine was, so that it woke late, or could not look at its Node in time.
+// stallsBeforeItsCall returns the calls of a Drydock that stalls for that long before its call.
+// busy is true if the machine was so busy that Drydock continued late, or could not read its Node
+// in time.
 func stallsBeforeItsCall(t *testing.T, stall time.Duration) (made string, busy bool) {
 	t.Helper()
-	const soon = 8 * time.Second // after the intent: time is left to make the call in
+	const soon = 8 * time.Second // after the intent, with time left to make the call
 	y := newYard(t, shared(t), options{unled: true, wait: patient})
 	var once sync.Once
 	var mu sync.Mutex
@@ -118,7 +121,7 @@ func stallsBeforeItsCall(t *testing.T, stall time.Duration) (made string, busy b
 		}
 		busy = busy || !intent.IsZero() && strings.Contains(c.name, "held "+string(remediations.ReasonBlind))
 		mu.Unlock()
-		// It asks the provider which machines there are, and calls then.
+		// Drydock asks the provider which machines exist, and then calls it.
 		if y.looked(c) && when == before {
 			once.Do(func() {
 				first := y.replicas[0]
@@ -143,7 +146,7 @@ func stallsBeforeItsCall(t *testing.T, stall time.Duration) (made string, busy b
 	return calls[0], busy
 }
 
-// stopAt stops the replica that makes that call, once, and says which it was. A call to the
+// stopAt stops, once, the replica that makes this call, and returns that replica. A call to the
 // provider is the leader's.
 func (y *yard) stopAt(at func(y *yard, c *call, when moment) bool) <-chan *replica {
 	stopped := make(chan *replica, 1)
@@ -159,13 +162,13 @@ func (y *yard) stopAt(at func(y *yard, c *call, when moment) bool) <-chan *repli
 				stopped <- r
 			})
 		}
-		return lab.Pass // the answer waits in the connection until the process wakes
+		return lab.Pass // the answer waits in the connection until the process continues
 	})
 	return stopped
 }
 
-// looked says that the call is the look at the provider that comes right before the reboot: another
-// one comes before the intent, so that what could only be refused costs no attempt.
+// looked reports whether the call is the read at the provider right before the reboot. There is
+// another one before the intent, so that a call that could only be refused costs no attempt.
 func (y *yard) looked(c *call) bool {
 	if c.from != nil || c.name != "" {
 		return false
@@ -181,7 +184,7 @@ func (y *yard) signal(r *replica, s syscall.Signal) {
 	}
 }
 
-// stop stops the process, and returns when none of its threads runs any more: the signal alone does
+// stop stops the process, and waits until none of its threads runs any more. The signal alone does
 // not wait for that.
 func (y *yard) stop(r *replica) {
 	pid := r.PID()
@@ -192,7 +195,7 @@ func (y *yard) stop(r *replica) {
 		files, _ := filepath.Glob(tasks) // the pattern is good
 		for _, f := range files {
 			stat, err := os.ReadFile(f)
-			// "1234 (name) S ...": the state is behind the name.
+			// The format is "1234 (name) S ...". The state follows the name.
 			_, state, _ := strings.Cut(string(stat), ") ")
 			running = running || (err == nil && !strings.HasPrefix(state, "T"))
 		}
@@ -202,18 +205,18 @@ func (y *yard) stop(r *replica) {
 // awake continues a stopped replica.
 func (y *yard) awake(r *replica) { y.signal(r, syscall.SIGCONT) }
 
-// knows waits until the process that slept has found out how it stands: it ends since another
-// leads, or, where that one has given the lead up meanwhile, it leads again. Whatever it was at
-// when it slept is behind it then.
+// knows waits until the suspended process has found out its situation. It ends if another replica
+// leads. If that replica has given the lead up meanwhile, it leads again. In both cases it has
+// finished what it was doing before it was suspended.
 func (y *yard) knows(r *replica, led int64) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return r.deaths.Load() > 0 || r.renewed.Load() > led }, lab.Patience, 20*time.Millisecond)
 }
 
-// TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger behind the leader's back, as
-// a leader does that stalls, wakes, and is refused by the Node: it reads the ledger again after the
-// first conflict, so the ledger's version does not stop it. Nothing else makes the one that leads
-// write, or read, the ledger.
+// TestASlotThatAFormerLeaderLeftIsFreed writes a slot into the ledger that the leader does not know
+// of. A former leader may do that: it stalls, continues, reads the ledger again after a conflict,
+// takes the slot, and is then refused by the Node. Nothing else makes the present leader write or
+// read the ledger.
 func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
 	t.Parallel()
 	y := newYard(t, shared(t), options{steady: true})
@@ -235,6 +238,6 @@ func TestASlotThatAFormerLeaderLeftIsFreed(t *testing.T) {
 	require.NoError(t, err)
 	y.await("the slot to be seen", func(v *view) bool { return v.most == 1 })
 	y.await("the slot to be freed", func(v *view) bool { return len(v.ledger.Slots) == 0 })
-	y.fail(0) // and taken again
+	y.fail(0) // the slot can be taken again
 	y.kept()
 }

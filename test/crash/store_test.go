@@ -15,7 +15,7 @@ import (
 )
 
 // TestEtcdGoesBackUnderARunningDrydock restores a copy of etcd's data from before a call. The same
-// process holds each disruptive step, reports that in the ledger and in a metric, and makes no
+// process then holds each disruptive step, reports that in the ledger and in a metric, and makes no
 // attempt twice. The test has its own lab, because a restore affects every Node. Without the
 // restore, the second node is repaired without a hold.
 func TestEtcdGoesBackUnderARunningDrydock(t *testing.T) {
@@ -64,7 +64,7 @@ func TestEtcdGoesBackUnderARunningDrydock(t *testing.T) {
 	}
 }
 
-// metrics are those of the replica now.
+// metrics returns the current metrics of the replica.
 func (y *yard) metrics(replica int) string {
 	y.t.Helper()
 	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.replicas[replica].MetricsURL, http.NoBody)

@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// story is a course of events that comes to its end whatever becomes of Drydock on the way.
+// story is a course of events that must reach its end whatever happens to Drydock on the way.
 type story struct {
 	name string
 	options
 	play func(y *yard)
 }
 
-// never is a cure that no plan comes to.
+// never means that no reboot cures the machine.
 const never = 1000
 
 var stories = []story{
@@ -71,7 +71,7 @@ var stories = []story{
 	}},
 }
 
-// annotate sets a person's key on a node, or takes it away.
+// annotate sets a person's key on a node, or removes it.
 func (y *yard) annotate(i int, key, value string) {
 	y.t.Helper()
 	v := fmt.Sprintf("%q", value)
@@ -83,8 +83,8 @@ func (y *yard) annotate(i int, key, value string) {
 	require.NoError(y.t, err)
 }
 
-// inOrder puts each provider's call behind the intent that it is for: it goes out beside the loop,
-// which may write to the ledger before or after it.
+// inOrder puts each provider's call behind its intent. The call runs beside Drydock's loop, which
+// may write to the ledger before or after it.
 func inOrder(names []string) []string {
 	var out, intents []string
 	for _, name := range names {
@@ -94,7 +94,7 @@ func inOrder(names []string) []string {
 			continue
 		}
 		if strings.Contains(name, "PATCH alert firing #") {
-			continue // the poll may find an alert while its post is under way, and both write the same
+			continue // the poll may find an alert while its post is under way, and then both write the same
 		}
 		if strings.Contains(name, " PATCH Acting ") {
 			intents = append(intents, name)

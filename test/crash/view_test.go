@@ -19,11 +19,11 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// ledgerName is what the chart's roles let Drydock write.
+// ledgerName is the name of the ledger that the chart's roles allow Drydock to write.
 const ledgerName = "drydock-ledger"
 
-// view is what a yard's Nodes and ledger say, as a watch of the test's own shows them. Every state
-// that the watch delivers is held against the limits.
+// view has a yard's Nodes and ledger, from a watch of the test's own. The limits are checked for
+// every state that the watch delivers.
 type view struct {
 	yard *yard
 
@@ -31,7 +31,7 @@ type view struct {
 	changed chan struct{} // closed and replaced at every change
 	nodes   map[string]*corev1.Node
 	ledger  *ledger.Ledger
-	// most is the largest number of slots that there ever were.
+	// most is the largest number of slots so far.
 	most int
 }
 
@@ -113,7 +113,7 @@ func (y *yard) await(what string, wanted func(v *view) bool) {
 	}
 }
 
-// String shows what Drydock has written.
+// String returns what Drydock has written.
 func (v *view) String() string {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -130,12 +130,12 @@ func (v *view) String() string {
 	return out
 }
 
-// record is the repair under way on a node; nil: none. The caller is in await.
+// record returns the repair under way on a node, or nil. It may only be called within await.
 func (v *view) record(node string) *remediations.Record {
 	return remediations.ReadJournal(v.nodes[node]).Record
 }
 
-// readLedger reads the ledger itself.
+// readLedger reads the ledger from the API server.
 func (y *yard) readLedger(ctx context.Context) (*ledger.Ledger, error) {
 	cm, err := y.lab.Client().CoreV1().ConfigMaps(y.name).Get(ctx, ledgerName, metav1.GetOptions{})
 	if err != nil {

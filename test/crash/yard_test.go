@@ -17,12 +17,13 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// yardLabel marks a Node as one yard's.
+// yardLabel is the label that has the name of a Node's yard.
 const yardLabel = "drydock-lab/yard"
 
-// yard is one Drydock with all that is its own: a namespace with the chart's roles, its ledger and
-// its Lease, Nodes, a provider, alerts. Many yards share one API server and one Alertmanager, and
-// know nothing of each other: a yard's proxy shows its Drydock the yard's Nodes alone.
+// yard is one Drydock with everything of its own: a namespace with the chart's roles, its ledger
+// and its Lease, Nodes, a provider, and alerts. Many yards share one API server and one
+// Alertmanager without knowing each other: the proxy of a yard shows its Drydock only the yard's
+// Nodes.
 type yard struct {
 	options
 	t        *testing.T
@@ -34,8 +35,8 @@ type yard struct {
 	view     *view
 	alerts   *alerts
 	underway atomic.Int64
-	changes  atomic.Int64  // the calls that had a name
-	back     chan struct{} // closed when machines that are held may come back
+	changes  atomic.Int64  // the number of calls with a name
+	back     chan struct{} // closed when held machines may come up
 
 	mu       sync.Mutex
 	hook     hook
@@ -45,28 +46,30 @@ type yard struct {
 	breaches []string
 }
 
-// options say what a yard is like. The zero value has one node, one replica and one slot; the first
-// reboot cures.
+// options describe a yard. With the zero value there is one node, one replica and one slot, and the
+// first reboot cures.
 type options struct {
 	nodes, replicas, slots int
-	// cures is which of the reboots that reach a machine cures it, from 1.
+	// cures is the number of the reboot that cures a machine, counted from 1.
 	cures int
-	// attempts are the plan's, wait is how long each may take to be proven; zero: 2 and 30s,
-	// many times what a proof takes with a dozen yards at once.
+	// attempts is the number of attempts in the plan. wait is how long the proof of each may take.
+	// The defaults are 2 and 30s, many times what a proof takes with a dozen yards at the same
+	// time.
 	attempts int
 	wait     string
-	// rebootTime is how long a machine is away; zero: 200ms.
+	// rebootTime is how long a reboot takes. The default is 200ms.
 	rebootTime time.Duration
-	// unled turns the leader's election off.
+	// unled switches leader election off.
 	unled bool
-	// steady is for those who lose no leader: a busy machine takes the lead from no replica either.
+	// steady is for tests that lose no leader: then no replica may lose the lead on a busy machine
+	// either.
 	steady bool
-	// held makes machines stay away until the test lets them come back.
+	// held keeps machines down until the test lets them come up.
 	held bool
 }
 
-// patient is a wait for those with no attempt to spare: a proof that came later, on a busy machine,
-// would cost one.
+// patient is a long wait, for tests without a spare attempt. With a shorter one, a late proof on a
+// busy machine would cost an attempt.
 const patient = "60s"
 
 func (o options) withDefaults() options {
@@ -85,7 +88,7 @@ func (o options) withDefaults() options {
 
 var yards atomic.Int64
 
-// newYard makes a yard; nothing of Drydock runs in it before start.
+// newYard makes a yard. Its Drydock does not run before start.
 func newYard(t *testing.T, s site, o options) *yard {
 	t.Helper()
 	ctx := t.Context()
@@ -97,7 +100,7 @@ func newYard(t *testing.T, s site, o options) *yard {
 		name := fmt.Sprintf("%s-node-%d", y.name, i)
 		spec := lab.NodeSpec{Name: name, ProviderID: "civo://" + uuid.NewString(), Labels: map[string]string{yardLabel: y.name}}
 		require.NoError(t, y.lab.AddNode(ctx, spec))
-		// No lease is renewed here, so this one is good for as long as any test takes.
+		// No lease is renewed here, so this lease is valid for longer than any test takes.
 		lease := &coordinationv1.Lease{
 			ObjectMeta: metav1.ObjectMeta{Name: name},
 			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: ptr.To[int32](3600), RenewTime: ptr.To(metav1.NowMicro())},
@@ -116,7 +119,7 @@ func newYard(t *testing.T, s site, o options) *yard {
 		if t.Failed() {
 			y.mu.Lock()
 			defer y.mu.Unlock()
-			const last = 60 // the whole would bury what other tests say
+			const last = 60 // the last lines only, because all of them would hide what other tests print
 			for _, l := range y.log[max(0, len(y.log)-last):] {
 				t.Log(l)
 			}
@@ -134,7 +137,7 @@ func (y *yard) start() {
 	y.await("a leader", func(v *view) bool { return v.ledger != nil })
 }
 
-// sees waits until the leader has written its status, and is not blind.
+// sees waits until the leader has written its status and is not blind.
 func (y *yard) sees() {
 	y.t.Helper()
 	y.await("a leader that is not blind", func(v *view) bool {
@@ -142,7 +145,7 @@ func (y *yard) sees() {
 	})
 }
 
-// config is that of every replica.
+// config returns the configuration of every replica.
 func (y *yard) config() map[string]any {
 	return map[string]any{
 		"alertmanager":   map[string]any{"pollInterval": "1s"},
@@ -157,7 +160,8 @@ func (y *yard) config() map[string]any {
 	}
 }
 
-// election is how leaders are found: a new one soon after the last has fallen.
+// election returns the settings of leader election: a new leader is found soon after the last one
+// has fallen.
 func (y *yard) election() map[string]any {
 	e := map[string]any{"enabled": !y.unled, "leaseDuration": "6s", "renewDeadline": "5s"}
 	if y.steady {
@@ -166,28 +170,28 @@ func (y *yard) election() map[string]any {
 	return e
 }
 
-// proof is how long after its intent an attempt's proof may come and hold.
+// proof returns how long after its intent the proof of an attempt may come and be complete.
 func (y *yard) proof() time.Duration {
 	wait, err := time.ParseDuration(y.wait)
 	require.NoError(y.t, err)
-	return wait + time.Second // proofFor
+	return wait + time.Second // plus the policy's proofFor
 }
 
-// fail makes the node say that it is not Ready, and its alert fire.
+// fail makes the node report that it is not Ready, and its alert fire.
 func (y *yard) fail(i int) {
 	y.t.Helper()
 	require.NoError(y.t, y.lab.SetCondition(y.t.Context(), y.nodes[i], corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
 	require.NoError(y.t, y.alerts.fire(y.t.Context(), y.nodes[i]))
 }
 
-// on sets what looks at every call from now on; nil: nothing.
+// on sets the hook for all following calls. A nil hook does nothing.
 func (y *yard) on(h hook) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	y.hook = h
 }
 
-// breach notes a promise that was broken. Hooks run in goroutines that may not end the test
+// breach records a promise that was broken. Hooks run in goroutines that cannot end the test
 // themselves.
 func (y *yard) breach(format string, args ...any) {
 	y.mu.Lock()
@@ -195,7 +199,7 @@ func (y *yard) breach(format string, args ...any) {
 	y.breaches = append(y.breaches, fmt.Sprintf(format, args...))
 }
 
-// note appends to what a failed test shows.
+// note adds a line to what a failed test prints.
 func (y *yard) note(format string, args ...any) {
 	y.mu.Lock()
 	defer y.mu.Unlock()

@@ -1,6 +1,5 @@
-// Package dashboard holds that Grafana's dashboard shows what it says: each of its queries is run
-// against the lab's Prometheus, which scrapes a real Drydock that repaired a node, and must return
-// data.
+// Package dashboard tests Grafana's dashboard. Each of its queries is run against the lab's
+// Prometheus, which scrapes a real Drydock that has repaired a node, and must return data.
 package dashboard
 
 import (
@@ -61,7 +60,7 @@ func read(t *testing.T) (d dashboard, text []byte) {
 	return d, text
 }
 
-// all are the panels, those of folded rows included.
+// all returns all panels, including those of folded rows.
 func (d dashboard) all() (out []panel) {
 	for _, p := range d.Panels {
 		out = append(append(out, p), p.Panels...)
@@ -102,7 +101,7 @@ func TestPanelsHaveTheirPlaceAndTheirName(t *testing.T) {
 	}
 }
 
-// TestNoDatasourceIsNamed: it is whichever the user picks.
+// TestNoDatasourceIsNamed: the user chooses the datasource.
 func TestNoDatasourceIsNamed(t *testing.T) {
 	d, text := read(t)
 	kinds := map[string]string{}
@@ -134,7 +133,7 @@ func TestNoDatasourceIsNamed(t *testing.T) {
 	require.Greater(t, seen, 40)
 }
 
-// TestARowThatIsEmptyInMostInstallsIsFolded: the default install has no webhook.
+// TestARowThatIsEmptyInMostInstallsIsFolded: for example, the default installation has no webhook.
 func TestARowThatIsEmptyInMostInstallsIsFolded(t *testing.T) {
 	d, _ := read(t)
 	for _, p := range d.Panels {
@@ -154,7 +153,7 @@ func targetsOf(panels []panel) (out []target) {
 	return out
 }
 
-// TestLinksLeadToPagesThatExist, in a tab of their own.
+// TestLinksLeadToPagesThatExist and open in a new tab.
 func TestLinksLeadToPagesThatExist(t *testing.T) {
 	d, _ := read(t)
 	var to []string
@@ -185,8 +184,8 @@ func TestEndsOfRepairsAndBlindnessAreAnnotated(t *testing.T) {
 	require.Contains(t, d.Annotations.List[1].Expr, "max by", "a gauge of the leader's")
 }
 
-// fleet are the gauges that the leader alone has; after it has changed, the old one's are around
-// for as long as Prometheus looks back.
+// fleet are the gauges that only the leader has. After a change of leader, Prometheus still returns
+// the old leader's gauges for some time.
 var fleet = regexp.MustCompile(`drydock_(repairs|holds|breaker_state|blind|leader|selftest_state|selftest_last_arrival_timestamp_seconds|alertmanager_up)\{`)
 
 var (

@@ -23,7 +23,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// metricsAt is where Drydock will serve its metrics; Prometheus must know it from its start.
+// metricsAt is the address where Drydock will serve its metrics. Prometheus must know it from its
+// start.
 var metricsAt string
 
 func TestMain(m *testing.M) {
@@ -41,7 +42,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// get reads a URL whole.
+// get reads a URL completely.
 func get(t *testing.T, url string) (int, []byte) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -67,8 +68,8 @@ func annotate(t *testing.T, l *lab.Lab, node, key, value string) {
 	require.NoError(t, err)
 }
 
-// lived starts a Drydock and lets it see something of all that there is to be shown: a repair from
-// its alert to its proven end, one that is held, and a request that admission was asked about.
+// lived starts a Drydock and lets it experience everything that the dashboard shows: a whole
+// repair, a repair that is held, and an admission request.
 func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 	t.Helper()
 	l = lab.Shared(t)
@@ -109,7 +110,7 @@ func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 		return len(remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])) > 0
 	})
 	require.Equal(t, remediations.OutcomeRecovered, remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])[0].Outcome)
-	// Once more, now that Prometheus has seen the first count: a rate needs two.
+	// Do it once more now that Prometheus has the first value, because a rate needs two values.
 	annotate(t, l, "node-1", remediations.PauseKey, "true since "+time.Now().Format(time.RFC3339Nano))
 	await(t, "Prometheus to see admission asked", func() bool {
 		_, body := get(t, l.PrometheusURL()+"/api/v1/query?"+url.Values{"query": {"rate(drydock_admission_duration_seconds_count[15s]) > 0"}}.Encode())
@@ -118,8 +119,7 @@ func lived(t *testing.T) (l *lab.Lab, began time.Time) {
 	return l, began
 }
 
-// data is what a query returns, as Grafana would draw it: how many values there are that can be
-// drawn.
+// data returns how many values of a query's result Grafana could draw.
 func data(t *testing.T, l *lab.Lab, q target, from, to time.Time) (int, string) {
 	t.Helper()
 	expr := strings.NewReplacer(
@@ -186,8 +186,9 @@ func TestEveryQueryReturnsData(t *testing.T) {
 			}
 		}
 	}
-	exported := map[string]bool{"drydock_info": false} // has what drydock_build_info has, which panels show
-	// The series of single nodes are for rules and people's own queries. The panels show the fleet.
+	exported := map[string]bool{"drydock_info": false} // panels show drydock_build_info, which has the same content
+	// The series about single nodes are for rules and for people's own queries. The panels show the
+	// fleet.
 	for _, name := range []string{"expected_gpus", "hold", "repair_attempts", "repair_phase", "sign"} {
 		exported["drydock_node_"+name] = false
 	}

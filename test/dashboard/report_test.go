@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// theReportReadsTheSeries: `kubectl drydock report` has of Prometheus what no Node and no ledger
-// keeps. Where that Prometheus is away, it says so, and says the rest.
+// theReportReadsTheSeries: `kubectl drydock report` reads from Prometheus what no Node and no
+// ledger keeps. If that Prometheus is not reachable, it says so, and reports the rest.
 func theReportReadsTheSeries(t *testing.T, l *lab.Lab) {
 	plugin, err := l.PluginProgram(t.Context())
 	require.NoError(t, err)
@@ -42,8 +42,8 @@ func theReportReadsTheSeries(t *testing.T, l *lab.Lab) {
 	}
 	named := []string{"--prometheus", l.PrometheusURL()}
 
-	// node-1 was not Ready and is paused. That was long enough once the samples, which are 30 s
-	// apart, show it twice.
+	// node-1 was not Ready and is paused. The samples are 30 s apart, so the pause was long enough
+	// when two samples show it.
 	await(t, "the hold to be measured", func() bool {
 		h := held(read(named...))
 		return h != nil && h.Source == report.SourcePrometheus && h.Seconds >= 60

@@ -15,13 +15,13 @@ func patient() setting {
 }
 
 // The demo itself checks each thing that it prints: the call, the cure, the silence that holds a
-// repair, the drain that is refused.
+// repair, and the refused drain.
 func TestTheDemoDoesWhatItPrints(t *testing.T) {
 	require.NoError(t, demo(t.Context(), patient()))
 }
 
-// The same through a program of the user, the receiver of deploy/examples. It power-cycles each of
-// the two machines once.
+// The same demo with a program of the user, the receiver of deploy/examples. It power-cycles each
+// of the two machines once.
 func TestTheDemoOverHTTPDoesWhatItPrints(t *testing.T) {
 	s := patient()
 	s.provider = "http"
@@ -33,7 +33,7 @@ func TestTheDemoOverHTTPDoesWhatItPrints(t *testing.T) {
 	require.Equal(t, []string{"power-cycle outlet-2", "power-cycle outlet-3"}, reboots())
 }
 
-// A provider that the demo does not have ends it before anything is built.
+// An unknown provider ends the demo before anything is built.
 func TestTheDemoNamesItsProviders(t *testing.T) {
 	s := patient()
 	s.provider = "https"
@@ -41,9 +41,9 @@ func TestTheDemoNamesItsProviders(t *testing.T) {
 	require.EqualError(t, demo(t.Context(), s), `PROVIDER is "https", and must be civo or http`)
 }
 
-// Drydock is killed when the provider has rebooted the machine and before Drydock has the answer.
-// The demo must end as ever, and the provider must have rebooted each of its two machines once.
-// This is the main job, from the fault to the proven cure, with one crash: make test runs it.
+// Drydock is killed after the provider has rebooted the machine and before Drydock has the answer.
+// The demo must end as usual, and the provider must have rebooted each of its two machines once.
+// This is the main job, from the fault to the proven cure, with one crash. `make test` runs it.
 func TestTheMainJobWithACrashInTheMiddle(t *testing.T) {
 	s, crashes := patient(), 0
 	var reboots func() []civosim.Call

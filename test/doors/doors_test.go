@@ -1,5 +1,5 @@
-// Package doors floods each port of the real program, one after the other, on loopback and for
-// seconds.
+// Package doors floods each port of the real Drydock, one after the other, over loopback and for
+// some seconds.
 package doors
 
 import (
@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.ControlPlane, NodeSpecs: []lab.NodeSpec{{Name: "node-1"}}})
 }
 
-// memoryLimit is the chart's resources.limits.memory.
+// memoryLimit is resources.limits.memory of the chart.
 const memoryLimit = 512 << 20
 
 // yard is a Drydock that leads, receives alerts and serves admission.
@@ -58,7 +58,7 @@ func newYard(t *testing.T) *yard {
 	require.NoError(t, err)
 	token, err := os.ReadFile(tokenFile)
 	require.NoError(t, err)
-	// The Drydock of an earlier test was killed with the lead.
+	// The Drydock of an earlier test was killed while it led.
 	err = y.lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(t.Context(), "drydock", metav1.DeleteOptions{})
 	require.NoError(t, client.IgnoreNotFound(err))
 	y.webhook, y.token = fmt.Sprintf("127.0.0.1:%d", admission.Port), strings.TrimSpace(string(token))
@@ -87,7 +87,7 @@ func (y *yard) lease() (holder string, renewed time.Time) {
 	return *l.Spec.HolderIdentity, l.Spec.RenewTime.Time
 }
 
-// memory is what the process has resident, now and at its greatest.
+// memory returns the resident memory of the process, now and at its highest.
 func (y *yard) memory() (now, peak int) {
 	y.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", y.drydock.PID()))
@@ -101,8 +101,8 @@ func (y *yard) memory() (now, peak int) {
 	return of("VmRSS"), of("VmHWM")
 }
 
-// answers says that a GET is answered 200, in the end: a connection of its own, too, may be closed
-// to make room for another.
+// answers waits until a GET is answered with 200. Its connection may be closed at first, to make
+// room for another one.
 func (y *yard) answers(url string) {
 	y.Helper()
 	client := &http.Client{Timeout: lab.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
@@ -120,8 +120,8 @@ func (y *yard) answers(url string) {
 	require.Equal(y, http.StatusOK, code, url)
 }
 
-// connections runs one client many times at once until the flood ends. Each has its own connection;
-// what happens to it is the server's business.
+// connections runs many copies of one client at the same time until the flood ends. Each has a
+// connection of its own. What the server does with it does not matter.
 func (y *yard) connections(ctx context.Context, use func(ctx context.Context, client int) error) (done int) {
 	counts := make([]int, y.clients)
 	var g errgroup.Group
@@ -158,7 +158,7 @@ func post(ctx context.Context, client *http.Client, url, token string, body io.R
 	return err
 }
 
-// endless is a body that never ends and fills 6 MiB at once.
+// endless is a body that never ends. It sends 6 MiB at once.
 func endless(ctx context.Context) io.Reader {
 	return io.MultiReader(bytes.NewReader(make([]byte, 6<<20)), until{ctx})
 }
@@ -170,7 +170,7 @@ func (u until) Read([]byte) (int, error) {
 	return 0, u.Err()
 }
 
-// half sends as much of a header as one may have, and waits.
+// half sends the largest allowed header without its end, and waits.
 func half(ctx context.Context, address string) error {
 	c, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -187,8 +187,8 @@ func half(ctx context.Context, address string) error {
 	return ctx.Err()
 }
 
-// fullOfLabels is the body that decodes to the most: alerts with as many labels of one letter as
-// one may have.
+// fullOfLabels is the body that needs the most memory when it is decoded: alerts with the largest
+// number of labels of one letter.
 func fullOfLabels() []byte {
 	var labels strings.Builder
 	for i := range 60 {
@@ -198,18 +198,18 @@ func fullOfLabels() []byte {
 	return []byte(`{"version":"4","alerts":[` + strings.TrimSuffix(strings.Repeat(alert, 7000), ",") + `]}`)
 }
 
-// review is an AdmissionReview that its sender made up: a person in it uses break-glass.
+// review is a forged AdmissionReview, in which a person uses break-glass.
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","name":"node-1","operation":"UPDATE","userInfo":{"username":"cfo@example.com"},
 "oldObject":{"metadata":{"name":"node-1"}},"object":{"metadata":{"name":"node-1","annotations":{"drydock.dev/break-glass":"forged %d"}},"spec":{"unschedulable":true}}}}`
 
-// TestAFloodOfAPortTakesLittleMemory: nor does it end the leader, or keep the other ports from
-// answering.
+// TestAFloodOfAPortTakesLittleMemory. A flood also does not end the leader, and the other ports
+// still answer.
 func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 	y := newYard(t)
 	holder, _ := y.lease()
 	pid := y.drydock.PID()
 	tlsClient := func() *http.Client {
-		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // a stranger does not care
+		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // an attacker does not check certificates
 	}
 	h2c := &http.Protocols{}
 	h2c.SetUnencryptedHTTP2(true)
@@ -249,7 +249,7 @@ func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			go func() { flooding <- y.connections(ctx, f.use) }()
-			time.Sleep(y.flood / 2) // there is nothing to watch: the others are asked in the middle of the flood
+			time.Sleep(y.flood / 2) // the other ports must be called in the middle of the flood, and nothing shows the middle
 			y.answers("http://" + y.health + "/healthz")
 			y.answers("http://" + y.health + "/readyz")
 			y.answers(y.drydock.MetricsURL)

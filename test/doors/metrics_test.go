@@ -23,11 +23,11 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// floods is how many scrape at once in the flood.
+// floods is the number of concurrent scrapes in the flood.
 const floods = 16
 
-// servingFiles writes the certificate of a test server, which is for 127.0.0.1, and returns a
-// client that trusts it.
+// servingFiles writes a certificate for a test server on 127.0.0.1, and returns a client that
+// trusts it.
 func servingFiles(t *testing.T) (certFile, keyFile string, client *http.Client) {
 	t.Helper()
 	s := httptest.NewTLSServer(http.NotFoundHandler())
@@ -42,12 +42,12 @@ func servingFiles(t *testing.T) (certFile, keyFile string, client *http.Client) 
 	}
 	client = s.Client()
 	client.Timeout = lab.Patience
-	client.Transport.(*http.Transport).MaxIdleConnsPerHost = floods // or each request of a flood would begin with a handshake
+	client.Transport.(*http.Transport).MaxIdleConnsPerHost = floods // otherwise each request of a flood would begin with a handshake
 	return certFile, keyFile, client
 }
 
-// scrape returns the answer's status and text, which has the figures only where it is 200. An empty
-// token is not sent.
+// scrape returns the answer's status and text. The text contains the metrics only with the status
+// 200. An empty token is not sent.
 func scrape(t *testing.T, client *http.Client, url, token string) (int, string, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -72,8 +72,8 @@ func scrape(t *testing.T, client *http.Client, url, token string) (int, string, 
 	return res.StatusCode, string(text), nil
 }
 
-// scraped waits for this status, over lost connections and over a Drydock that cannot ask the API
-// server for a while; any other is wrong.
+// scraped waits for this status. It tolerates lost connections, and a Drydock that cannot ask the
+// API server for some time. Any other status fails the test.
 func scraped(t *testing.T, client *http.Client, url, token string, want int, why string) {
 	t.Helper()
 	code, text, err := scrape(t, client, url, token)
@@ -83,8 +83,9 @@ func scraped(t *testing.T, client *http.Client, url, token string, want int, why
 	}
 }
 
-// TestOnlyUsersOfTheAPIServerReadTheMetrics where the chart's value is set, with the rights that
-// the chart gives to Drydock and to Prometheus. The control: without it anybody does.
+// TestOnlyUsersOfTheAPIServerReadTheMetrics if the chart's value is set. Drydock and Prometheus
+// have the rights that the chart gives. The control: without the value, anybody can read the
+// metrics.
 func TestOnlyUsersOfTheAPIServerReadTheMetrics(t *testing.T) {
 	l := lab.Shared(t)
 	values := map[string]any{"config": map[string]any{"mode": "enforce"}, "admission": map[string]any{"policy": map[string]any{"enabled": false}}}
@@ -159,7 +160,7 @@ func TestOnlyUsersOfTheAPIServerReadTheMetrics(t *testing.T) {
 	for i := range floods {
 		g.Go(func() error {
 			for k := range 50 {
-				_, _, _ = scrape(t, client, url, fmt.Sprintf("forged-%d-%d", i, k)) // it is the reviews that count
+				_, _, _ = scrape(t, client, url, fmt.Sprintf("forged-%d-%d", i, k)) // only the reviews of the tokens matter
 			}
 			return nil
 		})
@@ -173,7 +174,7 @@ func TestOnlyUsersOfTheAPIServerReadTheMetrics(t *testing.T) {
 
 	late := account("late")
 	away.Store(true)
-	require.Eventually(t, func() bool { // the flood has used up the rate of reviews
+	require.Eventually(t, func() bool { // wait until Drydock may ask for reviews again, because the flood has used up their rate
 		_, text, _ := scrape(t, client, url, late)
 		return strings.Contains(text, "the API server cannot be asked who scrapes")
 	}, lab.Patience, 250*time.Millisecond)

@@ -111,7 +111,7 @@ func TestTheStepWaitsForAPodWithoutAController(t *testing.T) {
 	require.Equal(t, 2, p.asked(), "all other pods are evicted, and these are not")
 	require.ElementsMatch(t, []string{"runner", "notebook"}, p.on())
 
-	p.finish("runner") // it ended by itself: nothing is lost by its eviction
+	p.finish("runner") // it has ended by itself, so its eviction loses nothing
 	s.says("1 of 4 pods are left; " + p.ns + "/notebook has no controller")
 	require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), "notebook", metav1.DeleteOptions{}))
 	report, err := s.ends()
@@ -119,7 +119,7 @@ func TestTheStepWaitsForAPodWithoutAController(t *testing.T) {
 	require.Equal(t, 4, report.Total)
 	require.Empty(t, p.on())
 
-	// The drain ends with the step's time, and says what it waited for.
+	// The drain ends when the step's time is over, and names what it waited for.
 	p.run("endless")
 	late := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerWait})
 	late.says(p.ns + "/endless has no controller")
@@ -132,7 +132,7 @@ func TestTheDrainWaitsForEveryTerminatingPod(t *testing.T) {
 	p := newPlace(t)
 	p.run("orphan", func(pod *corev1.Pod) {
 		pod.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "DaemonSet", Name: "gone", UID: "gone", Controller: ptr.To(true)}}
-		withFinalizer(pod) // or the garbage collector is quicker
+		withFinalizer(pod) // otherwise the garbage collector would be faster
 	})
 	p.eventually(func() bool { // the garbage collector deletes it, and the finalizer keeps it
 		pod, err := p.admin.CoreV1().Pods(p.ns).Get(t.Context(), "orphan", metav1.GetOptions{})
@@ -160,7 +160,7 @@ func TestAnEmptyDirRefusesTheDrainWhereItMustBeKept(t *testing.T) {
 
 func TestAGracePeriodIsThePodsOwnUnlessItIsCapped(t *testing.T) {
 	p := newPlace(t)
-	p.lab.Break(p.node) // so that the pods stay, and the evictions can be counted
+	p.lab.Break(p.node) // the pods then stay, and the evictions can be counted
 	t.Cleanup(func() { require.NoError(t, p.lab.Heal(context.WithoutCancel(t.Context()), p.node, "")) })
 	asks := map[string]int64{"patient": 600, "quick": 7}
 	for name, own := range asks {
@@ -212,7 +212,7 @@ func TestOnlyACordonedNodeIsDrained(t *testing.T) {
 	p.cordon(true)
 	s := p.start(kube.DrainOptions{})
 	s.says("is held back")
-	p.cordon(false) // a person's word, in the middle
+	p.cordon(false) // a person uncordons the node in the middle of the drain
 	_, err = s.ends()
 	require.ErrorIs(t, err, kube.ErrNotCordoned)
 	asked := p.asked()
@@ -231,13 +231,14 @@ func TestAnotherNodeOfThatNameIsNotDrained(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrNotFound)
 }
 
-// A StatefulSet's next pod has the name of the one before, and runs on a healthy node.
+// The next pod of a StatefulSet has the same name as the previous one, and runs on a healthy node.
 func TestAPodOfThatNameThatRunsElsewhereIsNotEvicted(t *testing.T) {
 	p := newPlace(t)
 	p.run("web-0")
 	p.onEviction(func(string) lab.Verdict {
 		p.onEviction(nil, nil)
-		// At once, and not by KWOK, which would end a pod by its name alone: perhaps the next one.
+		// This ends the pod at once. KWOK would end a pod by its name only, which may be the next
+		// one's.
 		require.NoError(t, p.admin.CoreV1().Pods(p.ns).Delete(t.Context(), "web-0", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 		p.eventually(func() bool {
 			_, err := p.admin.CoreV1().Pods(p.ns).Get(t.Context(), "web-0", metav1.GetOptions{})

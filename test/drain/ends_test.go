@@ -32,7 +32,7 @@ func (s *started) endsPromptlyWith(cause error) kube.DrainReport {
 func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 	t.Run("while a budget holds, before the next round", func(t *testing.T) {
 		p := newPlace(t)
-		p.drainer.Every = 2 * lab.Patience // where it slept, it would not end in time
+		p.drainer.Every = 2 * lab.Patience // if the drain slept between rounds, it would not end in time
 		p.replicas("web", 2)
 		p.budget("web", "web", 1, 2)
 		s := p.start(kube.DrainOptions{})
@@ -57,7 +57,7 @@ func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 			return lab.Pass
 		}, nil)
 		s := p.start(kube.DrainOptions{})
-		p.eventually(func() bool { return waiting.Load() == 8 }) // all that are evicted at once: no pod is still on its way
+		p.eventually(func() bool { return waiting.Load() == 8 }) // as many as are evicted at the same time, so no eviction is still on its way
 		report := s.endsPromptlyWith(errGuard)
 		require.Equal(t, 9+8, p.asked(), "those under way, and no more")
 		require.LessOrEqual(t, report.Evicted, 9)
@@ -76,7 +76,8 @@ func TestNoEvictionIsSentWhenTheContextHasEnded(t *testing.T) {
 	})
 }
 
-// The process dies when evictions are done and their answers lost; the next one finds what is left.
+// The process dies after the evictions, and their answers are lost. The next process finds what is
+// left.
 func TestADrainContinuesAfterACrash(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 12)
@@ -109,7 +110,7 @@ func TestADrainContinuesAfterACrash(t *testing.T) {
 	require.Len(t, times, 12)
 }
 
-// A pod on a machine that is off never ends: the drain waits for it, but not for ever.
+// A pod on a machine that is off never ends. The drain waits for it, but not for ever.
 func TestPodsOnADeadNodeAreNotWaitedForForEver(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 2)
@@ -120,7 +121,7 @@ func TestPodsOnADeadNodeAreNotWaitedForForEver(t *testing.T) {
 		n, err := p.admin.CoreV1().Nodes().Get(t.Context(), p.node, metav1.GetOptions{})
 		return err == nil && remediations.ReadyCondition(n).Status == corev1.ConditionUnknown
 	})
-	p.budget("held", "held", 1, 0) // the pods of a silent node are not healthy, so this budget allows nothing
+	p.budget("held", "held", 1, 0) // the pods of a silent node do not count as healthy, so this budget allows no eviction
 	s := p.start(kube.DrainOptions{DeadAfter: 10 * time.Second})
 	s.says("4 of 4 pods are left, 2 of them terminating; ")
 	s.says("2 of 4 pods are left; 2 not counted, which are terminating on a node that does not end them; " + p.ns + "/held-")

@@ -29,7 +29,7 @@ func TestABudgetHoldsADrainAndIsNamed(t *testing.T) {
 	s.says("1 of 5 pods are left; " + p.ns + "/web-")
 	require.Len(t, p.on(), 1, "its replacement has no node, and so it stays")
 
-	p.bind("web", 1, elsewhere) // what a scheduler does
+	p.bind("web", 1, elsewhere) // as a scheduler does
 	report, err := s.ends()
 	require.NoError(t, err)
 	require.Equal(t, kube.DrainReport{Total: 5, Evicted: 5}, report)
@@ -38,7 +38,7 @@ func TestABudgetHoldsADrainAndIsNamed(t *testing.T) {
 
 func TestManyHeldPodsAreNamedOnlyInPart(t *testing.T) {
 	p := newPlace(t)
-	p.drainer.Every = 2 * lab.Patience // a second round that is ended while it asks for the budgets would not know them
+	p.drainer.Every = 2 * lab.Patience // a second round that ends while it reads the budgets would not report them
 	p.replicas("web", 8)
 	p.budget("web", "web", 8, 8)
 	s := p.start(kube.DrainOptions{})
@@ -102,7 +102,7 @@ func TestAPodThatHasGoneMeanwhileIsGone(t *testing.T) {
 	require.Equal(t, kube.DrainReport{Total: 1, Gone: 1}, report)
 }
 
-// kured#1269: a webhook that says no was asked for ever.
+// kured#1269: a drain must not call a webhook that refuses for ever.
 func TestAnAdmissionPolicyThatDeniesEvictionsEndsTheDrain(t *testing.T) {
 	p := newPlace(t)
 	p.replicas("web", 40)
@@ -123,7 +123,7 @@ metadata: {name: NAME}
 spec: {policyName: NAME, validationActions: [Deny]}
 `)
 	require.NoError(t, p.lab.Apply(t.Context(), []byte(policy)))
-	p.eventually(func() bool { // the API server takes it up within seconds
+	p.eventually(func() bool { // the API server starts to use it within seconds
 		dry := &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: p.on()[0]}, DeleteOptions: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}}
 		err := p.admin.PolicyV1().Evictions(p.ns).Evict(t.Context(), withNamespace(dry, p.ns))
 		return apierrors.IsInvalid(err)
@@ -179,7 +179,7 @@ func TestADrainNeedsEachOfItsRightsAndSaysWhichItLacks(t *testing.T) {
 		_, err := s.ends()
 		require.Error(t, err)
 	})
-	t.Run("poddisruptionbudgets", func(t *testing.T) { // only its numbers are lost: the API server names it in a sentence
+	t.Run("poddisruptionbudgets", func(t *testing.T) { // only the budget's numbers are missing then: the API server's own text names the budget
 		p := newPlace(t, without("poddisruptionbudgets")...)
 		p.replicas("web", 1)
 		p.budget("guard", "web", 1, 1)
@@ -187,7 +187,7 @@ func TestADrainNeedsEachOfItsRightsAndSaysWhichItLacks(t *testing.T) {
 	})
 }
 
-// The drain waits for any pod that the kubelet of a healthy node does not end, but not in silence.
+// The drain waits for any pod that the kubelet of a healthy node does not end, and reports that.
 func TestAPodThatDoesNotEndOnAWellNodeIsNamed(t *testing.T) {
 	p := newPlace(t)
 	p.run("stays", withFinalizer)

@@ -1,5 +1,5 @@
-// Package drain drains nodes of the lab: a real API server with its Eviction API, the real
-// disruption controller, and pods of KWOK.
+// Package drain drains nodes of the lab, with a real API server and its Eviction API, the real
+// disruption controller, and pods that KWOK runs.
 package drain
 
 import (
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.ControlPlane, Nodes: 1})
 }
 
-// rights are all that a drain needs. Every drain of this package runs with these and no others.
+// rights are all rights that a drain needs. Every drain in this package has only these.
 func rights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"nodes"}, Verbs: []string{"get"}},
@@ -49,8 +49,8 @@ func rights() []rbacv1.PolicyRule {
 	}
 }
 
-// place is a test's own node and namespace, and a Drainer for them behind a proxy that sees what it
-// asks.
+// place is a test's own node and namespace. It has a Drainer behind a proxy that sees the Drainer's
+// requests.
 type place struct {
 	t        *testing.T
 	lab      *lab.Lab
@@ -59,8 +59,8 @@ type place struct {
 	drainer  kube.Drainer
 
 	mu            sync.Mutex
-	before, after func(pod string) lab.Verdict // see onEviction
-	evictions     []string                     // the pods' names, in the order of their evictions
+	before, after func(pod string) lab.Verdict // set by onEviction
+	evictions     []string                     // the names of the evicted pods, in order
 	pages         int
 }
 
@@ -97,18 +97,18 @@ func newPlace(t *testing.T, rules ...rbacv1.PolicyRule) *place {
 	_, err = p.admin.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, l.AwaitRight(t.Context(), "system:serviceaccount:"+p.ns+":drainer", authorizationv1.ResourceAttributes{
-		Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0], // all of them become known at once
+		Verb: rules[0].Verbs[0], Group: rules[0].APIGroups[0], Resource: rules[0].Resources[0], // the authorizer learns all of the rights at the same time
 	}))
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	require.NoError(t, err)
 	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
-	p.eventually(func() bool { // what a pod needs to be admitted
+	p.eventually(func() bool { // without it no pod is admitted
 		_, err := p.admin.CoreV1().ServiceAccounts(p.ns).Get(t.Context(), "default", metav1.GetOptions{})
 		return err == nil
 	})
-	p.eventually(func() bool { // what a node needs to stay well
+	p.eventually(func() bool { // without it the node does not stay healthy
 		_, err := p.admin.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(t.Context(), p.node, metav1.GetOptions{})
 		return err == nil && !p.has(corev1.TaintNodeNotReady)
 	})
@@ -117,7 +117,7 @@ func newPlace(t *testing.T, rules ...rbacv1.PolicyRule) *place {
 	return p
 }
 
-// evicted is the name of the pod that a request asks to evict.
+// evicted returns the name of the pod that a request evicts.
 func evicted(r *http.Request) string {
 	if dir, last := path.Split(r.URL.Path); r.Method == http.MethodPost && last == "eviction" {
 		return path.Base(dir)
@@ -147,8 +147,8 @@ func (p *place) see(r *http.Request) lab.Verdict {
 	return lab.Pass
 }
 
-// onEviction has before see each eviction before the API server does, and after each that it has
-// carried out.
+// onEviction sets two hooks. before sees each eviction before the API server does. after sees each
+// eviction that the API server has carried out.
 func (p *place) onEviction(before, after func(pod string) lab.Verdict) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *started) ends() (kube.DrainReport, error) {
 	return s.report, s.err
 }
 
-// on are the names of the pods that the API server shows on the node.
+// on returns the names of the pods on the node, according to the API server.
 func (p *place) on() []string {
 	p.t.Helper()
 	list, err := p.admin.CoreV1().Pods(p.ns).List(p.t.Context(), metav1.ListOptions{FieldSelector: "spec.nodeName=" + p.node})
@@ -265,7 +265,7 @@ func withEmptyDir(pod *corev1.Pod) {
 
 func withFinalizer(pod *corev1.Pod) { pod.Finalizers = []string{"drydock.dev/of-this-test"} }
 
-// run makes a pod without a controller on the node.
+// run creates a pod without a controller on the node.
 func (p *place) run(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	p.t.Helper()
 	pod := template(name, change...)
@@ -281,7 +281,7 @@ func (p *place) run(name string, change ...func(*corev1.Pod)) *corev1.Pod {
 	return made
 }
 
-// unfinalize lets a pod go, within a cleanup too.
+// unfinalize removes a pod's finalizers, so that it can be deleted. It also works in a cleanup.
 func (p *place) unfinalize(name string) {
 	ctx := context.WithoutCancel(p.t.Context())
 	_, err := p.admin.CoreV1().Pods(p.ns).Patch(ctx, name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
@@ -290,8 +290,8 @@ func (p *place) unfinalize(name string) {
 	}
 }
 
-// replicas makes a ReplicaSet whose first pods are on the node; those that replace them stay
-// Pending, for there is no scheduler.
+// replicas creates a ReplicaSet whose first pods are on the node. The pods that replace them stay
+// Pending, because there is no scheduler.
 func (p *place) replicas(app string, n int, change ...func(*corev1.Pod)) {
 	p.t.Helper()
 	pod, selector := template(app, change...), &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}
@@ -303,8 +303,8 @@ func (p *place) replicas(app string, n int, change ...func(*corev1.Pod)) {
 	p.bind(app, n, p.node)
 }
 
-// bind puts n pods of the app that have no node yet on one, and waits until all its pods there are
-// running.
+// bind binds n pods of the app that have no node yet to a node, and waits until all of the app's
+// pods there run.
 func (p *place) bind(app string, n int, node string) {
 	p.t.Helper()
 	bound := 0
@@ -326,7 +326,7 @@ func (p *place) bind(app string, n int, node string) {
 	})
 }
 
-// budget makes a PodDisruptionBudget, and waits until the disruption controller has counted that
+// budget creates a PodDisruptionBudget, and waits until the disruption controller has counted that
 // many healthy pods.
 func (p *place) budget(name, app string, needs, healthy int) {
 	p.t.Helper()

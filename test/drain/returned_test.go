@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// A workload that is pinned to its node and tolerates every taint comes back there after each
+// A workload that is pinned to its node and tolerates every taint comes back to the node after each
 // eviction.
 func TestAPodThatComesBackToTheCordonedNodeIsEvictedOnce(t *testing.T) {
 	p := newPlace(t)
@@ -22,13 +22,13 @@ func TestAPodThatComesBackToTheCordonedNodeIsEvictedOnce(t *testing.T) {
 		pod.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
 	})
 	p.replicas("guarded", 1)
-	p.budget("guarded", "guarded", 1, 1) // keeps the drain going until the others have come back
+	p.budget("guarded", "guarded", 1, 1) // keeps the drain running until the others have come back
 	s := p.start(kube.DrainOptions{})
 	s.says("1 of 3 pods are left; " + p.ns + "/guarded-")
 
-	p.bind("pinned", 2, p.node) // what a scheduler does
+	p.bind("pinned", 2, p.node) // as a scheduler does
 	s.says("1 of 3 pods are left; not evicted, because they came after the drain began and tolerate the cordon: " + p.ns + "/pinned-")
-	p.replicas("late", 1) // control: bound before the scheduler saw the cordon
+	p.replicas("late", 1) // the control: bound before the scheduler saw the cordon
 	s.says("1 of 4 pods are left; not evicted")
 	require.NoError(t, p.admin.PolicyV1().PodDisruptionBudgets(p.ns).Delete(t.Context(), "guarded", metav1.DeleteOptions{}))
 	report, err := s.ends()
@@ -38,7 +38,7 @@ func TestAPodThatComesBackToTheCordonedNodeIsEvictedOnce(t *testing.T) {
 	require.Equal(t, map[string]int{"pinned": 2, "late": 1}, p.evictedOf("pinned", "late"))
 	require.Len(t, p.on(), 2)
 
-	// Another call finds them there when it begins, as kubectl would.
+	// A later call finds the pods there at its beginning and evicts them, as kubectl would.
 	report, err = p.drain(kube.DrainOptions{})
 	require.NoError(t, err)
 	require.Equal(t, kube.DrainReport{Total: 2, Evicted: 2}, report)
@@ -46,7 +46,8 @@ func TestAPodThatComesBackToTheCordonedNodeIsEvictedOnce(t *testing.T) {
 }
 
 // TestADaemonSetWhosePodsFailAgainAndAgainKeepsNoDrainBusy: under disk pressure the kubelet ends
-// each of its pods, and the DaemonSet makes the next. The control is another pod that has finished.
+// each pod of the DaemonSet, and the DaemonSet creates the next one. The control is another pod
+// that has finished.
 func TestADaemonSetWhosePodsFailAgainAndAgainKeepsNoDrainBusy(t *testing.T) {
 	p := newPlace(t)
 	p.daemonSet("agent")
@@ -62,8 +63,8 @@ func TestADaemonSetWhosePodsFailAgainAndAgainKeepsNoDrainBusy(t *testing.T) {
 	require.Empty(t, p.evictedOf("agent"))
 }
 
-// failAll does what a scheduler does, and a kubelet under disk pressure, with each pod of the app
-// until the test ends. It sends the name of each.
+// failAll acts as a scheduler, and as a kubelet under disk pressure, for each pod of the app until
+// the test ends. It sends the name of each pod.
 func (p *place) failAll(app string, failed chan<- string) {
 	ctx, cancel := context.WithCancel(p.t.Context())
 	var done sync.WaitGroup
@@ -72,7 +73,7 @@ func (p *place) failAll(app string, failed chan<- string) {
 		for ctx.Err() == nil {
 			list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: "app=" + app})
 			if err != nil {
-				continue // tried again, or the test has ended
+				continue // try again, unless the test has ended
 			}
 			for _, pod := range list.Items {
 				switch {
@@ -89,7 +90,7 @@ func (p *place) failAll(app string, failed chan<- string) {
 	p.t.Cleanup(func() { cancel(); done.Wait() })
 }
 
-// evictedOf counts the evictions that were asked for, by the app of the pod.
+// evictedOf counts the requested evictions by the app of the pod.
 func (p *place) evictedOf(apps ...string) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -31,12 +31,13 @@ func (p *place) has(key string) bool {
 	return false
 }
 
-// mark sets or takes away the taint, as the engine's journal does.
+// mark sets or removes the taint, as the engine's journal does.
 func (p *place) mark(read *corev1.Node, out, in *time.Time) (*corev1.Node, error) {
 	return kube.Journal{Client: p.admin}.Write(p.t.Context(), read, engine.NodeChange{OutOfService: out, InService: in})
 }
 
-// marks does so on the Node as it is, however often a controller comes in between.
+// marks does so on the latest version of the Node, and repeats it if a controller changes the Node
+// in between.
 func (p *place) marks(out, in *time.Time) (read, written *corev1.Node) {
 	p.eventually(func() bool {
 		var err error
@@ -53,7 +54,7 @@ func (p *place) marks(out, in *time.Time) (read, written *corev1.Node) {
 func TestATaintIsSetAndTakenAwayBesideThoseOfOthers(t *testing.T) {
 	p := newPlace(t)
 	at := time.Now()
-	p.eventually(func() bool { return p.has(corev1.TaintNodeUnschedulable) }) // by the controller, for the cordon
+	p.eventually(func() bool { return p.has(corev1.TaintNodeUnschedulable) }) // the controller sets it because of the cordon
 	read, written := p.marks(&at, nil)
 	require.True(t, p.has(corev1.TaintNodeOutOfService))
 	require.Equal(t, read.Spec.Taints, written.Spec.Taints[:len(written.Spec.Taints)-1], "those of others")
@@ -63,7 +64,7 @@ func TestATaintIsSetAndTakenAwayBesideThoseOfOthers(t *testing.T) {
 	_, err := p.mark(read, &at, nil)
 	require.ErrorIs(t, err, engine.ErrConflict, "the Node is not as it was read")
 
-	p.cordon(false) // the controller takes its own taint away, and owns the list
+	p.cordon(false) // the controller removes its own taint, and owns the list
 	p.eventually(func() bool { return !p.has(corev1.TaintNodeUnschedulable) })
 	for _, f := range p.read().ManagedFields {
 		if f.Manager == remediations.FieldManager {
