@@ -23,8 +23,9 @@ import (
 
 const rebootOfDeckhouse = "update.node.deckhouse.io/reboot"
 
-// onDeckhouse makes a Node, and plays the script on it by its contract: it removes the annotation,
-// and reboots. rebooted has the requests that it took.
+// onDeckhouse creates a Node, and simulates on it the script of Deckhouse according to its
+// contract: the script removes the annotation and reboots the machine. rebooted returns the
+// requests that it has carried out.
 func (y *yard) onDeckhouse(node string) (rebooted func() []string) {
 	y.t.Helper()
 	ctx := context.WithoutCancel(y.t.Context())
@@ -46,7 +47,7 @@ func (y *yard) onDeckhouse(node string) (rebooted func() []string) {
 			attempt := n.Annotations["drydock.dev/attempt"]
 			remove := `{"metadata":{"resourceVersion":"` + n.ResourceVersion + `","annotations":{"` + rebootOfDeckhouse + `":null}}}`
 			if _, err := nodes.Patch(y.t.Context(), node, types.MergePatchType, []byte(remove), metav1.PatchOptions{}); err != nil {
-				continue // it changed since, and the next event has it again
+				continue // the Node changed meanwhile, and the next event tries again
 			}
 			y.lab.Off(node)
 			if err := y.lab.On(y.t.Context(), node, uuid.NewString(), true); err != nil {
@@ -60,8 +61,7 @@ func (y *yard) onDeckhouse(node string) (rebooted func() []string) {
 	return func() []string { mu.Lock(); defer mu.Unlock(); return append([]string{}, done...) }
 }
 
-// byDeckhouse is a configuration whose reboots of such nodes are Deckhouse's, beside Civo for all
-// others.
+// byDeckhouse returns a configuration in which Deckhouse reboots such nodes, and Civo all others.
 func byDeckhouse() lab.DrydockOptions {
 	o := byMetal3()
 	o.Config["providers"] = map[string]any{"annotation": map[string]any{"preset": "deckhouse"}}
@@ -76,8 +76,8 @@ func (y *yard) nothingAsked(node string) {
 	}, lab.Patience, 100*time.Millisecond, "no request of Drydock's is left on the Node")
 }
 
-// The whole chain on the Node itself, where Drydock also writes its record: alert, witness, intent,
-// the annotation, a new boot ID, and nothing left behind.
+// The whole chain on the Node itself, on which Drydock also writes its record: alert, witness,
+// intent, the annotation, a new boot ID, and nothing left behind.
 func TestAnAnnotationOnTheNodeRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	rebooted := y.onDeckhouse("anno-0")
@@ -96,7 +96,7 @@ func TestAnAnnotationOnTheNodeRebootsTheMachine(t *testing.T) {
 	y.nothingAsked("anno-0")
 }
 
-// Whatever becomes of the request on the Node, the machine is rebooted once, and nothing is left
+// Whatever happens to the request on the Node, the machine is rebooted once, and nothing is left
 // behind.
 func TestAFaultLeavesOneAnnotationOnTheNode(t *testing.T) {
 	aFaultLeavesOneRequest(t, func(y *yard, name string) requested {

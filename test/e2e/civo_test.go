@@ -21,7 +21,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// helpless makes the provider one whose reboots cure nothing, and whose replacements do.
+// helpless makes the provider one whose reboots cure nothing, and whose replacements cure.
 func (y *yard) helpless() {
 	y.t.Helper()
 	y.machines(lab.CivoOptions{
@@ -31,7 +31,7 @@ func (y *yard) helpless() {
 	})
 }
 
-// wholePlan is the one of DESIGN for a node without GPU, with short times.
+// wholePlan is the plan for a node without a GPU, with short times.
 func wholePlan(over map[string]any) map[string]any {
 	p := policy(map[string]any{"plan": []any{
 		map[string]any{"step": "reboot", "wait": "3s"},
@@ -44,9 +44,9 @@ func wholePlan(over map[string]any) map[string]any {
 	return p
 }
 
-// app runs one replica of an app on the node, behind a budget that forbids its eviction. free
-// deletes the budget; what is evicted then ends at once, as with a kubelet that still works though
-// it says that it is not Ready.
+// app runs one replica of an app on the node, with a PodDisruptionBudget that forbids its eviction.
+// free deletes the budget. An evicted pod then ends at once. A kubelet that still works does that
+// even if it reports that it is not Ready.
 func (y *yard) app(name, node string) (free func()) {
 	y.t.Helper()
 	client, labels := y.lab.Client(), map[string]string{"app": name}
@@ -91,7 +91,7 @@ func (y *yard) app(name, node string) (free func()) {
 	return free
 }
 
-// endPods ends the app's pods that were asked to end, until the test has ended.
+// endPods ends the app's evicted pods at once, until the test has ended.
 func (y *yard) endPods(app string) {
 	pods := y.lab.Client().CoreV1().Pods("default")
 	w, err := pods.Watch(y.t.Context(), metav1.ListOptions{LabelSelector: "app=" + app})
@@ -113,9 +113,9 @@ func (y *yard) podsOn(node string) int {
 	return len(pods.Items)
 }
 
-// S3-7, S3-15: a reboot that does not help, a drain that a budget holds back, then is released, a
-// machine replaced, and the cure proven on another one. Drydock dies when the provider has begun to
-// replace it, which changes nothing.
+// S3-7, S3-15: a reboot does not help, a budget holds the drain and then allows it, the machine is
+// replaced, and the cure is proven on the new machine. Drydock dies when the provider has begun the
+// replacement, which changes nothing.
 func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -154,8 +154,8 @@ func TestARebootThatDoesNotHelpEndsInAnotherMachine(t *testing.T) {
 	y.noSecret()
 }
 
-// S3-15: a GPU node is rebooted as often as often as the policy allows, and then left to a person;
-// it is never replaced.
+// S3-15: a GPU node is rebooted as often as the policy allows, and then left to a person. It is
+// never replaced.
 func TestAGPUNodeEndsExhausted(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -174,13 +174,14 @@ func TestAGPUNodeEndsExhausted(t *testing.T) {
 	require.Equal(t, []string{"reboot:1", "reboot:2"}, e.Steps.Texts())
 	require.Empty(t, y.civo.CallsTo(civosim.Recycle))
 	require.True(t, y.node("node-31").Spec.Unschedulable)
-	// The control: the same fault on a node without GPU ends in another machine.
+	// The control: with the same fault, a node without a GPU gets another machine.
 	y.fail("node-32")
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-32").Outcome)
 	require.Len(t, y.civo.Done(civosim.Recycle), 1)
 }
 
-// A cordon of a person means hands off, and is there when all has ended.
+// If a person has cordoned the node, Drydock does not touch it. The cordon is still there when
+// everything has ended.
 func TestACordonOfAPersonIsNeverRemoved(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -198,7 +199,7 @@ func TestACordonOfAPersonIsNeverRemoved(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-33").Outcome, "uncordoned, it is repaired")
 }
 
-// A silence in mid-drain stops the evictions; when it ends, the drain continues.
+// A silence during a drain stops the evictions. When the silence ends, the drain continues.
 func TestAPauseInMidDrainStopsIt(t *testing.T) {
 	y := newYard(t)
 	y.helpless()
@@ -219,8 +220,8 @@ func TestAPauseInMidDrainStopsIt(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-34").Outcome)
 }
 
-// Bad input at the provider: a sentence that says what is wrong, and a hold; no attempt is spent on
-// it.
+// A configuration error at the provider leads to a message that says what is wrong, and to a hold.
+// It costs no attempt.
 func TestAnUnknownClusterIsAHold(t *testing.T) {
 	y := newYard(t)
 	wrong := *y.civo
@@ -235,7 +236,7 @@ func TestAnUnknownClusterIsAHold(t *testing.T) {
 	require.Nil(t, remediations.ReadJournal(y.node("node-35")).Record, "nothing was begun")
 }
 
-// Civo refuses the reboot of this one machine: nothing was done, an Event says so, and the plan
+// Civo refuses the reboot of one machine. Nothing was done, an Event says so, and the plan
 // continues with the next attempt.
 func TestARefusedRebootIsNotDoneAndThePlanContinues(t *testing.T) {
 	y := newYard(t)
@@ -256,8 +257,8 @@ func TestARefusedRebootIsNotDoneAndThePlanContinues(t *testing.T) {
 	y.measures(d, `drydock_steps_total{outcome="accepted",step="reboot"} 1`)
 }
 
-// Civo reboots the machine and cuts the connection before it answers: the reboot may have been
-// done, so it is not asked for again, and the new boot ID is its proof.
+// Civo reboots the machine and cuts the connection before it answers. The reboot may have been
+// done, so it is not requested again. The new boot ID proves it.
 func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	y := newYard(t)
 	y.civo.InjectNext(civosim.HardReboots, 1, civosim.After(civosim.Cut()))

@@ -11,10 +11,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestAConditionThatOthersSetIsRepairedAndProven: what node-problem-detector and the EKS node
-// monitoring agent set on Nodes becomes an alert by the shipped rules, and the shipped policies
-// take their steps. A node with the same condition and the other status is left alone. The repair
-// has ended well when the program that set the condition clears it.
+// TestAConditionThatOthersSetIsRepairedAndProven: the shipped rules make alerts of the conditions
+// that node-problem-detector and the EKS node monitoring agent set on Nodes. The shipped policies
+// take their steps. A node with the other status of the same condition is left alone. The repair
+// has recovered the node when the program that set the condition clears it.
 func TestAConditionThatOthersSetIsRepairedAndProven(t *testing.T) {
 	type said struct {
 		node      string

@@ -1,5 +1,5 @@
-// Package e2e runs the real program in the lab: a fault on a Node, Prometheus's alert,
-// Alertmanager's post, and what becomes of the machine at the (simulated) provider. Tests assert
+// Package e2e runs the real Drydock in the lab: a fault on a Node, the alert of Prometheus, the
+// post of Alertmanager, and what happens to the machine at the (simulated) provider. Tests assert
 // the state of the world: the Node, the ledger, the provider's own record.
 package e2e
 
@@ -32,11 +32,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// patience is how long a step's proof may take where it is to come: on a busy machine, too, nothing
-// but a fault uses it up. A step that is to be given up has a wait of its own.
+// patience is how long the proof of a step may take if it must come. It is long enough for a busy
+// machine, so only a fault uses it up. A step that must be given up has a wait of its own.
 const patience = "10m"
 
-// The fleet is large enough for shares of it to mean something; node-i is in zone i modulo zones.
+// The fleet is large enough for shares of it to mean something. node-i is in the zone i modulo
+// zones.
 const (
 	fleet = 80
 	zones = 4
@@ -54,14 +55,14 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// yard is what one test has: the shared lab, a provider of its own, and Drydock as it configures
-// it.
+// yard is what one test has: the shared lab, a provider of its own, and Drydock with the test's
+// configuration.
 type yard struct {
 	t     *testing.T
 	lab   *lab.Lab
 	civo  *lab.Civo
 	token string
-	// Events before began are those of earlier tests.
+	// Events from before began belong to earlier tests.
 	began time.Time
 }
 
@@ -76,7 +77,7 @@ func newYard(t *testing.T) *yard {
 			_, err = l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 			require.NoError(t, client.IgnoreAlreadyExists(err))
 		}
-		// Without admission: tests write into records, and take away what earlier ones left.
+		// Admission is off, because tests write records and remove what earlier tests left.
 		token, err = l.PrepareDrydockWith(t.Context(), map[string]any{
 			"admission": map[string]any{"policy": map[string]any{"enabled": false}},
 			"config": map[string]any{
@@ -95,9 +96,9 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// settle takes away what earlier tests left: alerts that still fire, records, the ledger with its
-// breakers, and histories: of those the ledger is created again, and a machine is repaired three
-// times a day at most.
+// settle removes what earlier tests left: firing alerts, records, histories, and the ledger with
+// its breakers. Histories matter because the ledger is created again from them, and a machine is
+// repaired at most three times a day.
 func (y *yard) settle(nodes []corev1.Node) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -134,7 +135,8 @@ func (y *yard) settle(nodes []corev1.Node) {
 	require.NoError(y.t, client.IgnoreNotFound(err))
 }
 
-// alertsAt are the alerts about nodes that an Alertmanager has, as JSON, or why it did not say.
+// alertsAt returns, as JSON, the alerts about nodes that an Alertmanager has, or why it did not
+// answer.
 func alertsAt(ctx context.Context, url string) string {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/api/v2/alerts?filter=node%3D~%22.%2B%22", nil)
 	if err != nil {
@@ -152,8 +154,8 @@ func alertsAt(ctx context.Context, url string) string {
 	return strings.TrimSpace(string(alerts))
 }
 
-// policy is the shipped one with short times; further keys are laid over it. A fault does not count
-// as a relapse of one that an earlier test made on the same node.
+// policy returns the shipped policy with short times. Further keys are merged over it. A fault does
+// not count as a relapse of a fault that an earlier test made on the same node.
 func policy(over map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "node-not-ready", "match": []any{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "2s",
@@ -167,7 +169,7 @@ func policy(over map[string]any) map[string]any {
 
 func config(p map[string]any) map[string]any { return map[string]any{"policies": []any{p}} }
 
-// run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
+// run starts Drydock and sends Alertmanager's posts to it. Drydock ends with the test.
 func (y *yard) run(o lab.DrydockOptions) *lab.Drydock {
 	y.t.Helper()
 	if o.Civo == nil {
@@ -180,7 +182,7 @@ func (y *yard) run(o lab.DrydockOptions) *lab.Drydock {
 	return d
 }
 
-// fail makes the node say that it is not Ready, which is a fault at once; a reboot cures it.
+// fail makes the node report that it is not Ready, which is a fault at once. A reboot cures it.
 func (y *yard) fail(node string) {
 	y.t.Helper()
 	require.NoError(y.t, y.lab.SetCondition(y.t.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
@@ -194,7 +196,7 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// there waits for the node, which may just be created again.
+// there waits until the node exists, because it may just be created again.
 func (y *yard) there(ctx context.Context, name string) (n *corev1.Node) {
 	y.t.Helper()
 	err := wait.PollUntilContextCancel(ctx, 50*time.Millisecond, true, func(ctx context.Context) (bool, error) {
@@ -223,7 +225,7 @@ func (y *yard) await(name, what string, wanted func(*corev1.Node) bool) *corev1.
 			return ok && wanted(seen), nil
 		})
 		if errors.Is(err, watchtools.ErrWatchClosed) && ctx.Err() == nil {
-			n = y.there(ctx, name) // the watch was too far behind; it begins again
+			n = y.there(ctx, name) // the watch was too far behind, so begin again
 			continue
 		}
 		require.NoErrorf(y.t, err, "waiting for node %s: %s; it has %v", name, what, drydocks(n))
@@ -251,13 +253,13 @@ func drydocks(n *corev1.Node) []string {
 	return out
 }
 
-// ended waits for a repair of the node to end that the test has caused.
+// ended waits for the end of a repair of the node that this test has caused.
 func (y *yard) ended(name string) remediations.Entry {
 	y.t.Helper()
 	return y.entry(name, func(remediations.Entry) bool { return true })
 }
 
-// entry waits for such an entry in the node's history, left by this test.
+// entry waits until the node's history has such an entry of this test.
 func (y *yard) entry(name string, wanted func(remediations.Entry) bool) remediations.Entry {
 	y.t.Helper()
 	var found remediations.Entry
@@ -273,7 +275,7 @@ func (y *yard) entry(name string, wanted func(remediations.Entry) bool) remediat
 	return found
 }
 
-// held waits for the node's repair to be held for the reason.
+// held waits until the node's repair is held for the reason.
 func (y *yard) held(name string, reason remediations.Reason) *remediations.Record {
 	y.t.Helper()
 	var r *remediations.Record
@@ -284,7 +286,7 @@ func (y *yard) held(name string, reason remediations.Reason) *remediations.Recor
 	return r
 }
 
-// reboots are the calls that really had an effect on that node.
+// reboots returns the calls that really had an effect on that node.
 func (y *yard) reboots(node string) int {
 	id := strings.TrimPrefix(y.node(node).Spec.ProviderID, "civo://")
 	count := 0
@@ -296,15 +298,15 @@ func (y *yard) reboots(node string) int {
 	return count
 }
 
-// awaitEvent waits for an Event of this test about the node, or Drydock's ledger, whose note has
-// the text. It watches: the API server keeps no Events in memory, so each list reads all that there
-// are.
+// awaitEvent waits for an Event of this test about the node, or about Drydock's ledger, whose note
+// contains the text. It uses a watch: the API server does not cache Events, so each list reads all
+// of them.
 func (y *yard) awaitEvent(node, reason, text string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	var notes []string
-	for ctx.Err() == nil { // a watch that ends begins again, with what there is
+	for ctx.Err() == nil { // a watch that has ended begins again with the present Events
 		w, err := y.lab.Client().EventsV1().Events("").Watch(ctx, metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
 		if err != nil && ctx.Err() != nil {
 			break
@@ -325,7 +327,8 @@ func (y *yard) awaitEvent(node, reason, text string) {
 	y.t.Fatalf("waiting for the Event %s about %s with %q; there were %q", reason, node, text, notes)
 }
 
-// noSecret fails where the provider's key or the receiver's token is in anything that was written.
+// noSecret fails the test if the provider's key or the receiver's token is in anything that was
+// written.
 func (y *yard) noSecret() {
 	y.t.Helper()
 	var secrets []string

@@ -30,14 +30,14 @@ func external(wait string) map[string]any {
 	return byRemediator("SelfNodeRemediation", remediators, wait)
 }
 
-// templates are those of the remediators, by the kind of their objects.
+// templates are the remediators' templates, by the kind of the object that is made from them.
 var templates = map[string]map[string]any{
 	"SelfNodeRemediation":    {"remediationStrategy": "Automatic"},
 	"FenceAgentsRemediation": {"agent": "fence_ipmilan", "sharedparameters": map[string]any{"--lanplus": ""}},
 	"Metal3Remediation":      {"strategy": map[string]any{"type": "Reboot", "retryLimit": int64(1), "timeout": "300s"}},
 }
 
-// byRemediator is the step that asks the remediator of that kind, whose template is in that
+// byRemediator returns the step that asks the remediator of that kind, with its template in that
 // namespace.
 func byRemediator(kind, namespace, wait string) map[string]any {
 	return map[string]any{"step": "external", "wait": wait, "attempts": 1, "template": map[string]any{
@@ -47,7 +47,8 @@ func byRemediator(kind, namespace, wait string) map[string]any {
 
 var kindsOfRemediators sync.Once
 
-// objects are the remediation objects of that kind. The kinds and the templates are there.
+// objects returns a client for the remediation objects of that kind. It creates the kinds and the
+// templates.
 func (y *yard) objects(kind, namespace string) dynamic.ResourceInterface {
 	y.t.Helper()
 	client, err := dynamic.NewForConfig(y.lab.AdminConfig())
@@ -69,7 +70,7 @@ func (y *yard) objects(kind, namespace string) dynamic.ResourceInterface {
 	return client.Resource(lab.Remediations[kind].WithResource(strings.ToLower(kind) + "s")).Namespace(namespace)
 }
 
-// remediator plays one for these nodes.
+// remediator simulates a remediator for these nodes.
 func (y *yard) remediator(o lab.RemediatorOptions, nodes ...string) (*lab.Remediator, dynamic.ResourceInterface) {
 	y.t.Helper()
 	objects := y.objects(cmp.Or(o.Kind, "SelfNodeRemediation"), remediators)
@@ -81,8 +82,8 @@ func (y *yard) remediator(o lab.RemediatorOptions, nodes ...string) (*lab.Remedi
 	return r, objects
 }
 
-// remediating is a configuration whose plan has the first step by node, and then the provider's
-// reset.
+// remediating returns a configuration whose plan begins with the given step, by node, and continues
+// with the provider's reset.
 func remediating(first map[string]map[string]any) lab.DrydockOptions {
 	var policies []any
 	for node, step := range first {
@@ -104,8 +105,8 @@ func (y *yard) noneLeft(objects dynamic.ResourceInterface, nodes ...string) {
 }
 
 // The whole chain: alert, witness, intent, the remediation object, a machine that comes back with a
-// new boot ID, and the object's end. A remediator that does nothing learns that it timed out, and
-// the plan continues.
+// new boot ID, and the deletion of the object. A remediator that does nothing is informed that it
+// has timed out, and the plan continues.
 func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	r, objects := y.remediator(lab.RemediatorOptions{Idle: []string{"node-68"}}, "node-67", "node-68")
@@ -115,7 +116,7 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	y.fail("node-67")
 	y.fail("node-68")
 	e, f := y.ended("node-67"), y.ended("node-68")
-	y.noneLeft(objects, "node-67", "node-68") // the remediator has seen all of both
+	y.noneLeft(objects, "node-67", "node-68") // the remediator has handled both objects
 
 	require.Equal(t, remediations.OutcomeRecovered, e.Outcome, e.Why)
 	require.Equal(t, []string{"external:1"}, e.Steps.Texts())
@@ -127,9 +128,9 @@ func TestARemediatorRebootsTheMachine(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
-// FenceAgentsRemediation is asked by the same contract: its own kind and spec, the Node's name, its
-// conditions. Its taint on the Node does not count as a stranger's mark while Drydock waits for it,
-// and goes with the object.
+// FenceAgentsRemediation has the same contract, with its own kind and spec, the Node's name, and
+// its conditions. Its taint on the Node does not count as another system's mark while Drydock waits
+// for it. The taint is removed with the object.
 func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	const node = "node-45"
 	y := newYard(t)
@@ -160,9 +161,9 @@ func TestFenceAgentsRemediationRebootsTheMachine(t *testing.T) {
 	}
 }
 
-// A Metal3Remediation has the name of the Node's Machine and belongs to it: by that alone its
-// controller finds the host. It has a phase and no conditions, and does not read that it timed out:
-// one that does nothing is deleted nevertheless, and the plan continues.
+// A Metal3Remediation has the name of the Node's Machine and is owned by the Machine: only by that
+// its controller finds the host. It has a phase and no conditions, and does not read that it has
+// timed out. If the controller does nothing, the object is still deleted, and the plan continues.
 func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	for _, node := range []string{"metal-r", "metal-idle"} {
@@ -191,8 +192,8 @@ func TestMetal3RemediationRebootsTheMachine(t *testing.T) {
 	require.Equal(t, []string{"external:1", "reboot:1"}, f.Steps.Texts())
 }
 
-// A remediator's Succeeded=True is its opinion. While the machine has not booted, the repair has
-// not ended and the plan continues: the next step's new boot ID proves the cure. A machine that
+// A remediator's Succeeded=True proves nothing. If the machine has not booted, the repair has not
+// ended, and the plan continues. The new boot ID of the next step proves the cure. A machine that
 // becomes healthy without a boot has recovered by itself, even if a remediator claims the success.
 // The control: the same condition for a machine that has booted.
 func TestSucceededDoesNotProveARepair(t *testing.T) {
@@ -228,8 +229,8 @@ func TestSucceededDoesNotProveARepair(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.Any), 1)
 }
 
-// attempts are the attempts of these intents, whose ids are repair-step-attempt, with a fourth part
-// where the attempt had been given back and is made again.
+// attempts returns the attempts of these intents. An intent's ID is repair-step-attempt. It has a
+// fourth part if the attempt was given back and is made again.
 func attempts(intents []string) (out []string) {
 	for _, id := range intents {
 		out = append(out, strings.Join(strings.Split(id, "-")[:3], "-"))
@@ -237,7 +238,7 @@ func attempts(intents []string) (out []string) {
 	return out
 }
 
-// attempt is the node's that is under way; empty: no attempt.
+// attempt returns the node's attempt that is under way. It is empty if there is none.
 func (y *yard) attempt(node string) string {
 	r := remediations.ReadJournal(y.node(node)).Record
 	if r == nil || r.Intent == nil {
@@ -246,8 +247,8 @@ func (y *yard) attempt(node string) string {
 	return r.Intent.ID
 }
 
-// Whatever becomes of the request that makes the object, one object reboots the machine, and it is
-// deleted.
+// Whatever happens to the request that creates the object, the machine is rebooted by one object,
+// and the object is deleted.
 func TestAFaultLeavesOneObject(t *testing.T) {
 	aFaultLeavesOneRequest(t, func(y *yard, _ string) requested {
 		const node = "node-69"

@@ -17,21 +17,22 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// fault is what becomes of the first request of a repair that goes to another system through the
+// fault is what happens to the first request of a repair that goes to another system through the
 // API server.
 type fault struct {
-	// before is what the request meets on its way to the API server, after what its answer meets
-	// when the request is carried out.
+	// before is the hook for the request on its way to the API server. after is the hook for its
+	// answer, when the request has been carried out.
 	before, after lab.Verdict
-	// kills: Drydock dies then, and is started again.
+	// kills means that Drydock dies at that moment, and is started again.
 	kills bool
-	// attempts is how many the repair takes: a second one if it is unknown whether the first
-	// request changed something.
+	// attempts is how many attempts the repair needs. A second one is needed if it is unknown
+	// whether the first request changed something.
 	attempts int
-	// again: the first attempt is given back, since the request was refused, and it is made again.
+	// again means that the first attempt is given back and made again, because the request was
+	// refused.
 	again bool
-	// note is what people learn of the first attempt, by the Event of that reason; empty: Drydock
-	// died before it could know.
+	// note is what the Event with that reason tells people about the first attempt. It is empty if
+	// Drydock died before it could know.
 	reason, note string
 }
 
@@ -42,22 +43,22 @@ var faults = map[string]fault{
 	"refused": {before: lab.TooManyRequests, attempts: 1, again: true, reason: "RepairHeld", note: "nothing was done"},
 }
 
-// requested is how a node's machine is rebooted by a request through the API server.
+// requested describes how a node's machine is rebooted by a request through the API server.
 type requested struct {
 	node   string
 	config lab.DrydockOptions
 	step   func(wait string) map[string]any
-	// asks says that the request asks for the reboot.
+	// asks reports whether the request asks for the reboot.
 	asks func(r *http.Request, body []byte) bool
-	// rebooted is what the other system has rebooted, by its own record.
+	// rebooted returns what the other system has rebooted, by its own record.
 	rebooted func() []string
-	// ended asserts what the other system has rebooted and kept when a repair of so many attempts
-	// has ended.
+	// ended asserts what the other system has rebooted and kept after a repair with that many
+	// attempts.
 	ended func(e remediations.Entry, attempts int)
 }
 
-// aFaultLeavesOneRequest: whatever becomes of the first request, the machine is rebooted once, and
-// the new boot ID proves it.
+// aFaultLeavesOneRequest tests that, whatever happens to the first request, the machine is rebooted
+// once, and the new boot ID proves it.
 func aFaultLeavesOneRequest(t *testing.T, begin func(y *yard, name string) requested) {
 	t.Helper()
 	for name, f := range soak.OneOf(t, faults) {
@@ -69,7 +70,7 @@ func aFaultLeavesOneRequest(t *testing.T, begin func(y *yard, name string) reque
 	}
 }
 
-// suffers is how the repair ends whose first request meets the fault.
+// suffers returns how a repair ends whose first request meets the fault.
 func (y *yard) suffers(r requested, f fault) remediations.Entry {
 	y.t.Helper()
 	proxy, err := y.lab.NewProxy()

@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Alertmanager asks for no credentials: any client of its API makes any alert, as old as they like.
-// What is true of the node itself decides, and where Alertmanager routes the alert.
+// Alertmanager needs no credentials: any client of its API can create any alert, with any start
+// time. So Drydock acts only if the node itself shows the fault and Alertmanager routes the alert
+// to it.
 func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	y := newYard(t)
 	const healthy, elsewhere = "node-42", "node-43"
@@ -32,8 +33,8 @@ func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	require.Zero(t, y.reboots(healthy))
 	y.awaitEvent(healthy, "RepairHeld", "NotWitnessed: ")
 
-	// The controls: the same alerts, and both nodes really are not Ready. One alert is not routed
-	// to Drydock.
+	// The controls: the same alerts about two nodes that really are not Ready. One of the alerts is
+	// not routed to Drydock.
 	y.fail(elsewhere)
 	y.fail(healthy)
 	y.record(healthy, "the reboot verified", verifying)
@@ -48,8 +49,8 @@ func TestAnAlertThatAnybodyPostsRepairsNoHealthyNode(t *testing.T) {
 	y.recovers(elsewhere, 1)
 }
 
-// posted puts an alert about the node into an Alertmanager, as old as any policy's for could ask,
-// and gives what ends it.
+// posted posts an alert about the node to an Alertmanager, with a start time that is long enough
+// ago for any policy. It returns a function that ends the alert.
 func (y *yard) posted(node string) (end func()) {
 	y.t.Helper()
 	add := func(until time.Time) {
@@ -66,17 +67,16 @@ func (y *yard) posted(node string) (end func()) {
 	return end
 }
 
-// page is what a person's program exports. All of a lab's Prometheus scrape it, from the start.
+// page is the metrics page of a person's program. The lab's Prometheus scrapes all pages from its
+// start.
 type page struct {
 	text atomic.Pointer[string]
 }
 
-// The two are scraped under different jobs: a tenant's own, and the one that the shipped rules
-// trust.
+// The two pages have different jobs: a tenant's own job, and the job that the shipped rules trust.
 var tenant, trusted = &page{}, &page{}
 
-// scraped starts the pages and gives the jobs that scrape them, with honor_labels left as it is by
-// default.
+// scraped starts the pages and returns the jobs that scrape them, with honor_labels at its default.
 func scraped() []map[string]any {
 	var jobs []map[string]any
 	for name, p := range map[string]http.Handler{"tenant": tenant, "kube-state-metrics": trusted, "drydock": controller} {
@@ -102,8 +102,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// forged are words about a node's kube-proxy and about its place in the mesh, as kube-state-metrics
-// and Drydock's agents would say them of one that is ill.
+// forged are metrics about a node's kube-proxy and about its place in the mesh. kube-state-metrics
+// and Drydock's agents would report the same for an unhealthy node.
 func forged(node string) string {
 	text := fmt.Sprintf(`kube_pod_info{namespace="kube-system",pod="kube-proxy-forged",node=%q,created_by_kind="DaemonSet",created_by_name="kube-proxy"} 1
 kube_pod_status_ready{namespace="kube-system",pod="kube-proxy-forged",condition="true"} 0
@@ -122,7 +122,8 @@ kube_pod_status_ready{namespace="kube-system",pod="kube-proxy-forged",condition=
 	return text
 }
 
-// sentinel fires when Prometheus has had the tenant's words for as long as the shipped rules wait.
+// sentinel is an alert that fires when Prometheus has had the tenant's metrics for as long as the
+// shipped rules wait.
 const sentinel = `groups:
 - name: sentinel
   rules:
@@ -133,8 +134,8 @@ const sentinel = `groups:
     for: 5s
 `
 
-// A tenant exports whatever it likes, and Prometheus scrapes it. The shipped rules take words of
-// the jobs that they trust alone; and where those lie, the node itself is asked.
+// A tenant can export any metrics, and Prometheus scrapes them. The shipped rules use only metrics
+// of trusted jobs. If a trusted job reports something false, the node itself must show the fault.
 func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
 	y := newYard(t)
 	const node = "node-44"
@@ -159,7 +160,8 @@ func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
 	require.Equal(t, []string{"Sentinel"}, y.alertNames(node))
 	require.Nil(t, remediations.ReadJournal(y.node(node)).Record)
 
-	// The controls: the same words of the job that is trusted; then a node that is not Ready.
+	// The controls: the same metrics from the trusted job, and then a node that really is not
+	// Ready.
 	trusted.say(forged(node))
 	r := y.held(node, "NotWitnessed")
 	require.Zero(t, y.reboots(node))
@@ -169,7 +171,8 @@ func TestForgedMetricsRepairNoHealthyNode(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// alertNames are the names of the alerts that an Alertmanager has about the node, each once.
+// alertNames returns the names of the alerts that an Alertmanager has about the node, each name
+// once.
 func (y *yard) alertNames(node string) []string {
 	y.t.Helper()
 	var alerts []struct {

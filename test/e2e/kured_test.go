@@ -15,13 +15,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// withinKured bounds what kured does: it first looks after up to a minute and a half.
+// withinKured bounds what kured does. After its start, kured waits for up to a minute and a half.
 const withinKured = 4 * time.Minute
 
-// TestKuredAndDrydockLeaveEachOthersNodeAlone: kured, whose DaemonSet has the affinity of the page
-// about neighbours, gets a request for a reboot while Drydock repairs the node. It does nothing
-// until the repair has ended, and reboots the node then. Drydock does nothing on the node that
-// kured reboots until kured is done, and repairs it then.
+// TestKuredAndDrydockLeaveEachOthersNodeAlone: kured's DaemonSet has the affinity from the page
+// about neighbours. While Drydock repairs a node, a reboot by kured is requested. kured does
+// nothing until the repair has ended, and then reboots the node. Drydock does nothing on a node
+// that kured reboots until kured is done, and then repairs it.
 func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	const node, mark = "node-79", "weave.works/kured-reboot-in-progress"
 	page, err := os.ReadFile("../../docs/operate/other-systems.md")
@@ -44,7 +44,7 @@ func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	}
 	eventually(kured.Runs, "kured runs")
 
-	// Drydock is first.
+	// Drydock begins first.
 	y.fail(node)
 	y.record(node, "the machine rebooted, the node still ill", verifying)
 	eventually(func() bool { return !kured.Runs() }, "kured leaves a node under repair")
@@ -58,7 +58,7 @@ func TestKuredAndDrydockLeaveEachOthersNodeAlone(t *testing.T) {
 	require.Contains(t, y.node(node).Annotations, mark)
 	require.True(t, y.node(node).Spec.Unschedulable)
 
-	// kured is first.
+	// kured begins first.
 	cures.Store(true)
 	y.fail(node)
 	says := y.held(node, remediations.ReasonNodeLeaving).Hold.Message

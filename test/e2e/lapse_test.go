@@ -14,18 +14,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// An alert ends for a while though the fault stays: its rule begins to count its "for" again. In
-// each of these ways the step's own proof comes, too, and the node is Ready. The fault is what must
-// be gone.
+// An alert ends for some time although the fault stays, and its rule begins to count its "for"
+// again. In each of these ways, the proof of the step also comes, and the node is Ready. But the
+// repair may end only when the fault is gone.
 func TestAFaultThatStaysIsNeverACure(t *testing.T) {
-	// Each way has nodes of its own: three repairs on one machine are as many as
-	// limits.repairsPerNode lets begin.
+	// Each way has nodes of its own, because limits.repairsPerNode allows only three repairs on one
+	// machine.
 	for name, way := range map[string]struct {
 		node, control string
-		away          time.Duration // of the machine
-		wait          string        // for the proof of one reboot
+		away          time.Duration // how long the machine is down
+		wait          string        // the wait for the proof of one reboot
 		attempts      int
-		disturb       string // the program that the first reboot takes along
+		disturb       string // the program that dies together with the first reboot
 	}{
 		"the reboot makes the condition Unknown":   {node: "node-50", control: "node-51", away: lab.DefaultNodeGrace + 2*time.Second, wait: (lab.DefaultNodeGrace + 7*time.Second).String(), attempts: 2},
 		"kube-state-metrics is gone for a while":   {node: "node-52", control: "node-53", away: time.Second, wait: "14s", attempts: 1, disturb: "kube-state-metrics"},
@@ -55,14 +55,14 @@ func TestAFaultThatStaysIsNeverACure(t *testing.T) {
 			require.Equal(t, way.attempts, y.reboots(node), "as often as the plan says, and no more")
 			require.Len(t, e.Steps, way.attempts)
 			require.True(t, y.node(node).Spec.Unschedulable, "it is left to a person")
-			// The control: the same alert, the same blink, and a reboot that cures.
+			// The control: the same alert with the same gap, and a reboot that cures.
 			y.recovers(control, 1)
 		})
 	}
 }
 
-// diskFull is a rule as a user writes it: without keep_firing_for, and blind while its series is
-// missing. Its for is longer than the policy's proofFor.
+// diskFull is a rule as a user would write it. It has no keep_firing_for, and does not fire while
+// its series is missing. Its `for` is longer than the policy's proofFor.
 const diskFull = `groups:
 - name: disk-full
   rules:
@@ -72,7 +72,7 @@ const diskFull = `groups:
     labels: {remediation: disk-full}
 `
 
-// diskPressure is the policy of a fault that Ready does not show.
+// diskPressure is the policy for a fault that the condition Ready does not show.
 func diskPressure(over map[string]any) map[string]any {
 	p := policy(map[string]any{
 		"name": "disk-full", "match": []string{`remediation="disk-full"`},
@@ -84,7 +84,7 @@ func diskPressure(over map[string]any) map[string]any {
 	return p
 }
 
-// fill makes the node's kubelet say that its disk is full.
+// fill makes the node's kubelet report that its disk is full.
 func (y *yard) fill(node string) {
 	y.t.Helper()
 	require.NoError(y.t, y.lab.SetCondition(y.t.Context(), node, corev1.NodeDiskPressure, corev1.ConditionTrue, "KubeletHasDiskPressure"))
@@ -99,7 +99,7 @@ func (y *yard) diesWithTheFirstReboot(program string) {
 	y.t.Cleanup(func() { y.revive(program) })
 }
 
-// revive starts one of the lab's programs where it has ended.
+// revive starts one of the lab's programs again if it has ended.
 func (y *yard) revive(program string) {
 	y.t.Helper()
 	p := y.lab.Process(program)

@@ -19,9 +19,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// A node whose Lease another person holds is not repaired, and the hold names who. When that Lease
-// is gone the same node is rebooted, once: Drydock has the Lease before the reset leaves, and gives
-// it back when the repair has ended.
+// A node whose Lease is held by another holder is not repaired, and the hold names the holder. When
+// that Lease is gone, the node is rebooted, once. Drydock holds the Lease before the reset leaves,
+// and releases it when the repair has ended.
 func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
 	const node, name = "node-72", "node-node-72"
 	y := newYard(t)
@@ -36,7 +36,7 @@ func TestTheLeaseOfMedik8sIsSomebodysAtATime(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, client.IgnoreNotFound(leases.Delete(ctx, name, metav1.DeleteOptions{}))) })
 	var atReset *coordinationv1.Lease
 	b := y.bmc(node, lab.BMCOptions{Reset: func(w http.ResponseWriter, r *http.Request, next http.Handler) {
-		atReset, _ = leases.Get(ctx, name, metav1.GetOptions{}) // one that could not be read has no holder
+		atReset, _ = leases.Get(ctx, name, metav1.GetOptions{}) // if it cannot be read, it shows no holder
 		next.ServeHTTP(w, r)
 	}})
 	o := metal([]any{resets(reset(patience))}, b)

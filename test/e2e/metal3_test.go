@@ -24,8 +24,8 @@ const metal3 = "metal3"
 
 var kindsOfMetal3 sync.Once
 
-// bareMetal makes a Node with a BareMetalHost of Metal3's behind it, and plays the operator that
-// reboots it. The host is read again each time.
+// bareMetal creates a Node with a BareMetalHost behind it, and simulates the operator that reboots
+// the host. The host is read again each time.
 func (y *yard) bareMetal(node string) (host func() *unstructured.Unstructured, rebooted func() []string) {
 	y.t.Helper()
 	ctx := context.WithoutCancel(y.t.Context())
@@ -50,8 +50,7 @@ func (y *yard) bareMetal(node string) (host func() *unstructured.Unstructured, r
 // byAnnotation is the provider that asks the baremetal-operator.
 func byAnnotation() map[string]any { return map[string]any{"preset": "metal3", "namespace": metal3} }
 
-// byMetal3 is a configuration whose reboots of Metal3's nodes are Metal3's, beside Civo for all
-// others.
+// byMetal3 returns a configuration in which Metal3 reboots its own nodes, and Civo all others.
 func byMetal3() lab.DrydockOptions {
 	return lab.DrydockOptions{Config: map[string]any{
 		"providers": map[string]any{"annotation": byAnnotation()}, "limits": map[string]any{"startupGrace": "0s"},
@@ -84,8 +83,8 @@ func TestMetal3RebootsTheMachine(t *testing.T) {
 	y.nothingLeft(host)
 }
 
-// Whatever becomes of the request that writes the annotation, the operator reboots the machine
-// once, and nothing is left behind. The end of the repair changes the host, too.
+// Whatever happens to the request that writes the annotation, the operator reboots the machine
+// once, and nothing is left behind. The end of the repair also changes the host.
 func TestAFaultLeavesOneAnnotation(t *testing.T) {
 	aFaultLeavesOneRequest(t, func(y *yard, name string) requested {
 		node := "metal-" + name

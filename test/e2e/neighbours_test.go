@@ -22,9 +22,10 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// TestEachMarkOfOthersHoldsTheRepair: on a real API server, every mark of the shipped list holds
-// the repair of an unhealthy node and names its owner. So do a mark of the configuration and a
-// person's cordon. Without the mark, the same node is rebooted once.
+// TestEachMarkOfOthersHoldsTheRepair: on a real API server, every mark in the shipped list holds
+// the repair of an unhealthy node, and the hold names the mark's owner. A mark from the
+// configuration and a person's cordon do the same. Without the mark, the same node is rebooted
+// once.
 func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	y := newYard(t)
 	own := marks.Mark{Kind: marks.Label, Key: "example.com/tier", Values: []string{"frozen"}, By: "the platform team", Means: "do not touch the node"}
@@ -67,7 +68,7 @@ func TestEachMarkOfOthersHoldsTheRepair(t *testing.T) {
 	}
 }
 
-// mark sets the mark on the node as its owner does, or takes it off.
+// mark sets the mark on the node as its owner does, or removes it.
 func (y *yard) mark(node string, m marks.Mark, set bool) {
 	y.t.Helper()
 	ctx, value := context.WithoutCancel(y.t.Context()), any("")
@@ -102,7 +103,8 @@ func (y *yard) mark(node string, m marks.Mark, set bool) {
 	}
 }
 
-// selectors are those of the page about neighbours, and whether each selects a node under repair.
+// selectors are the label selectors on the page about neighbours, and whether each selects a node
+// under repair.
 var selectors = map[string]bool{
 	"drydock.dev/phase in (Acting, Verifying)": true, "drydock.dev/phase=Exhausted": false, "!drydock.dev/phase": false,
 	"drydock.dev/phase notin (Acting, Verifying, Exhausted)": false,
@@ -119,7 +121,7 @@ func announced(n *corev1.Node) []string {
 	return out
 }
 
-// selects asks the API server for the nodes that each selector of the page finds.
+// selects asks the API server which nodes each selector of the page finds.
 func (y *yard) selects(underRepair string) {
 	y.t.Helper()
 	t := y.t

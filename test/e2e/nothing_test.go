@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Each of these shows that nothing happens, and then takes the cause away in the same lab, and it
-// happens.
+// Each of these tests shows that nothing happens. Then it removes the cause in the same lab, and
+// Drydock acts.
 
 func TestAForgedPostIsOnlyALook(t *testing.T) {
 	y := newYard(t)
@@ -129,7 +129,7 @@ func TestPostsWithoutTheTokenAreRefused(t *testing.T) {
 	require.Eventually(t, func() bool { return len(remediations.AlertsOn(y.node("node-10").Annotations)) > 0 }, lab.Patience, 20*time.Millisecond, "queued at the 200, and written at once")
 }
 
-// The roles that the chart ships let Drydock do its work (the other tests) and nothing else.
+// The roles of the chart let Drydock do its work, as the other tests show, and nothing else.
 func TestTheChartsRolesGiveNoMoreThanNeeded(t *testing.T) {
 	y := newYard(t)
 	file, err := y.lab.ServiceAccountKubeconfig(t.Context(), lab.Namespace, "drydock", "")
@@ -148,7 +148,7 @@ func TestTheChartsRolesGiveNoMoreThanNeeded(t *testing.T) {
 	}
 }
 
-// A file that is missing, a key that is unknown: the program says which, where, and does not start.
+// If a file is missing or a key is unknown, the program names it and does not start.
 func TestABadConfigurationDoesNotStart(t *testing.T) {
 	y := newYard(t)
 	bad := config(policy(map[string]any{"cooldwon": "5m", "proofFor": "soon"}))

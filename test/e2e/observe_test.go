@@ -10,9 +10,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestObservedRepairsAreInTheHistory: two ill nodes, one place. The second is judged when the first
-// one's wait has ended, and gets well by itself. Then the policy enforces: what was observed holds
-// neither repair, whatever its cooldown.
+// TestObservedRepairsAreInTheHistory: two nodes are unhealthy, and the limit allows one repair. The
+// second node is judged when the first one's wait has ended, and becomes healthy by itself. Then
+// the policy enforces. The observed repairs hold neither of the real ones, whatever the cooldown
+// is.
 func TestObservedRepairsAreInTheHistory(t *testing.T) {
 	y := newYard(t)
 	as := func(mode, wait string) map[string]any {

@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// label sets a label of people's on a Node, or takes it off.
+// label sets a person's label on a Node, or removes it.
 func (y *yard) label(node, key string, value any) {
 	y.t.Helper()
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{key: value}}})
@@ -27,13 +27,13 @@ func (y *yard) label(node, key string, value any) {
 	require.NoError(y.t, err)
 }
 
-// consumed waits for Drydock to have taken a person's key off the Node.
+// consumed waits until Drydock has removed a person's key from the Node.
 func (y *yard) consumed(node, key string) {
 	y.t.Helper()
 	y.await(node, key+" consumed", func(n *corev1.Node) bool { _, there := n.Annotations[key]; return !there })
 }
 
-// cancelled waits for the repair to end by a person's word.
+// cancelled waits until the repair has ended because a person cancelled it.
 func (y *yard) cancelled(node, id string) {
 	y.t.Helper()
 	e := y.entry(node, func(e remediations.Entry) bool { return e.ID == id })
@@ -44,8 +44,8 @@ func (y *yard) cancelled(node, id string) {
 	y.consumed(node, remediations.CancelKey)
 }
 
-// A request on a node that is well: it is repaired once, through every guard but the alert's, and
-// proven like any other.
+// A repair is requested for a healthy node. The node is repaired once, through every guard except
+// the alert's, and the repair is proven like any other.
 func TestARequestIsCarriedOut(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
@@ -73,8 +73,7 @@ func TestARequestIsCarriedOut(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(cases))
 }
 
-// A request that is unreadable is answered and does nothing; so is one that comes while a repair is
-// under way.
+// A request that is unreadable gets an answer and has no effect. So does a request during a repair.
 func TestARequestThatCannotBe(t *testing.T) {
 	y := newYard(t)
 	const nonsense, busy = "node-14", "node-15"
@@ -103,7 +102,7 @@ func TestARequestThatCannotBe(t *testing.T) {
 	require.Zero(t, y.reboots(nonsense))
 }
 
-// In observe mode a request is refused, with what would have been done.
+// In observe mode a request is refused, and the answer says what would have been done.
 func TestARequestInObserveMode(t *testing.T) {
 	y := newYard(t)
 	c := config(policy(nil))
@@ -118,7 +117,7 @@ func TestARequestInObserveMode(t *testing.T) {
 	require.Empty(t, y.civo.Calls())
 }
 
-// A request needs no alert, but a silence over one about the node holds it.
+// A request needs no alert, but a silence for an alert about the node holds the repair.
 func TestASilenceHoldsARequest(t *testing.T) {
 	y := newYard(t)
 	const node = "node-17"
@@ -139,7 +138,8 @@ func TestASilenceHoldsARequest(t *testing.T) {
 	require.Equal(t, r.ID, e.ID)
 }
 
-// A pause with an end goes away by itself, and so does its key; a label keeps Drydock off for good.
+// A pause with an end time ends by itself, and its key is removed. A label keeps Drydock away for
+// good.
 func TestAPauseAndALabelHold(t *testing.T) {
 	y := newYard(t)
 	const until, forever, unclear, label = "node-18", "node-19", "node-20", "node-21"
@@ -163,7 +163,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	require.Contains(t, y.held(label, remediations.ReasonExcluded).Hold.Message, "the node has the label drydock.dev/exclude=true")
 
 	require.Zero(t, y.reboots(until))
-	y.annotate(until, remediations.PauseKey, time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)+" fan swap") // it comes to its end
+	y.annotate(until, remediations.PauseKey, time.Now().Add(3*time.Second).UTC().Format(time.RFC3339)+" fan swap") // it will end
 	y.recovers(until, 1)
 	require.NotContains(t, y.node(until).Annotations, remediations.PauseKey, "the leader took it off")
 	for _, n := range []string{forever, unclear, label} {
@@ -180,7 +180,7 @@ func TestAPauseAndALabelHold(t *testing.T) {
 	}
 }
 
-// Approval is requested with the very command to type, and is for that repair alone.
+// The hold shows the exact command that approves the repair. The approval is only for that repair.
 func TestApprovalIsForOneRepair(t *testing.T) {
 	y := newYard(t)
 	const node = "node-22"
@@ -198,7 +198,7 @@ func TestApprovalIsForOneRepair(t *testing.T) {
 	y.consumed(node, remediations.ApproveKey)
 }
 
-// times is how often an Event of this test with that reason was sent about the node.
+// times returns how often an Event of this test with that reason was sent about the node.
 func (y *yard) times(node, reason string) (n int) {
 	y.t.Helper()
 	events, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",regarding.name=" + node})
@@ -215,8 +215,9 @@ func (y *yard) times(node, reason string) (n int) {
 	return n
 }
 
-// Cancelled before its first step, between two, and while one is verified: it ends there, its slot
-// is free, and the same alert starts nothing while it fires on, until a person asks for it.
+// A repair is cancelled before its first step, between two steps, and while a step is verified. It
+// ends there, and its slot is free. While the same alert continues to fire, it starts no repair
+// until a person requests one.
 func TestCancel(t *testing.T) {
 	y := newYard(t)
 	const pending, between, verified, control = "node-23", "node-24", "node-25", "node-26"
@@ -264,8 +265,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A person wanted to stop something, and it is unreadable what: the node is paused, and an Event
-// says so.
+// A person tried to stop something, but what they wrote is unreadable. Then the node is paused, and
+// an Event says so.
 func TestAnUnreadableCancel(t *testing.T) {
 	y := newYard(t)
 	const node, idle = "node-27", "node-28"
@@ -288,8 +289,8 @@ func TestAnUnreadableCancel(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 2).ID)
 }
 
-// TestBreakGlassHolds: nothing new starts on the node. The ledger keeps the time, also across a
-// restart.
+// TestBreakGlassHolds: nothing new starts on the node. The ledger keeps since when break-glass is
+// set, also across a restart.
 func TestBreakGlassHolds(t *testing.T) {
 	y := newYard(t)
 	const node = "node-29"
@@ -311,7 +312,7 @@ func TestBreakGlassHolds(t *testing.T) {
 
 	d.Kill()
 	require.NoError(t, y.lab.Restart(t.Context(), d))
-	y.fail("node-28") // shows that it leads again
+	y.fail("node-28") // shows that Drydock leads again
 	y.recovers("node-28", 1)
 	y.ledger("since when", broken)
 	require.Equal(t, since, breakGlass.Since)
@@ -323,13 +324,12 @@ func TestBreakGlassHolds(t *testing.T) {
 	y.ledger("it is whole", func(l *ledger.Ledger) bool { return len(l.Status.BreakGlass) == 0 })
 }
 
-// Killed and started again while every kind of hold stands: the records stay as they are and
-// nothing is done. Then each is taken away, and the same repair continues.
+// Drydock is killed and started again while every kind of hold is active. The records stay as they
+// are, and nothing is done. Then each cause is removed, and the same repair continues.
 func TestKilledInEveryKindOfHold(t *testing.T) {
 	y := newYard(t)
 	const control, approved, inhibited = "node-40", "node-35", "node-31"
-	// What is inhibited is known to one replica alone, which may learn of the alert later than the
-	// other.
+	// Only one replica knows the inhibition, and it may learn of the alert later than the other.
 	asked := policy(map[string]any{
 		"name": "asks-first", "approval": true,
 		"nodeSelector": map[string]any{"matchExpressions": []any{map[string]any{"key": corev1.LabelHostname, "operator": "In", "values": []string{approved, inhibited}}}},
@@ -394,7 +394,7 @@ func TestKilledInEveryKindOfHold(t *testing.T) {
 	y.recovers(control, 1)
 	for i, h := range holds {
 		r := y.held(h.node, h.reason)
-		r.Hold, before[i].Hold = nil, nil // one that was blind for a moment is held since then
+		r.Hold, before[i].Hold = nil, nil // a repair that was Blind for a moment has a newer Since
 		require.Equal(t, before[i], r, "%s on %s", h.reason, h.node)
 	}
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the control's alone")
@@ -407,7 +407,7 @@ func TestKilledInEveryKindOfHold(t *testing.T) {
 	}
 }
 
-// cordon is what an administrator does.
+// cordon cordons the node as an administrator does.
 func (y *yard) cordon(node string, unschedulable bool) {
 	y.t.Helper()
 	patch := fmt.Sprintf(`{"spec":{"unschedulable":%t}}`, unschedulable)

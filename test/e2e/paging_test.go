@@ -20,8 +20,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// figures is the metrics page of the Drydock that runs now, for the lab's Prometheus, which is
-// configured before any starts.
+// figures serves the metrics of the Drydock that runs now. The lab's Prometheus scrapes it, because
+// Prometheus is configured before any Drydock starts.
 type figures struct{ url atomic.Pointer[string] }
 
 var controller = &figures{}
@@ -45,7 +45,7 @@ func (f *figures) ServeHTTP(w http.ResponseWriter, in *http.Request) {
 	_, _ = io.Copy(w, res.Body) // a scrape that is cut off fails
 }
 
-// person keeps what an Alertmanager sent to a person.
+// person records what an Alertmanager has sent to a person.
 type person struct {
 	*httptest.Server
 	mu    sync.Mutex
@@ -68,7 +68,7 @@ func newPerson(t *testing.T) *person {
 	return p
 }
 
-// firing counts, for each Alertmanager, the posts that say that the alert fires.
+// firing counts, for each Alertmanager, the posts in which the alert fires.
 func (p *person) firing(alert string) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *person) firing(alert string) map[string]int {
 	return by
 }
 
-// all are the names of the alerts that the person received.
+// all returns the names of the alerts that the person received.
 func (p *person) all() map[string]bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,9 +94,9 @@ func (p *person) all() map[string]bool {
 	return names
 }
 
-// TestPeopleArePagedOnlyWhenDrydockGivesUp, by the routes of deploy/alertmanager.yaml, with the
-// route for handled alerts: a repair that cures does not page, and one that gives up pages once at
-// each of the two Alertmanagers. The chat receives both nodes.
+// TestPeopleArePagedOnlyWhenDrydockGivesUp uses the routes of deploy/alertmanager.yaml, with the
+// route for handled alerts. A repair that cures does not page. A repair that gives up pages once
+// from each of the two Alertmanagers. The chat receives both nodes.
 func TestPeopleArePagedOnlyWhenDrydockGivesUp(t *testing.T) {
 	y := newYard(t)
 	const cured, lost = "node-60", "node-61"
@@ -122,7 +122,7 @@ func TestPeopleArePagedOnlyWhenDrydockGivesUp(t *testing.T) {
 			r["webhook_configs"] = []any{map[string]any{"url": chat.URL}}
 		}
 	}
-	// The lab's Watchdog always fires, and is for no person.
+	// The lab's Watchdog always fires, and must not page.
 	route := routes["route"].(map[string]any)
 	watchdog := map[string]any{"receiver": "nobody", "matchers": []any{`alertname="Watchdog"`}}
 	route["routes"] = append([]any{watchdog}, route["routes"].([]any)...)

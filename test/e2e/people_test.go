@@ -24,10 +24,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// author is who makes the tests' silences.
+// author is the author of the tests' silences.
 const author = "ada@example.com"
 
-// amtool runs the real one against one of the Alertmanagers.
+// amtool runs the real amtool with one of the Alertmanagers.
 func (y *yard) amtool(replica int, args ...string) string {
 	y.t.Helper()
 	out, err := y.tryAmtool(replica, args...)
@@ -47,14 +47,14 @@ func (y *yard) tryAmtool(replica int, args ...string) (string, error) {
 	return string(out), err
 }
 
-// silence is one that stands on one Alertmanager.
+// silence is a silence in one Alertmanager.
 type silence struct {
 	y       *yard
 	replica int
 	id      string
 }
 
-// silence makes one for 20 minutes, which does not outlive the test.
+// silence creates a silence for 20 minutes. It is removed at the end of the test.
 func (y *yard) silence(replica int, by, comment string, matchers ...string) silence {
 	y.t.Helper()
 	args := append([]string{"silence", "add", "--author=" + by, "--comment=" + comment, "--duration=20m"}, matchers...)
@@ -63,8 +63,8 @@ func (y *yard) silence(replica int, by, comment string, matchers ...string) sile
 	return s
 }
 
-// silenceBoth makes one on each of the Alertmanagers, which know nothing of each other, and gives
-// what ends both.
+// silenceBoth creates a silence in each of the Alertmanagers, which do not know each other. It
+// returns a function that ends both.
 func (y *yard) silenceBoth(comment string, matchers ...string) (expire func()) {
 	y.t.Helper()
 	a, b := y.silence(0, author, comment, matchers...), y.silence(1, author, comment, matchers...)
@@ -80,7 +80,7 @@ func (s silence) expire() {
 	s.y.amtool(s.replica, "silence", "expire", s.id)
 }
 
-// standing is a silence as Alertmanager has it.
+// standing is a silence as Alertmanager's API returns it.
 type standing struct {
 	ID        string    `json:"id"`
 	CreatedBy string    `json:"createdBy"`
@@ -113,8 +113,9 @@ func (y *yard) standing(replica int, id string) (s standing) {
 	return s
 }
 
-// alertmanagers waits until each of the two has the node's alert as wanted: its state, empty where
-// it has none, and who mutes it in the group that goes to Drydock.
+// alertmanagers waits until both Alertmanagers have the node's alert as wanted: its state, and what
+// mutes it in the group that goes to Drydock. The state is empty if an Alertmanager does not have
+// the alert.
 func (y *yard) alertmanagers(node, what string, wanted func(state string, mutedBy []string) bool) {
 	y.t.Helper()
 	type status struct {
@@ -149,14 +150,15 @@ func isState(want string) func(string, []string) bool {
 	return func(state string, _ []string) bool { return state == want }
 }
 
-// configure lays keys over Alertmanager's configuration, until the next Drydock is run.
+// configure merges keys over Alertmanager's configuration, until the next Drydock is started.
 func (y *yard) configure(d *lab.Drydock, over map[string]any) {
 	y.t.Helper()
 	require.NoError(y.t, y.lab.SetWebhook(y.t.Context(), lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: y.token, Config: over}))
 }
 
-// learnt is what Drydock has from posts, by its own count. An alert that its Node has already says
-// nothing: the other one of two Alertmanagers may post it once more at any time.
+// learnt returns how many alerts Drydock has learned from posts, by its own metric. An alert that
+// its Node already has does not count, because the other Alertmanager may post it once more at any
+// time.
 func (y *yard) learnt(d *lab.Drydock) string {
 	y.t.Helper()
 	var lines []string
@@ -168,12 +170,12 @@ func (y *yard) learnt(d *lab.Drydock) string {
 	return strings.Join(lines, "")
 }
 
-// asking is a policy that waits for a person's word: what Alertmanager says is asked before that,
-// so a test sees Drydock take it in.
+// asking is a policy that waits for a person's approval. Alertmanager's answer is checked before
+// that, so a test sees that Drydock has received it.
 func asking() map[string]any { return policy(map[string]any{"approval": true}) }
 
-// waiting makes a fault that Alertmanager has posted and that waits for approval, and gives what
-// approves it.
+// waiting makes a fault whose alert was posted and whose repair waits for approval. It returns a
+// function that approves the repair.
 func (y *yard) waiting(node string) (approve func()) {
 	y.t.Helper()
 	y.fail(node)
@@ -184,7 +186,7 @@ func (y *yard) waiting(node string) (approve func()) {
 	}
 }
 
-// record waits for the node's repair to be as wanted.
+// record waits until the node's repair is as wanted.
 func (y *yard) record(node, what string, wanted func(*remediations.Record) bool) *remediations.Record {
 	y.t.Helper()
 	var r *remediations.Record
@@ -199,7 +201,7 @@ func verifying(r *remediations.Record) bool { return r.Phase == remediations.Pha
 
 func underRepair(r *remediations.Record) bool { return r.Phase.InFlight() }
 
-// recovers waits for the node to be cured after so many reboots by this test.
+// recovers waits until the node is cured after that many reboots in this test.
 func (y *yard) recovers(node string, reboots int) remediations.Entry {
 	y.t.Helper()
 	e := y.entry(node, func(e remediations.Entry) bool { return e.Outcome != remediations.OutcomeCancelled })
@@ -208,13 +210,13 @@ func (y *yard) recovers(node string, reboots int) remediations.Entry {
 	return e
 }
 
-// stubborn are machines that their first reboot does not help.
+// stubborn are machines that their first reboot does not cure.
 func (y *yard) stubborn(nodes ...string) {
 	y.t.Helper()
 	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: helpedAgain(nodes...)})
 }
 
-// away makes the machines stay away when they are rebooted, until the test calls comeBack. Until
+// away makes the machines stay down when they are rebooted, until the test calls comeBack. Until
 // then the alert fires and the repair continues.
 func (y *yard) away(cures func(civosim.Instance, civosim.Op) bool) (comeBack func()) {
 	y.t.Helper()
@@ -231,7 +233,8 @@ func (y *yard) away(cures func(civosim.Instance, civosim.Op) bool) (comeBack fun
 	return comeBack
 }
 
-// helpedAgain says of these machines that their first reboot does not help.
+// helpedAgain returns a value of Cures: the first reboot of each of these machines does not help, and
+// all other reboots do.
 func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 	var mu sync.Mutex
 	tries := map[string]int{}
@@ -250,7 +253,7 @@ func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 // about it.
 const soon = "60s"
 
-// twice is a plan whose first reboot is given up after so long.
+// twice returns a plan with two reboots. The first is given up after this wait.
 func twice(first string, over map[string]any) map[string]any {
 	p := policy(map[string]any{"plan": []any{
 		map[string]any{"step": "reboot", "wait": first, "attempts": 1}, map[string]any{"step": "reboot", "wait": patience, "attempts": 1},
@@ -261,13 +264,13 @@ func twice(first string, over map[string]any) map[string]any {
 	return p
 }
 
-// several lets many repairs be under way at once, and one after the other on one machine.
+// several allows many repairs at the same time, and one after the other on one machine.
 func several(c map[string]any) map[string]any {
 	c["limits"] = map[string]any{"concurrent": 10, "concurrentPerZone": 10, "concurrentPerPool": 10, "repairsPerNode": 100}
 	return c
 }
 
-// relay passes Alertmanager's posts on, and keeps those that were delivered.
+// relay passes Alertmanager's posts on, and records those that were delivered.
 type relay struct {
 	*httptest.Server
 	t     *testing.T
@@ -275,7 +278,7 @@ type relay struct {
 	posts []post
 }
 
-// post is what one Alertmanager said: of the group, and of each node.
+// post is one post of an Alertmanager: the status of the group, and of each node.
 type post struct {
 	Status      string `json:"status"`
 	ExternalURL string `json:"externalURL"`
@@ -294,7 +297,8 @@ func (p post) of(node string) (status string) {
 	return status
 }
 
-// relay lets the posts for Drydock pass by it. over are keys for Alertmanager's configuration.
+// relay makes the posts for Drydock pass through a relay. over are keys for Alertmanager's
+// configuration.
 func (y *yard) relay(d *lab.Drydock, over map[string]any) *relay {
 	y.t.Helper()
 	r := &relay{t: y.t}
@@ -338,7 +342,7 @@ func (r *relay) deliver(in *http.Request, to string) (status int, err error) {
 	return res.StatusCode, nil
 }
 
-// await waits until so many Alertmanagers have delivered such a post.
+// await waits until that many Alertmanagers have delivered such a post.
 func (r *relay) await(what string, alertmanagers int, wanted func(post) bool) {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool {
@@ -354,22 +358,22 @@ func (r *relay) await(what string, alertmanagers int, wanted func(post) bool) {
 	}, lab.Patience, 100*time.Millisecond, what)
 }
 
-// fromBoth waits until both Alertmanagers have posted the node's alert. One that is silenced before
-// its post still has news when the silence ends.
+// fromBoth waits until both Alertmanagers have posted the node's alert. Otherwise an Alertmanager
+// that is silenced before its post would still post when the silence ends.
 func (r *relay) fromBoth(node string) {
 	r.t.Helper()
 	r.await("a post about "+node+" from each Alertmanager", 2, func(p post) bool { return p.of(node) == "firing" })
 }
 
-// inhibits is the rule that keeps a node's alert quiet while its rack has no power.
+// inhibits is a rule that inhibits a node's alert while its rack has no power.
 func inhibits(node string) map[string]any {
 	return map[string]any{"inhibit_rules": []any{map[string]any{
 		"source_matchers": []string{`alertname="RackWithoutPower"`}, "target_matchers": []string{`alertname="NodeNotReady"`, `node="` + node + `"`},
 	}}}
 }
 
-// inhibit makes the second Alertmanager know of a rack without power, and gives what ends that.
-// Were it the first one as well, no Alertmanager would post.
+// inhibit informs the second Alertmanager about a rack without power. It returns a function that
+// ends that. If the first one knew it, too, no Alertmanager would post.
 func (y *yard) inhibit() (end func()) {
 	y.t.Helper()
 	power := func(until time.Time) {

@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// strangers builds Drydock with one provider more, as a person would add it: a line in the list of
-// sections, and one in the list of providers. Nothing else of the program is another.
+// strangers builds Drydock with one additional provider, as a person would add it: a line in the
+// list of sections, and a line in the list of providers. The rest of the program is the same.
 func strangers(t *testing.T) string {
 	t.Helper()
 	root, err := programs.ModuleRoot()
@@ -62,10 +62,10 @@ func strangers(t *testing.T) string {
 	return program
 }
 
-// boards are the machines of the test's provider. A reboot is answered when the test lets it.
+// boards are the machines of the test's provider. A reboot is answered when the test allows it.
 type boards struct {
 	*httptest.Server
-	asked  chan string // a board that is about to be rebooted
+	asked  chan string // receives a board that is about to be rebooted
 	answer chan struct{}
 	letGo  func()
 
@@ -101,9 +101,9 @@ func newBoards(y *yard, nodes map[string]string) *boards {
 	return b
 }
 
-// Nodes of two providers are ill at once, and one of a third that no provider serves. Each is
-// rebooted by its own provider, which is never asked about the other's; the limits count both; and
-// no provider reboots the third.
+// Nodes of two providers are unhealthy at the same time, and one node of a provider that is not
+// configured. Each of the two is rebooted by its own provider, which is never asked about the
+// other's nodes. The limits count both. No provider reboots the third node.
 func TestTwoProvidersServeOneInstallation(t *testing.T) {
 	y := newYard(t)
 	for name, id := range map[string]string{"bmc-0": "bmc://rack-0", "aws-0": "aws:///eu-1a/i-0"} {

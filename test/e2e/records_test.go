@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// A record that is unreadable holds its node alone, untouched, until a person drops it.
+// An unreadable record holds only its node, and stays unchanged until a person drops it.
 func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -36,7 +36,7 @@ func TestAMalformedRecordHoldsItsNodeAlone(t *testing.T) {
 	y.awaitEvent("node-30", "RepairCancelled", bytes)
 }
 
-// A ledger that is unreadable holds everything; one that a person deletes is created again from the
+// An unreadable ledger holds everything. A ledger that a person deletes is created again from the
 // Nodes.
 func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	y := newYard(t)
@@ -60,7 +60,7 @@ func TestALedgerThatCannotBeReadHoldsEverything(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-33"))
 }
 
-// A policy with approval waits for a person's word about this very repair.
+// A policy with approval waits until a person approves this very repair.
 func TestApprovalIsAwaited(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"approval": true}))})
@@ -77,7 +77,7 @@ func TestApprovalIsAwaited(t *testing.T) {
 	require.NotContains(t, y.node("node-34").Annotations, remediations.ApproveKey)
 }
 
-// A pause holds also where it cannot be read; taken away, the repair continues.
+// A pause also holds if it cannot be read. When it is removed, the repair continues.
 func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -92,7 +92,7 @@ func TestAPauseHoldsEvenUnreadable(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-35"))
 }
 
-// The Node is deleted under its repair: the slot is freed, and the next node's repair continues.
+// The Node is deleted during its repair. The slot is freed, and the next node's repair continues.
 func TestANodeDeletedUnderItsRepair(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})

@@ -26,7 +26,7 @@ func (y *yard) bmc(node string, o lab.BMCOptions) *lab.BMC {
 	return b
 }
 
-// metal is a configuration with these BMCs, and Civo beside them for all other nodes.
+// metal returns a configuration with these BMCs, and Civo for all other nodes.
 func metal(policies []any, all ...*lab.BMC) lab.DrydockOptions {
 	var bmcs []any
 	for _, b := range all {
@@ -39,7 +39,7 @@ func metal(policies []any, all ...*lab.BMC) lab.DrydockOptions {
 	}}
 }
 
-// reset is a step: a hard reboot. soft is one that asks the machine's operating system first.
+// reset is a step with a hard reset. soft is a step that first asks the machine's operating system.
 func reset(wait string) map[string]any {
 	return map[string]any{"step": "reboot", "wait": wait, "attempts": 1}
 }
@@ -50,13 +50,13 @@ func soft(wait string) map[string]any {
 
 func resets(steps ...any) map[string]any { return policy(map[string]any{"plan": steps}) }
 
-// for1 is the policy for one node alone.
+// for1 returns the policy for one node only.
 func for1(node string, p map[string]any) map[string]any {
 	p["name"], p["nodeSelector"] = "of-"+node, map[string]any{"matchLabels": map[string]any{corev1.LabelHostname: node}}
 	return p
 }
 
-// kinds are the resets that the BMC has done.
+// kinds returns the kinds of resets that the BMC has done.
 func kinds(b *lab.BMC) (out []string) {
 	for _, done := range b.Resets() {
 		out = append(out, done.Kind)
@@ -64,8 +64,8 @@ func kinds(b *lab.BMC) (out []string) {
 	return out
 }
 
-// The whole chain: alert, witness, intent, the reset at the BMC, a machine that is away so long
-// that its node is lost, a new boot ID, the proof.
+// The whole chain: alert, witness, intent, the reset at the BMC, a machine that is down so long
+// that its node is lost, a new boot ID, and the proof.
 func TestABMCRebootsItsMachine(t *testing.T) {
 	y := newYard(t)
 	back := make(chan struct{})
@@ -92,9 +92,9 @@ func TestABMCRebootsItsMachine(t *testing.T) {
 	require.Empty(t, y.civo.CallsTo(civosim.Any), "the node is not Civo's, though its spec.providerID is")
 }
 
-// Four machines at once, each reset as often as it must be, and no more. The BMC of one refuses the
-// first request. The BMC of another resets it, and the answer is lost. The operating system of the
-// third hangs and ignores its shutdown; that of the fourth still shuts down.
+// Four machines at the same time are each reset as often as needed, and no more. The BMC of the
+// first refuses the first request. The BMC of the second resets it, and the answer is lost. The
+// operating system of the third hangs and ignores its shutdown. The fourth still shuts down.
 func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	y := newYard(t)
 	asked := 0
@@ -139,7 +139,7 @@ func TestEachMachineIsResetAsOftenAsItMustBe(t *testing.T) {
 	y.awaitEvent("node-61", "RepairVerifying", "nothing was done")
 }
 
-// Drydock dies when the reset has left: before the BMC does it, or afterwards and before its
+// Drydock dies after the reset has left: before the BMC does it, or afterwards and before its
 // answer. The machine is reset once.
 func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 	for name, done := range map[string]bool{"before it is done": false, "before its answer": true} {
@@ -182,8 +182,8 @@ func TestKilledAroundAResetTheMachineIsResetOnce(t *testing.T) {
 	}
 }
 
-// A machine that is off is left alone, because a person may have switched it off on purpose.
-// Switched on, it is reset.
+// A machine that is off is left alone, because a person may have switched it off on purpose. When
+// it is switched on, it is reset.
 func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	y := newYard(t)
 	b := y.bmc("node-66", lab.BMCOptions{})
@@ -197,15 +197,15 @@ func TestAMachineThatIsOffIsNotRebooted(t *testing.T) {
 	require.Empty(t, b.Resets())
 
 	power("On")
-	d.Kill() // or the BMC is asked again in some minutes
+	d.Kill() // a restarted Drydock asks the BMC at once, and not only after some minutes
 	require.NoError(t, y.lab.Restart(t.Context(), d))
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-66").Outcome)
 	require.Equal(t, []string{"ForceRestart"}, kinds(b))
 }
 
-// The witness is the machine's power: a node that is not Ready is left alone while its BMC says
-// that the machine is on, and repaired when the BMC says that it is off. No reset is asked of the
-// BMC: the step is another system's, which switches the machine on.
+// The witness is the machine's power. A node that is not Ready is left alone while its BMC reports
+// that the machine is on, and repaired when the BMC reports that it is off. The BMC gets no reset:
+// the step belongs to another system, which switches the machine on.
 func TestTheBMCWitnessesThatAMachineIsOff(t *testing.T) {
 	y := newYard(t)
 	b := y.bmc("node-74", lab.BMCOptions{})

@@ -10,9 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A fault that comes back soon was not cured: the plan continues where it was, and ends with a
-// person. Where no time is given for a fault to be the same one, each is met from the plan's
-// beginning.
+// A fault that comes back soon was not cured. The plan continues where it ended, and finally waits
+// for a person. Without a relapse window, each fault begins with the plan's first step.
 func TestAFaultThatComesBackContinuesThePlan(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-56", "node-57"
@@ -40,8 +39,8 @@ func TestAFaultThatComesBackContinuesThePlan(t *testing.T) {
 	}
 }
 
-// failsAndRecovers makes the node fail, and gives its repair, which is to end well, as the one of
-// so many.
+// failsAndRecovers makes the node fail, and returns its repair. The repair must end well, and be
+// one of so many.
 func (y *yard) failsAndRecovers(node string, repairs int) remediations.Entry {
 	y.t.Helper()
 	y.fail(node)

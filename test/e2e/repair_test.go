@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// The whole chain: a kubelet falls silent, kube-controller-manager finds out, Prometheus raises the
-// alert, Alertmanager brings it, Drydock reboots the machine once and proves the cure.
+// The whole chain: a kubelet becomes silent, kube-controller-manager notices it, Prometheus raises
+// the alert, and Alertmanager posts it. Drydock reboots the machine once and proves the cure.
 func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -43,8 +43,8 @@ func TestASilentNodeIsRebootedAndProven(t *testing.T) {
 	y.noSecret()
 }
 
-// Drydock dies when the provider has done the work and before its answer: the machine was rebooted
-// once, and that is found out afterwards.
+// Drydock dies when the provider has done the work and before its answer. The machine was rebooted
+// once, and the next Drydock finds that out.
 func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -61,15 +61,15 @@ func TestKilledAfterTheCallBeforeTheAnswer(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-1"))
 }
 
-// Drydock dies when its intent is on the Node and before the call: that attempt is never made, the
-// next one is. The marks that announce the repair to others came with the intent, and go with the
-// end. A mark that a person set before stays.
+// Drydock dies when its intent is on the Node and before the call. That attempt is never made, and
+// the next one is. The marks that announce the repair to other systems come with the intent, and
+// are removed at the end. A mark that a person set before stays.
 func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
-	c := config(twice("5s", nil)) // it is unknown whether the first was made, so its time passes
+	c := config(twice("5s", nil)) // it is unknown whether the first attempt was made, so its time must pass
 	c["announce"] = []string{"cluster-autoscaler", "karpenter"}
 	d := y.run(lab.DrydockOptions{Config: c, Server: proxy.URL()})
 	proxy.After(killOn(d, "node-2", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
@@ -95,8 +95,8 @@ func TestKilledBetweenTheIntentAndTheCall(t *testing.T) {
 	require.Equal(t, []string{persons.Key}, announced(y.node("node-2")))
 }
 
-// The plan runs out on a machine that reboots and does not get well: the node is cordoned and left,
-// until a person says that it is repaired.
+// The plan runs out on a machine that reboots without becoming healthy. The node is cordoned and
+// left alone until a person says that it is repaired.
 func TestExhaustedIsCordonedUntilReset(t *testing.T) {
 	y := newYard(t)
 	y.machines(lab.CivoOptions{Cures: func(civosim.Instance, civosim.Op) bool { return false }})

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// reported holds what `kubectl drydock report -o json` says of the node against its one repair that
-// ended.
+// reported compares what `kubectl drydock report -o json` shows about the node with the node's one
+// repair that has ended.
 func (y *yard) reported(node string, e remediations.Entry) {
 	y.t.Helper()
 	plugin, err := y.lab.PluginProgram(y.t.Context())

@@ -13,18 +13,18 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// A silence made beforehand on one of two Alertmanagers that know nothing of each other: the other
-// one posts the alert, and nothing is done. Who, why and until when stand where people look.
+// A silence is made beforehand in one of two Alertmanagers that do not know each other. The other
+// one posts the alert, and nothing is done. People see who made the silence, why, and until when.
 func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 	y := newYard(t)
-	back := make(chan struct{}, 1) // each machine that is rebooted waits for its turn, and the repair with it
+	back := make(chan struct{}, 1) // each rebooted machine waits for its turn, and so does the repair
 	y.machines(lab.CivoOptions{RebootTime: time.Second, Cures: func(civosim.Instance, civosim.Op) bool {
 		<-back
 		return true
 	}})
 	t.Cleanup(func() { close(back) })
-	// One replica may learn of an alert later than the other, so the repair also waits for
-	// approval: nothing is done before both know it.
+	// One replica may learn of an alert later than the other. So the repair also waits for
+	// approval, and nothing is done before both replicas know the alert.
 	d := y.run(lab.DrydockOptions{Config: several(config(asking()))})
 	const node = "node-50"
 
@@ -54,8 +54,8 @@ func TestASilenceOnOneAlertmanagerHolds(t *testing.T) {
 	y.measures(d, `drydock_holds{policy="node-not-ready",reason="Silenced"} 0`)
 }
 
-// A silence made while the first reboot is verified: that is recorded as it went, and the second
-// one waits.
+// A silence is made while the first reboot is verified. Its result is recorded as it was, and the
+// second reboot waits.
 func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	y := newYard(t)
 	const node = "node-51"
@@ -74,7 +74,7 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	y.ledger("its slot is free", func(l *ledger.Ledger) bool { return len(l.Slots) == 0 })
 	require.Equal(t, 1, y.reboots(node))
 
-	// Alertmanager has posted this alert already, so it has no cause to say anything now.
+	// Alertmanager has already posted this alert, so it does not post again now.
 	before := y.learnt(d)
 	expire()
 	ended := time.Now()
@@ -86,8 +86,8 @@ func TestASilenceHoldsTheSecondAttempt(t *testing.T) {
 	require.Equal(t, r.ID, e.ID)
 }
 
-// A silence made while a reboot is verified that helped: nothing is torn, the cure is proven and
-// recorded under it.
+// A silence is made while a reboot that helped is verified. The repair is not interrupted: the cure
+// is proven and recorded during the silence.
 func TestASilenceTearsNothing(t *testing.T) {
 	y := newYard(t)
 	const node = "node-52"
@@ -100,8 +100,8 @@ func TestASilenceTearsNothing(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// The sequences that make Alertmanager, as measured, send nothing or the wrong thing. Drydock reads
-// what is so.
+// These are sequences after which Alertmanager, as measured, posts nothing or something misleading.
+// Drydock queries the real state.
 
 func TestASilenceEndsAndNothingIsSent(t *testing.T) {
 	y := newYard(t)
@@ -149,8 +149,8 @@ func TestResolvedAndFiredAgainUnderASilence(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// Two nodes in one group, one silenced and firing, one resolved: the post says "resolved" of the
-// whole.
+// Two nodes are in one group. One is silenced and firing, the other is resolved. The post says
+// "resolved" for the whole group.
 func TestAGroupThatSaysResolved(t *testing.T) {
 	y := newYard(t)
 	const quiet, other = "node-55", "node-56"
@@ -216,15 +216,15 @@ func TestFiredAndResolvedBeforeTheFirstFlush(t *testing.T) {
 	y.held(node, remediations.ReasonAlertUnconfirmed)
 	require.Zero(t, y.reboots(node))
 
-	// The control: one that stays, and that need not be so old. No post will come for an hour, and
-	// the repair needs no post.
+	// The control: an alert that stays and need not be that old. No post comes for an hour, and the
+	// repair needs none.
 	y.fail(control)
 	y.recovers(control, 1)
 	require.Equal(t, before, y.learnt(d))
 }
 
-// A person removes a pause right after making a silence: what Alertmanager said before that does
-// not justify an action.
+// A person makes a silence and right after that removes a pause. An answer of Alertmanager from
+// before that does not justify an action.
 func TestASilenceMadeBeforeAPauseEnded(t *testing.T) {
 	y := newYard(t)
 	const node = "node-4"
@@ -241,11 +241,11 @@ func TestASilenceMadeBeforeAPauseEnded(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// Another alert inhibits this one, by an inhibit rule, on one of the Alertmanagers.
+// Another alert inhibits this one, by an inhibit rule, in one of the Alertmanagers.
 func TestAnInhibitionHolds(t *testing.T) {
 	y := newYard(t)
 	const node = "node-59"
-	d := y.run(lab.DrydockOptions{Config: config(asking())}) // as with a silence on one replica
+	d := y.run(lab.DrydockOptions{Config: config(asking())}) // as with a silence in one replica
 	y.configure(d, inhibits(node))
 	end := y.inhibit()
 	y.fail(node)
@@ -259,8 +259,8 @@ func TestAnInhibitionHolds(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// A time interval that mutes the groups which go to Drydock holds; one that mutes another owner's
-// does not.
+// A time interval that mutes the groups which go to Drydock holds the repair. One that mutes
+// another receiver's groups does not.
 func TestAMuteTimeHolds(t *testing.T) {
 	y := newYard(t)
 	const node, control = "node-0", "node-1"
@@ -292,8 +292,8 @@ func TestAMuteTimeHolds(t *testing.T) {
 	require.Equal(t, r.ID, y.recovers(node, 1).ID)
 }
 
-// Drydock's own silence keeps the pager quiet and never Drydock: it is known by its id on the
-// record. Another owner's that only looks like it holds.
+// Drydock's own silence keeps the alert away from people, and never holds Drydock. Drydock knows it
+// by the ID in the record. A silence of another author that only looks like it holds the repair.
 func TestDrydocksOwnSilence(t *testing.T) {
 	y := newYard(t)
 	const node, forged = "node-2", "node-3"
@@ -316,7 +316,8 @@ func TestDrydocksOwnSilence(t *testing.T) {
 	require.Equal(t, node, own.Matchers[0].Value)
 	require.Equal(t, r.Deadline, own.EndsAt.UTC().Truncate(time.Second))
 
-	// It has ended when the proof's time is. Made longer, it still is Drydock's own and holds nothing.
+	// The silence ends when the time for the proof ends. If a person extends it, it is still
+	// Drydock's own and holds nothing.
 	require.Contains(t, y.amtool(0, "silence", "update", "--duration=20m", r.Silence), r.Silence)
 	next := y.record(node, "the second reboot verified", func(r *remediations.Record) bool { return verifying(r) && r.Step.Index == 1 && r.Silence != own.ID })
 	require.Equal(t, "active", y.standing(0, own.ID).Status.State)
@@ -336,7 +337,7 @@ func TestDrydocksOwnSilence(t *testing.T) {
 	y.recovers(forged, 1)
 }
 
-// expireAll ends what silences there are.
+// expireAll ends all silences.
 func (y *yard) expireAll() {
 	for replica := range 2 {
 		ids, err := y.tryAmtool(replica, "silence", "query", "--quiet")

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Prometheus dies while a reboot is verified, as it would if it ran on that very node. Its alerts
-// resolve by themselves after a while; that proves nothing. When it is back, the cure is proven.
+// Prometheus dies while a reboot is verified, as if it ran on that very node. After some time its
+// alerts resolve by themselves, which proves nothing. When Prometheus is back, the cure is proven.
 func TestADeadPrometheusProvesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(map[string]any{"plan": []any{map[string]any{"step": "reboot", "wait": patience}}}))})
@@ -33,7 +33,7 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 		r := remediations.ReadJournal(n).Record
 		return r != nil && r.Phase == remediations.PhaseVerifying && n.Status.NodeInfo.BootID != r.Intent.BootID
 	})
-	// It was not blind before, or it would not have rebooted.
+	// Drydock was not blind before, because it has rebooted.
 	y.ledger("Drydock says that it is blind", func(l *ledger.Ledger) bool { return l.Status.Blind != "" })
 	r := remediations.ReadJournal(y.node("node-20")).Record
 	require.NotNil(t, r, "the alert is gone, but so is its source")
@@ -45,8 +45,8 @@ func TestADeadPrometheusProvesNothing(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-20"))
 }
 
-// Both Alertmanagers go away with the reboot, as they would if they ran on that node: the reboot is
-// verified when one is back.
+// Both Alertmanagers die with the reboot, as if they ran on that node. The reboot is verified when
+// one of them is back.
 func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -67,7 +67,7 @@ func TestTheRebootTakesAlertmanagerAlong(t *testing.T) {
 	require.Equal(t, 1, y.reboots("node-21"))
 }
 
-// Drydock reboots the node that it runs on, and dies with it: the next leader finds the story on
+// Drydock reboots the node that it runs on, and dies with it. The next leader finds the record on
 // the Node.
 func TestDrydockRebootsItsOwnNode(t *testing.T) {
 	y := newYard(t)

@@ -14,16 +14,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drydock must stop while a call is under way: it waits for the answer, puts it on record, and ends
-// well. The next one proves the cure.
+// Drydock is stopped while a call is under way. It waits for the answer, records it, and ends well.
+// The next Drydock proves the cure.
 func TestStoppedDuringTheCall(t *testing.T) {
 	y := newYard(t)
 	comeBack := y.away(nil)
 	d := y.run(lab.DrydockOptions{Config: several(config(policy(nil)))})
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
 	defer cancel()
-	// Drydock waits for five seconds. Where a busy machine took longer than that, nothing was
-	// promised, and another node shows it.
+	// Drydock waits only five seconds. If a busy machine took longer than that, nothing was
+	// promised, and the test tries another node.
 	const promised, most = 5 * time.Second, 5
 	var node string
 	for i, took := 0, promised; took >= promised; i++ {
@@ -53,7 +53,7 @@ func TestStoppedDuringTheCall(t *testing.T) {
 	require.Equal(t, 1, y.reboots(node))
 }
 
-// The figures of a whole repair, as rules and dashboards read them.
+// These are the metrics of a whole repair, as rules and dashboards read them.
 func TestTheMetricsOfARepair(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: config(policy(nil))})
@@ -84,7 +84,7 @@ func TestTheMetricsOfARepair(t *testing.T) {
 		}
 		return out
 	}
-	// The gauges follow at the end of the pass that wrote the Node.
+	// The gauges are set at the end of the pass that wrote the Node.
 	require.Eventually(t, func() bool { return len(missing()) == 0 }, lab.Patience, 50*time.Millisecond, "missing: %q", missing())
 	require.NotContains(t, metrics, "node-41", "no series names a node, so none outlives one")
 	y.noSecret()

@@ -18,22 +18,23 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// stormLimit is how many repairs may be under way at once in the storms' configuration.
+// stormLimit is how many repairs may be under way at the same time in the tests' configuration.
 const stormLimit = 3
 
-// stormCooldown is how long the breaker stays open below its share.
+// stormCooldown is how long the breaker stays open after the share of unhealthy nodes has fallen.
 const stormCooldown = 3 * time.Second
 
-// The policy's for is longer than kube-controller-manager needs to see them all, so that the
-// breaker knows the whole storm before the first node is old enough to be repaired.
+// The policy's `for` is longer than kube-controller-manager needs to find all lost nodes. So the
+// breaker knows the whole storm before the first node may be repaired.
 func stormy() map[string]any {
 	c := config(policy(map[string]any{"for": "20s"}))
 	c["limits"] = map[string]any{"concurrent": stormLimit, "concurrentPerZone": stormLimit, "unhealthy": "20%", "stormCooldown": stormCooldown.String()}
 	return c
 }
 
-// Half of all nodes are lost at once: nothing is done. Then most come back: one is tried, and after
-// it the others, never more at once than the limit, until all are cured.
+// Half of all nodes are lost at the same time, and nothing is done. Then most come back. One node
+// is repaired first, and after it the others, never more at a time than the limit, until all are
+// cured.
 func TestHalfOfTheFleetIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -50,7 +51,8 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	})
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
-	// The control: all but six come back, 15% of each of their zones, and those are repaired.
+	// The control: all but six nodes come back, 15% of each of their zones, and those six are
+	// repaired.
 	left := lost[:6]
 	y.restore(lost[6:]...)
 	y.ledger("one node is tried", func(l *ledger.Ledger) bool {
@@ -65,8 +67,8 @@ func TestHalfOfTheFleetIsLost(t *testing.T) {
 	require.Positive(t, most(), "the watch saw them at all")
 }
 
-// A twentieth of all nodes is lost: below the breaker's share. They are cured, several at a time
-// and never more than the limit.
+// A twentieth of all nodes is lost, which is below the breaker's share. They are cured, several at
+// a time and never more than the limit.
 func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -85,8 +87,8 @@ func TestATwentiethOfTheFleetIsLost(t *testing.T) {
 	require.Greater(t, most(), 1, "the limit is what bounds them, not the loop")
 }
 
-// Half of a zone is lost, an eighth of the fleet: the zone is left alone, and a node of another
-// zone is repaired. Were more nodes lost than limits.unhealthy, nothing would be repaired.
+// Half of a zone is lost, an eighth of the fleet. The zone is left alone, and a node of another
+// zone is repaired. If more nodes than limits.unhealthy were lost, nothing would be repaired.
 func TestHalfOfAZoneIsLost(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -105,7 +107,7 @@ func TestHalfOfAZoneIsLost(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.HardReboots), 1, "the node of the other zone, and nothing in the lost one")
 }
 
-// S3-14: all nodes of the fleet are down at once. No call is made at all.
+// S3-14: all nodes of the fleet are down at the same time. Drydock makes no call at all.
 func TestTheWholeFleetIsDown(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: stormy()})
@@ -125,8 +127,8 @@ func TestTheWholeFleetIsDown(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-40").Outcome)
 }
 
-// lastingDiskFull is diskFull as one slow scrape does not end it: that would look like the end of
-// the storm.
+// lastingDiskFull is like diskFull, but one slow scrape does not end it. That would look like the
+// end of the storm.
 const lastingDiskFull = `groups:
 - name: disk-full
   rules:
@@ -137,11 +139,11 @@ const lastingDiskFull = `groups:
     labels: {remediation: disk-full}
 `
 
-// The Alertmanagers die in the storm. What was counted stays: no alert is known, and that does not
-// show health.
+// The Alertmanagers die during the storm. The breaker keeps its count: that no alert is known does
+// not show that the nodes are healthy.
 func TestTheAlertmanagersDieInAStorm(t *testing.T) {
-	// An Alertmanager that is started again may learn of its alerts seconds after the Watchdog:
-	// until then it is calm. That must not last as long as the cooldown.
+	// A restarted Alertmanager may learn of its alerts seconds after the Watchdog, and until then
+	// everything looks healthy. That must not last as long as the cooldown.
 	const cooldown, longer = 15 * time.Second, 20 * time.Second
 	y := newYard(t)
 	require.NoError(t, y.lab.LoadRules(t.Context(), "disk-full", []byte(lastingDiskFull)))
@@ -171,8 +173,9 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	y.ledgerStays("the breaker is open", longer, open)
 	require.Empty(t, y.civo.CallsTo(civosim.HardReboots), "no side effect at all")
 
-	// They die once more, and all but four nodes get well by themselves unseen. The Alertmanagers
-	// come back with four alerts of twenty. That calm begins when it is seen.
+	// The Alertmanagers die once more, and all but four nodes become healthy unseen. The
+	// Alertmanagers come back with four alerts of twenty. The cooldown begins when Drydock sees
+	// that.
 	left := full[:4]
 	for i := range 2 {
 		y.lab.StopAlertmanager(i)
@@ -192,7 +195,7 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 		return b.State == ledger.BreakerHalfOpen
 	})
 	require.GreaterOrEqual(t, tried.Sub(seen), cooldown-time.Second, "times in the ledger are cut to seconds")
-	// The control: those four are repaired.
+	// The control: these four are repaired.
 	for _, n := range left {
 		e := y.ended(n)
 		require.Equal(t, remediations.OutcomeRecovered, e.Outcome, "%s: %s", n, e.Why)
@@ -200,7 +203,7 @@ func TestTheAlertmanagersDieInAStorm(t *testing.T) {
 	require.Len(t, y.civo.Done(civosim.HardReboots), len(left))
 }
 
-// ledgerStays watches that the ledger is as wanted for so long.
+// ledgerStays checks that the ledger stays as wanted for that long.
 func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*ledger.Ledger) bool) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), long)
@@ -219,7 +222,7 @@ func (y *yard) ledgerStays(what string, long time.Duration, wanted func(*ledger.
 	}
 }
 
-// fillAll makes the kubelets of the nodes say that their disks are full, until the test ends.
+// fillAll makes the kubelets of the nodes report that their disks are full, until the test ends.
 func (y *yard) fillAll(nodes ...string) {
 	y.t.Helper()
 	var wg sync.WaitGroup
@@ -234,7 +237,7 @@ func (y *yard) fillAll(nodes ...string) {
 	y.t.Cleanup(func() { y.restore(nodes...) })
 }
 
-// lose breaks the nodes' kubelets, and gives them back when the test ends.
+// lose breaks the nodes' kubelets, and heals them when the test ends.
 func (y *yard) lose(nodes ...string) {
 	y.t.Helper()
 	for _, n := range nodes {
@@ -259,7 +262,7 @@ func (y *yard) restore(nodes ...string) {
 	wg.Wait()
 }
 
-// received waits until every node carries an alert.
+// received waits until every node has an alert.
 func (y *yard) received(nodes ...string) {
 	y.t.Helper()
 	for _, n := range nodes {
@@ -273,7 +276,7 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
 	defer cancel()
 	last := "nothing"
-	for ctx.Err() == nil { // a watch that ends begins again, with what there is
+	for ctx.Err() == nil { // a watch that has ended begins again with the present state
 		w, err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=drydock-ledger"})
 		if err != nil && ctx.Err() != nil {
 			break
@@ -296,8 +299,8 @@ func (y *yard) ledger(what string, wanted func(*ledger.Ledger) bool) {
 	y.t.Fatalf("waiting for the ledger: %s; it has %s", what, last)
 }
 
-// watchFleet counts, at every change of any node, how many are under repair; it gives the most
-// there ever were.
+// watchFleet counts, at every change of any node, how many nodes are under repair. It returns the
+// largest number so far.
 func (y *yard) watchFleet() (most func() int) {
 	y.t.Helper()
 	w, err := y.lab.Client().CoreV1().Nodes().Watch(y.t.Context(), metav1.ListOptions{LabelSelector: remediations.PhaseLabel})

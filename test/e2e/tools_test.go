@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alert is one as Alertmanager posts it, with just the labels that the shipped rule gives, so that
-// it is the same alert as Prometheus's own.
+// alert returns an alert as Alertmanager posts it. It has exactly the labels of the shipped rule,
+// so it is the same alert as Prometheus's own.
 func alert(status, node string) map[string]any {
 	return map[string]any{
 		"status": status, "startsAt": time.Now().Add(-time.Minute).UTC(), "endsAt": time.Time{}, "fingerprint": "0000000000000000",
@@ -41,7 +41,7 @@ func payload(alerts ...map[string]any) string {
 	return string(data)
 }
 
-// post sends a body as Alertmanager does.
+// post posts a body as Alertmanager does.
 func (y *yard) post(d *lab.Drydock, body string) (int, string) {
 	y.t.Helper()
 	secret, err := os.ReadFile(d.TokenFile)
@@ -58,8 +58,8 @@ func (y *yard) post(d *lab.Drydock, body string) (int, string) {
 	return res.StatusCode, string(answer)
 }
 
-// taken posts as Alertmanager does: again after 503, which is the answer until the first leader is
-// in charge of the cluster. It returns the body of the answer 200.
+// taken posts as Alertmanager does, again after a 503. Drydock answers 503 until the first leader
+// is in charge of the cluster. It returns the body of the answer 200.
 func (y *yard) taken(d *lab.Drydock, body string) (answer string) {
 	y.t.Helper()
 	var code int
@@ -83,8 +83,8 @@ func (y *yard) metrics(d *lab.Drydock) string {
 	return string(text)
 }
 
-// measures waits for the line among the program's figures, which follow at the end of the pass that
-// wrote the Node.
+// measures waits until the program's metrics contain the line. They follow at the end of the pass
+// that wrote the Node.
 func (y *yard) measures(d *lab.Drydock, line string) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return strings.Contains(y.metrics(d), line) }, lab.Patience, 50*time.Millisecond, line)
@@ -104,7 +104,7 @@ func (y *yard) unannotate(node, key string) {
 	require.NoError(y.t, err)
 }
 
-// startAlertmanagers starts those again that a test has stopped.
+// startAlertmanagers starts the Alertmanagers again that a test has stopped.
 func (y *yard) startAlertmanagers() {
 	y.t.Helper()
 	for i := range 2 {
@@ -116,8 +116,8 @@ func (y *yard) startAlertmanagers() {
 	}
 }
 
-// killOn kills Drydock when the API server has written that phase on the node, before the answer
-// gets back.
+// killOn kills Drydock when the API server has written that phase on the node, before Drydock gets
+// the answer.
 func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Response) lab.Verdict {
 	return func(res *http.Response) lab.Verdict {
 		if res.Request.Method != http.MethodPatch || res.Request.URL.Query().Has("dryRun") || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
@@ -137,7 +137,7 @@ func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Re
 	}
 }
 
-// machines are the provider's, with these options.
+// machines returns the provider's machines with these options.
 func (y *yard) machines(o lab.CivoOptions) {
 	y.t.Helper()
 	y.civo.Close()

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestWhyFollowsASilence: why names who silenced the node, then says that it is under repair, and
-// then that nothing is to be done.
+// TestWhyFollowsASilence: `why` first names who silenced the node, then shows that the node is
+// under repair, and then that nothing is to be done.
 func TestWhyFollowsASilence(t *testing.T) {
 	y := newYard(t)
 	const node = "node-71"
@@ -36,7 +36,7 @@ func TestWhyFollowsASilence(t *testing.T) {
 	expire := y.silenceBoth("the disk is being swapped", "node="+node)
 	y.fail(node)
 	y.held(node, remediations.ReasonSilenced)
-	for _, further := range [][]string{asked, nil} { // by Alertmanager itself, and by what Drydock wrote of it
+	for _, further := range [][]string{asked, nil} { // from Alertmanager itself, and from what Drydock wrote about it
 		code, out = why(further...)
 		require.Equal(t, 3, code, out)
 		require.Contains(t, out, "Silenced holds it, until ")
