@@ -19,12 +19,12 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// control are the hosts of the API servers, in the configuration's order.
+// control are the hosts of the API servers, in the order of the configuration.
 var control = []string{"cp-1", "cp-2", "cp-3"}
 
-// breakAll breaks the kubelets, and with them the API servers, of these hosts, and waits until none
-// answers anywhere: without two members there is no etcd. Drydock is stopped meanwhile, or it would
-// begin to repair them before all are seen to be gone.
+// breakAll breaks the kubelets of these hosts, and with them the API servers, and waits until no
+// API server answers. Without two members there is no etcd. Drydock is stopped meanwhile. Otherwise
+// it would begin to repair before all of them are down.
 func (y *yard) breakAll(fault func(*hosts.Host, context.Context) error, names ...string) {
 	y.t.Helper()
 	for _, d := range y.running {
@@ -41,7 +41,7 @@ func (y *yard) breakAll(fault func(*hosts.Host, context.Context) error, names ..
 	}
 }
 
-// answers waits for an API server that is ready.
+// answers waits until an API server is ready.
 func (y *yard) answers() {
 	y.t.Helper()
 	y.await("an API server answers", func() bool {
@@ -49,11 +49,11 @@ func (y *yard) answers() {
 	})
 }
 
-// claimed ends Drydock and compares what its journal claims of a rescue with what the hosts' own
-// journals show. It returns the hosts that were restarted, in their order.
+// claimed ends Drydock, and compares what its journal says about a rescue with the hosts' own
+// journals. It returns the hosts that were restarted, in order.
 func (y *yard) claimed(d *lab.Drydock, id string) []string {
 	y.t.Helper()
-	d.Kill() // the state directory is its alone
+	d.Kill() // only one process may use the state directory
 	f, err := statefile.Open(y.state, clock.RealClock{})
 	require.NoError(y.t, err)
 	defer func() { require.NoError(y.t, f.Close()) }()
@@ -63,7 +63,7 @@ func (y *yard) claimed(d *lab.Drydock, id string) []string {
 	var restarted, claims, shown []string
 	for _, e := range journal.Ended {
 		for _, try := range e.Hosts {
-			// One without an outcome, or an unknown one, counts as issued.
+			// A restart without an outcome, or with an unknown one, counts as issued.
 			if e.ID == id && try.Outcome != remediations.CallRefused {
 				restarted, claims = append(restarted, try.Host), append(claims, try.Host+" "+hosts.ByDrydock(try.Attempt))
 			}
@@ -80,7 +80,7 @@ func (y *yard) claimed(d *lab.Drydock, id string) []string {
 	return restarted
 }
 
-// One API server of three does not count as a fault of the control plane: its node is lost, and
+// One broken API server of three is not a fault of the control plane. Its node is lost, and is
 // repaired as a node.
 func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	y := newYard(t)
@@ -95,9 +95,10 @@ func TestOneAPIServerThatIsGoneIsRepairedAsANode(t *testing.T) {
 	require.Empty(t, y.entries("cp-2", string(remediations.KindAPIServer)))
 }
 
-// Two of three, and none answers: the third has no etcd. Restarting the first that fails gives two
-// back, which ends the rescue; the other is repaired as a node. The third answers as soon as the
-// first has its etcd back, which has its own API server later.
+// Two of three are broken, and none answers, because the third has no etcd. Restarting the first
+// broken one makes two answer again, which ends the rescue. The other one is repaired as a node.
+// The third answers as soon as the first has its etcd back. The first one's own API server answers
+// later.
 func TestTwoAPIServersThatAreGoneAreRescued(t *testing.T) {
 	y := newYard(t)
 	d := y.run(y.config(nodePolicy(wait), apiPolicyProven(90*time.Second)))
@@ -113,7 +114,7 @@ func TestTwoAPIServersThatAreGoneAreRescued(t *testing.T) {
 	require.Equal(t, []string{"cp-1"}, y.claimed(d, e.ID))
 }
 
-// All three, stopped or hanging: the first two in the configuration's order make a majority.
+// All three are stopped or hang. The first two in the configuration's order make a majority.
 func TestAllAPIServersAreRescuedOneAfterTheOther(t *testing.T) {
 	ways := map[string]func(*hosts.Host, context.Context) error{"stopped": (*hosts.Host).Stop, "hanging": (*hosts.Host).Hang}
 	for name, fault := range soak.OneOf(t, ways) {
@@ -134,8 +135,8 @@ func TestAllAPIServersAreRescuedOneAfterTheOther(t *testing.T) {
 	}
 }
 
-// A host without SSH, and one that does not prove to be the host, are passed over; the others
-// suffice.
+// A host without SSH, and a host that does not prove its identity, are skipped. The others are
+// enough.
 func TestAHostThatCannotBeRestartedIsPassedOver(t *testing.T) {
 	ways := map[string]func(*hosts.Host, context.Context) error{
 		"dead": (*hosts.Host).SSHDead, "hanging": (*hosts.Host).SSHHangs, "another key": (*hosts.Host).WrongHostKey,
@@ -157,8 +158,8 @@ func TestAHostThatCannotBeRestartedIsPassedOver(t *testing.T) {
 	}
 }
 
-// Drydock is killed while it rescues, and started again while there is still no API server: nothing
-// is restarted twice.
+// Drydock is killed while it rescues, and started again while no API server answers yet. No host is
+// restarted twice.
 func TestKilledInTheMiddleOfARescue(t *testing.T) {
 	y := newYard(t)
 	d := y.run(y.config(nodePolicy(wait), apiPolicy()))
@@ -174,8 +175,7 @@ func TestKilledInTheMiddleOfARescue(t *testing.T) {
 	require.Equal(t, []string{"cp-1", "cp-2"}, y.claimed(d, e.ID))
 }
 
-// Two replicas, each with a state directory of its own, see the same fault: no host is restarted
-// twice.
+// Two replicas, each with its own state directory, see the same fault. No host is restarted twice.
 func TestTwoReplicasRestartNoHostTwice(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(wait), apiPolicy()))

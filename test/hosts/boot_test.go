@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// shared is what all tests of the package have in common.
+// shared is what all tests of the package use together.
 var shared struct {
 	hosts *hosts.Hosts
 	lab   *lab.Lab
@@ -43,12 +43,12 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// boot starts the hosts and the lab, once.
+// boot starts the hosts and the lab at its first call.
 func boot(t *testing.T) {
 	t.Helper()
 	hosts.Need(t)
 	if shared.lab == nil && shared.err == nil {
-		// They outlive the test that happens to be the first.
+		// They must not end with the first test.
 		shared.err = bootAll(context.WithoutCancel(t.Context()))
 	}
 	require.NoError(t, shared.err)
@@ -78,15 +78,15 @@ func bootAll(ctx context.Context) (err error) {
 	return err
 }
 
-// startBlackbox starts the exporter that asks the API servers from outside, and returns the job of
-// Prometheus that asks it. It ends with this process.
+// startBlackbox starts the exporter that probes the API servers from outside, and returns the job
+// of Prometheus for it. It ends with this process.
 func startBlackbox(ctx context.Context, h *hosts.Hosts) (map[string]any, error) {
 	paths, err := programs.Build(ctx, os.Stderr, "blackbox_exporter")
 	if err != nil {
 		return nil, err
 	}
 	config := filepath.Join(h.Dir(), "blackbox.yaml")
-	// Whether the certificate is right is not what is asked, and the authority is made later.
+	// The probe does not check the certificate, because the authority does not exist yet.
 	text := `{modules: {readyz: {prober: http, timeout: 800ms, http: {valid_status_codes: [200], tls_config: {insecure_skip_verify: true}}}}}`
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return nil, fmt.Errorf("writing the configuration of the blackbox exporter: %w", err)

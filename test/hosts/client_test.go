@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// caller is Drydock's client of the hosts, as it would go to them.
+// caller is Drydock's SSH client for the hosts.
 type caller struct {
 	*yard
 	client *hosts.Client
@@ -23,7 +23,7 @@ type caller struct {
 
 func newCaller(t *testing.T, hold time.Duration) *caller { return newCallerFor(t, hold, time.Minute) }
 
-// newCallerFor is newCaller with the time that one call may take.
+// newCallerFor does the same as newCaller, with a time limit for one call.
 func newCallerFor(t *testing.T, hold, timeout time.Duration) *caller {
 	t.Helper()
 	y := newYard(t)
@@ -45,7 +45,7 @@ func (c *caller) restart(name, unit, attempt string) (remediations.CallOutcome, 
 }
 
 func TestARestartIsOneAndStandsInTheHostsJournal(t *testing.T) {
-	const hold = 10 * time.Minute // what is done while it is there may take long on a busy machine
+	const hold = 10 * time.Minute // long, because a busy machine may take long while the hold is there
 	c := newCaller(t, hold)
 	before, err := c.client.Status(t.Context(), c.host("worker-1"), lab.KubeletUnit)
 	require.NoError(t, err)
@@ -58,15 +58,15 @@ func TestARestartIsOneAndStandsInTheHostsJournal(t *testing.T) {
 	require.NotEqual(t, before.InvocationID, after.InvocationID)
 	require.Equal(t, "n1-1-1", after.Restarting)
 
-	// Another caller is refused while it is there, by systemd itself: another replica, a second
-	// attempt.
+	// systemd itself refuses another call while the hold is there: from another replica, or a
+	// second attempt.
 	other := &caller{c.yard, must(t, hosts.Options{
 		User: lab.User, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Hold: hold, Timeout: time.Minute,
 	})}
 	outcome, err = other.restart("worker-1", lab.KubeletUnit, "n2-1-1")
 	require.ErrorIs(t, err, hosts.ErrBusy)
 	require.Equal(t, remediations.CallRefused, outcome)
-	_, err = c.hosts.Host("worker-1").Run(t.Context(), "systemctl", "stop", "drydock-restart-"+lab.KubeletUnit) // the end of the hold
+	_, err = c.hosts.Host("worker-1").Run(t.Context(), "systemctl", "stop", "drydock-restart-"+lab.KubeletUnit) // ends the hold
 	require.NoError(t, err)
 	c.await("the host takes another restart", func() bool {
 		outcome, _ := other.restart("worker-1", lab.KubeletUnit, "n3-1-1")
@@ -83,7 +83,7 @@ func must(t *testing.T, o hosts.Options) *hosts.Client {
 	return client
 }
 
-// Of two who ask at the same moment one is taken.
+// If two calls arrive at the same moment, one of them is accepted.
 func TestOfTwoRestartsAtOnceSystemdTakesOne(t *testing.T) {
 	c := newCaller(t, time.Minute)
 	other := &caller{c.yard, must(t, hosts.Options{
@@ -122,8 +122,8 @@ func TestAHangingKubeletIsRestartedAndItsLastWordsAreRead(t *testing.T) {
 	require.Equal(t, []string{lab.ByDrydock("n1-1-1")}, c.restarts("cp-3"))
 }
 
-// A unit of the user that the configuration allows is restarted. The host gets no request about a
-// unit that is not allowed. A unit that the host does not have is reported as missing.
+// A unit that the user's configuration allows is restarted. The host gets no request about a unit
+// that is not allowed. A unit that the host does not have is reported as missing.
 func TestOnlyUnitsOfTheListAreRestarted(t *testing.T) {
 	c := newCaller(t, time.Second)
 	outcome, err := c.restart("worker-1", lab.OtherUnit, "n1-1-1")
@@ -178,7 +178,7 @@ func TestAHostWithAnotherKeyGetsNoCommand(t *testing.T) {
 		require.NoError(t, err)
 		return strings.Count(log, "Accepted publickey")
 	}
-	before := logins() // those of earlier tests
+	before := logins() // the logins of earlier tests
 	require.NoError(t, c.hosts.Host("worker-2").WrongHostKey(t.Context()))
 	outcome, err := c.restart("worker-2", lab.KubeletUnit, "n1-1-1")
 	require.ErrorIs(t, err, hosts.ErrHostKey)
@@ -194,7 +194,7 @@ func TestAHostWithAnotherKeyGetsNoCommand(t *testing.T) {
 	require.Greater(t, logins(), before, "the control: a login would have been seen")
 }
 
-// The account may do by SSH what Drydock does and nothing else.
+// Over SSH, the account may do what Drydock does and nothing else.
 func TestTheKeyOpensTheClosedListAlone(t *testing.T) {
 	c := newCaller(t, time.Second)
 	for _, line := range []string{"id", "sudo -n id", "/usr/bin/systemctl stop kubelet.service", "sudo -n /usr/bin/systemctl restart ssh.service", ""} {

@@ -16,9 +16,9 @@ import (
 	client "drydock.dev/drydock/remediations/providers/hosts"
 )
 
-// rebooting is Drydock's configuration with hosts that serve the step reboot for the nodes of these
-// names, and Civo for all others. The plan has nothing else; wait is how long one attempt waits for
-// its proof.
+// rebooting returns Drydock's configuration in which these hosts serve the step reboot for their
+// nodes, and Civo for all others. The plan has only this step. wait is how long one attempt waits
+// for its proof.
 func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any {
 	c := y.config(map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
@@ -31,8 +31,8 @@ func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any
 	return c
 }
 
-// reboots returns a function that counts the boots of the host from now on: how many there were,
-// and the attempts of Drydock's among them.
+// reboots returns a function that counts the host's boots from now on. It returns how many there
+// were, and the attempts of Drydock among them.
 func (y *yard) reboots(name string) func() (boots int, attempts []string) {
 	y.t.Helper()
 	look := func() (int, []string) {
@@ -54,9 +54,9 @@ func (y *yard) reboots(name string) func() (boots int, attempts []string) {
 	}
 }
 
-// The whole chain in a cluster of two kinds of machines: one kubelet ends on a host that SSH
-// reboots, one on a machine of Civo's. Each node is rebooted once, by its own provider, and its new
-// boot ID proves the cure.
+// The whole chain in a cluster with two kinds of machines. One kubelet ends on a host that is
+// rebooted over SSH, another one on a machine of Civo. Each node is rebooted once, by its own
+// provider, and its new boot ID proves the cure.
 func TestEachNodeIsRebootedByItsOwnProvider(t *testing.T) {
 	y := newYard(t)
 	own, civo, other := y.reboots("worker-1"), y.reboots("worker-2"), y.reboots("cp-1")
@@ -91,7 +91,7 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	t.Cleanup(proxy.Close)
 	reboots := y.reboots("worker-1")
 	c := y.rebooting(4, wait.String(), "worker-1")
-	p := c["policies"].([]any)[0].(map[string]any) // it is unknown whether the first was made, so its time passes
+	p := c["policies"].([]any)[0].(map[string]any) // it is unknown whether the first attempt was made, so its time must pass
 	p["plan"] = append([]any{map[string]any{"step": "reboot", "wait": soon.String(), "attempts": 1}}, p["plan"].([]any)...)
 	d := y.runAt(proxy, c)
 	proxy.After(killOn(d, "worker-1", remediations.PhaseActing)) //nolint:bodyclose // the proxy closes it
@@ -112,8 +112,8 @@ func TestKilledBetweenTheIntentAndTheReboot(t *testing.T) {
 	require.Equal(t, []string{fmt.Sprintf("%s-1-%d", e.ID, len(e.Steps)-1)}, attempts)
 }
 
-// The host reboots and never says so, and Drydock dies besides: the reboot is one, and the new boot
-// ID is its proof.
+// The host reboots without answering, and Drydock dies. There is one reboot, and the new boot ID
+// proves it.
 func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	for name, killed := range map[string]bool{"lost": false, "lost, and Drydock killed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -145,11 +145,11 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	}
 }
 
-// The host is in another boot when the command arrives than when the intent was written, so it is
-// not rebooted. A boot takes longer than an intent is good for, so the host loses the boot ID that
-// its machine has mounted, and shows the kernel's. With the first one back a later call reboots: it
-// is the same attempt, or a later one where the machine was too busy to answer in the intent's
-// time.
+// When the command arrives, the host is in another boot than when the intent was written. So it is
+// not rebooted. A boot takes longer than an intent is valid. So the test makes the host show the
+// kernel's boot ID in place of the one that its machine has mounted. When the first ID is back, a
+// later call reboots the host. That call belongs to the same attempt or, on a machine that was too
+// busy to answer in time, to a later one.
 func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	y := newYard(t)
 	proxy, err := y.lab.NewProxy()
@@ -170,8 +170,8 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 		}
 		return lab.Pass
 	})
-	// The time of an attempt that is refused passes: the first has little, the others what a reboot
-	// may take on a busy machine.
+	// The time of a refused attempt passes. The first attempt has little time, and the others have
+	// what a reboot may take on a busy machine.
 	c := y.rebooting(4, "4m", "worker-1")
 	p := c["policies"].([]any)[0].(map[string]any)
 	p["plan"] = append([]any{map[string]any{"step": "reboot", "wait": soon.String(), "attempts": 1}}, p["plan"].([]any)...)
@@ -194,7 +194,7 @@ func TestAHostThatHasBootedMeanwhileIsNotRebooted(t *testing.T) {
 	require.True(t, strings.HasPrefix(attempts[0], e.ID+"-"), attempts)
 }
 
-// A command that arrives again, on its way down or after the boot, reboots nothing.
+// A command that arrives again, while the host goes down or after its boot, causes no reboot.
 func TestARepeatOfARebootDoesNothing(t *testing.T) {
 	c := newCaller(t, time.Second)
 	host := c.hosts.Host("worker-1")
@@ -207,7 +207,7 @@ func TestARepeatOfARebootDoesNothing(t *testing.T) {
 	outcome, err := reboot()
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
-	outcome, err = reboot() // while it goes down
+	outcome, err = reboot() // while the host goes down
 	require.Error(t, err)
 	require.NotEqual(t, remediations.CallAccepted, outcome)
 	require.NoError(t, host.AwaitBootAfter(t.Context(), id))
@@ -218,7 +218,7 @@ func TestARepeatOfARebootDoesNothing(t *testing.T) {
 	require.Equal(t, 1, boots)
 	require.Equal(t, []string{"n1-0-1"}, attempts)
 
-	// The control: with the ID of the boot that it is in, it is rebooted.
+	// The control: with the ID of its present boot, the host is rebooted.
 	id, err = host.BootID(t.Context())
 	require.NoError(t, err)
 	outcome, err = reboot()

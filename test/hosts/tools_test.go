@@ -36,7 +36,8 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// ready waits for a node's Ready condition, also while no API server answers.
+// ready waits until a node's Ready condition is as wanted. It tolerates times in which no API
+// server answers.
 func (y *yard) ready(name string, want corev1.ConditionStatus) {
 	y.t.Helper()
 	y.await(fmt.Sprintf("node %s has Ready=%s", name, want), func() bool {
@@ -45,8 +46,8 @@ func (y *yard) ready(name string, want corev1.ConditionStatus) {
 	})
 }
 
-// version is the cluster's resource version now. That of an object may be older than what a
-// restarted API server remembers.
+// version returns the cluster's present resource version. The version of a single object may be
+// older than what a restarted API server remembers.
 func (y *yard) version() string {
 	y.t.Helper()
 	nodes, err := y.lab.Client().CoreV1().Nodes().List(y.t.Context(), metav1.ListOptions{Limit: 1})
@@ -54,8 +55,7 @@ func (y *yard) version() string {
 	return nodes.ResourceVersion
 }
 
-// lost waits until the node has been lost since the cluster's version before, also if it is well
-// again.
+// lost waits until the node has been lost after the given version, even if it is healthy again.
 func (y *yard) lost(name, before string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -70,7 +70,7 @@ func (y *yard) lost(name, before string) {
 	require.NoError(y.t, err, "node %s is lost", name)
 }
 
-// firing are the alerts that Alertmanager has of something to repair, by name.
+// firing returns the names of the alerts in Alertmanager that are about something to repair.
 func (y *yard) firing() []string {
 	y.t.Helper()
 	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, y.lab.AlertmanagerURLs()[0]+"/api/v2/alerts", nil)
@@ -89,12 +89,13 @@ func (y *yard) firing() []string {
 	return out
 }
 
-// entries are the ended repairs on the node of this target ("": the node's own), newest first.
+// entries returns the ended repairs on the node for this target, newest first. An empty target is
+// the node itself.
 func (y *yard) entries(name, target string) []remediations.Entry {
 	var out []remediations.Entry
 	n, err := y.lab.Client().CoreV1().Nodes().Get(y.t.Context(), name, metav1.GetOptions{})
 	if err != nil {
-		return nil // its API server is what this may be about
+		return nil // this API server may be the one that the test has broken
 	}
 	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 		if e.Target == target {
@@ -112,7 +113,7 @@ func (y *yard) ended(name string) remediations.Entry {
 	return e[len(e)-1]
 }
 
-// attempted returns as soon as a restart reaches the host.
+// attempted returns as soon as a restart has reached the host.
 func (y *yard) attempted(name string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -120,8 +121,7 @@ func (y *yard) attempted(name string) {
 	require.NoError(y.t, y.hosts.Host(name).AwaitAttempt(ctx, hosts.KubeletUnit, y.before[name]), "a restart reaches %s", name)
 }
 
-// rescued waits for the end of the first rescue of the API servers to be in the history of that
-// node.
+// rescued waits until the history of that node has the end of the first rescue of the API servers.
 func (y *yard) rescued(name string) remediations.Entry {
 	y.t.Helper()
 	y.await("a rescue of the API servers is in the history of node "+name, func() bool { return len(y.entries(name, string(remediations.KindAPIServer))) > 0 })
@@ -129,8 +129,8 @@ func (y *yard) rescued(name string) remediations.Entry {
 	return e[len(e)-1]
 }
 
-// restarts are who restarted the host's kubelet in this test, by its own journal, without systemd's
-// own.
+// restarts returns who restarted the host's kubelet in this test, by the host's own journal. It
+// leaves out systemd's own restarts.
 func (y *yard) restarts(name string) []string {
 	y.t.Helper()
 	all, err := y.hosts.Host(name).Restarts(y.t.Context(), hosts.KubeletUnit)
@@ -144,15 +144,15 @@ func (y *yard) restarts(name string) []string {
 	return out
 }
 
-// withheldBefore ends the name of an attempt that was given back once and then made, as happens
-// where the API server is slow to answer.
+// withheldBefore is the end of the name of an attempt that was given back once and then made. That
+// happens if the API server is slow.
 var withheldBefore = regexp.MustCompile(`(-\d+-\d+)-[0-9a-z]{8,}$`)
 
-// numbered is the attempt's name up to its numbers.
+// numbered returns the attempt's name up to its numbers.
 func numbered(attempt string) string { return withheldBefore.ReplaceAllString(attempt, "$1") }
 
-// awaitEvent waits for an Event of this test about the node, or Drydock's ledger, whose note has
-// the text.
+// awaitEvent waits for an Event of this test about the node, or about Drydock's ledger, whose note
+// contains the text.
 func (y *yard) awaitEvent(node, text string) {
 	y.t.Helper()
 	y.await(fmt.Sprintf("an Event about %s says %q", node, text), func() bool {
@@ -181,7 +181,7 @@ func killOn(d *lab.Drydock, node string, phase remediations.Phase) func(*http.Re
 	}
 }
 
-// writes says that the API server has written a repair of the node in that phase.
+// writes reports whether the API server has written a repair of the node in that phase.
 func writes(res *http.Response, node string, phase remediations.Phase) bool {
 	if res.Request.Method != http.MethodPatch || res.Request.URL.Query().Has("dryRun") || !strings.HasSuffix(res.Request.URL.Path, "/nodes/"+node) {
 		return false

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// attempts are what a host's journal must show of a repair that took these attempts.
+// attempts returns what a host's journal must show about a repair with these attempts.
 func attempts(id string, names ...string) []string {
 	out := []string{}
 	for _, name := range names {
@@ -22,8 +22,9 @@ func attempts(id string, names ...string) []string {
 	return out
 }
 
-// The whole chain: a kubelet ends or hangs, kube-controller-manager finds its node lost, Prometheus
-// raises the alert, Drydock restarts the unit over SSH, and the node's own lease proves the cure.
+// The whole chain: a kubelet ends or hangs, kube-controller-manager finds its node lost, and
+// Prometheus raises the alert. Drydock restarts the unit over SSH, and the node's own lease proves
+// the cure.
 func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"stopped": (*hosts.Host).Stop, "hanging": (*hosts.Host).Hang} {
 		t.Run(name, func(t *testing.T) {
@@ -46,7 +47,7 @@ func TestAWorkersKubeletIsRestartedAndTheNodeRecovers(t *testing.T) {
 	}
 }
 
-// A kubelet that dies again has its attempts, and then comes the next step.
+// A kubelet that dies again and again uses up its attempts, and then the next step follows.
 func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(hold+30*time.Second, reboot)))
@@ -59,7 +60,7 @@ func TestAKubeletThatDiesAgainIsLeftToTheNextStep(t *testing.T) {
 	require.Equal(t, attempts(e.ID, "0-1", "0-2"), y.restarts("worker-1"))
 }
 
-// An unreachable host costs no attempt; its node is left to the next step, and a message says why.
+// An unreachable host costs no attempt. The next step repairs its node, and a message says why.
 func TestAHostWithoutSSHIsPassedOver(t *testing.T) {
 	for name, fault := range map[string]func(*hosts.Host, context.Context) error{"dead": (*hosts.Host).SSHDead, "hanging": (*hosts.Host).SSHHangs} {
 		t.Run(name, func(t *testing.T) {
@@ -100,7 +101,7 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(proxy.Close)
 	p := nodePolicy(wait)
-	p["plan"] = []any{ // it is unknown whether the first was made, so its time passes
+	p["plan"] = []any{ // it is unknown whether the first attempt was made, so its time must pass
 		map[string]any{"step": "restart-kubelet", "wait": soon.String(), "attempts": 1}, map[string]any{"step": "restart-kubelet", "wait": wait.String(), "attempts": 1},
 	}
 	d := y.runAt(proxy, y.config(p))
@@ -118,11 +119,11 @@ func TestKilledBetweenTheIntentAndTheRestart(t *testing.T) {
 	require.Equal(t, attempts(e.ID, "1-1"), y.restarts("worker-1"))
 }
 
-// Drydock dies when the host has done the restart and before that is on record: it was restarted
-// once, and that is found out afterwards.
+// Drydock dies when the host has done the restart, and before that is on record. The unit was
+// restarted once, and the next Drydock finds that out.
 func TestKilledAfterTheRestart(t *testing.T) {
 	y := newYard(t)
-	d := y.run(y.config(nodePolicy(2 * time.Minute))) // which passes whole, because the call's answer is unknown
+	d := y.run(y.config(nodePolicy(2 * time.Minute))) // the whole time passes, because the call's answer is unknown
 	require.NoError(t, y.hosts.Host("worker-2").Stop(t.Context()))
 	y.attempted("worker-2")
 	d.Kill()
@@ -135,7 +136,7 @@ func TestKilledAfterTheRestart(t *testing.T) {
 	require.Len(t, y.restarts("worker-2"), 1, "restarted once")
 }
 
-// Two replicas see the same fault; only the one that leads restarts.
+// Two replicas see the same fault, and only the leader restarts the unit.
 func TestASecondReplicaRestartsNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(y.config(nodePolicy(wait)))

@@ -1,8 +1,8 @@
-// Package hosts runs the real programs on real hosts: machines with systemd and sshd, an etcd
-// cluster and the lab's API servers on three of them, kubelets that renew leases; Prometheus,
-// Alertmanager and Drydock outside of them, as they are where the API server's own failure is to be
-// seen. Tests assert the state of the world: the node, what the hosts' own journals say of
-// restarts, the record.
+// Package hosts runs the real programs on real hosts: machines with systemd, sshd and kubelets that
+// renew leases. Three of them have an etcd cluster and the lab's API servers. Prometheus,
+// Alertmanager and Drydock run outside of the hosts, because they must see the API servers' own
+// failure. Tests assert the state of the world: the node, the restarts in the hosts' own journals,
+// the record.
 package hosts
 
 import (
@@ -23,14 +23,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// tick is how often it is looked at.
+// tick is the time between two checks of a condition.
 const tick = 200 * time.Millisecond
 
-// grace is how long a kubelet may be silent before its node is lost. A busy machine must not be
-// that busy.
+// grace is how long a kubelet may be silent before its node is lost. It is longer than the delays
+// of a busy machine.
 const grace = 10 * time.Second
 
-// yard is what one test has: hosts without a fault, and Drydock as it configures it.
+// yard is what one test has: hosts without a fault, and Drydock with the test's configuration.
 type yard struct {
 	t     *testing.T
 	hosts *hosts.Hosts
@@ -39,7 +39,7 @@ type yard struct {
 	began time.Time
 	// before is how many attempts each host's journal had when the test began.
 	before map[string]int
-	// running are the Drydocks that run.
+	// running are the running Drydocks.
 	running []*lab.Drydock
 }
 
@@ -60,14 +60,14 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// settle ends the holds of earlier tests on the hosts, waits until all is well, and takes away what
-// Drydock has left on the nodes and in the ledger.
+// settle ends the holds of earlier tests on the hosts, waits until all hosts are healthy, and
+// removes what Drydock has left on the nodes and in the ledger.
 func (y *yard) settle() {
 	y.t.Helper()
 	for _, h := range y.hosts.All() {
 		_, err := h.Run(y.t.Context(), "systemctl", "stop", "drydock-restart-*")
 		require.NoError(y.t, err)
-		y.await("systemd has nothing more to do on "+h.Name, func() bool { // for example a restart that a hold had begun
+		y.await("systemd has nothing more to do on "+h.Name, func() bool { // for example a restart that began with a hold
 			jobs, err := h.Run(y.t.Context(), "systemctl", "list-jobs", "--no-legend")
 			return err == nil && strings.TrimSpace(jobs) == ""
 		})
@@ -91,24 +91,24 @@ func (y *yard) settle() {
 			return err == nil
 		})
 	}
-	y.await("the ledger is gone", func() bool { // so may one here
+	y.await("the ledger is gone", func() bool { // and so may a connection here
 		err := y.lab.Client().CoreV1().ConfigMaps(lab.Namespace).Delete(y.t.Context(), "drydock-ledger", metav1.DeleteOptions{})
 		return client.IgnoreNotFound(err) == nil
 	})
 }
 
-// hold is for how long a host refuses a second restart of a unit, which Drydock's configuration has
-// no key for.
+// hold is how long a host refuses a second restart of a unit. Drydock's configuration has no key
+// for that.
 const hold = time.Minute
 
-// wait is how long a plan waits for the proof of what succeeds: only a fault uses it up. soon is
-// how long for what does not.
+// wait is how long a plan waits for the proof of a step that must succeed. It is so long that only
+// a fault uses it up. soon is how long a plan waits for the proof of a step that must fail.
 const (
 	wait = lab.Patience
 	soon = 20 * time.Second
 )
 
-// config is Drydock's, with policies of the shipped ones' form and short times.
+// config returns Drydock's configuration. Its policies are like the shipped ones, with short times.
 func (y *yard) config(policies ...any) map[string]any {
 	var control []any
 	for _, h := range y.hosts.All() {
@@ -123,15 +123,15 @@ func (y *yard) config(policies ...any) map[string]any {
 			"user": hosts.User, "keyFile": y.hosts.KeyFile(), "knownHostsFile": y.hosts.KnownHostsFile(),
 			"units": []string{hosts.OtherUnit},
 		}},
-		// While no API server answers no node can say that it is well, so the breaker may open: for
-		// a moment, and not for ten minutes.
+		// While no API server answers, no node can report that it is healthy, so the breaker may
+		// open. It must close again after a moment, and not after ten minutes.
 		"limits":   map[string]any{"startupGrace": "0s", "unhealthy": "60%", "stormCooldown": "10s", "repairsPerNode": 10},
 		"policies": policies,
 	}
 }
 
-// nodePolicy is the shipped node-not-ready with short times, and with these steps after two
-// attempts at the kubelet.
+// nodePolicy returns the shipped node-not-ready with short times. Its plan has two attempts at the
+// kubelet, and then these steps.
 func nodePolicy(wait time.Duration, further ...any) map[string]any {
 	return map[string]any{
 		"name": "node-not-ready", "match": []string{`remediation="node-not-ready"`}, "for": "0s", "proofFor": "3s", "cooldown": "0s",
@@ -140,10 +140,11 @@ func nodePolicy(wait time.Duration, further ...any) map[string]any {
 	}
 }
 
-// apiPolicy is the shipped apiserver-down with short times. Its proof takes longer than an API
-// server needs to start: where one that ran all along answers first, the one that was restarted is
-// to answer as well before the rescue is judged. One of three gives no majority, so each rescue
-// takes its whole wait once; the second restart has it for what a busy machine needs to start.
+// apiPolicy returns the shipped apiserver-down with short times. Its proofFor is longer than an API
+// server needs to start. So if an API server that ran all along answers first, the restarted one
+// must answer, too, before the rescue is judged. One API server of three gives no majority, so each
+// rescue uses the whole wait once. For the second restart, that wait is what a busy machine needs
+// to start one.
 func apiPolicy() map[string]any { return apiPolicyProven(15 * time.Second) }
 
 func apiPolicyProven(proof time.Duration) map[string]any {
@@ -154,17 +155,17 @@ func apiPolicyProven(proof time.Duration) map[string]any {
 	}
 }
 
-// reboot is the step after those on the host: the provider's, which takes the machine's power away
-// for a moment.
+// reboot is the step after the restarts: the provider's reboot, which switches the machine's power
+// off for a moment.
 var reboot = map[string]any{"step": "reboot", "wait": wait.String()}
 
-// run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
+// run starts Drydock and sends Alertmanager's posts to it. Drydock ends with the test.
 func (y *yard) run(config map[string]any) *lab.Drydock {
 	y.t.Helper()
 	return y.runAt(nil, config)
 }
 
-// runAt is run with a proxy before the API server.
+// runAt does the same as run, with a proxy between Drydock and the API server.
 func (y *yard) runAt(proxy *lab.Proxy, config map[string]any) *lab.Drydock {
 	y.t.Helper()
 	if shared.token == "" {

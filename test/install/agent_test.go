@@ -20,8 +20,8 @@ import (
 // one is the value that installs the mesh's agent.
 var one = m{"agent": m{"enabled": true}}
 
-// TestOneValueInstallsTheAgent, on every node, without any privilege; and has Drydock look at the
-// mesh.
+// TestOneValueInstallsTheAgent: one value runs the agent on every node, without any privilege, and
+// makes Drydock observe the mesh.
 func TestOneValueInstallsTheAgent(t *testing.T) {
 	for name, text := range render(t, "drydock", nil) {
 		require.NotContains(t, text, "drydock-agent", "%s: nobody asked for it", name)
@@ -61,8 +61,8 @@ func TestOneValueInstallsTheAgent(t *testing.T) {
 	require.NotContains(t, string(text), "kilo")
 }
 
-// TestTheAgentsPodsAreNotReplicas: its pods take no alerts, are in no budget of Drydock's, and are
-// not spread with them.
+// TestTheAgentsPodsAreNotReplicas: the agents' pods receive no alerts, are not in Drydock's
+// PodDisruptionBudget, and do not count when Drydock's pods are spread.
 func TestTheAgentsPodsAreNotReplicas(t *testing.T) {
 	all := objects(t, render(t, "drydock", one))
 	var ds appsv1.DaemonSet
@@ -85,7 +85,7 @@ func TestTheAgentsPodsAreNotReplicas(t *testing.T) {
 				set[k], _ = v.(string)
 			}
 			if o.GetKind() == "ServiceMonitor" {
-				delete(set, "app.kubernetes.io/component") // it selects Services
+				delete(set, "app.kubernetes.io/component") // the agents' Services select by it
 			}
 			of := labels.SelectorFromSet(set)
 			agent, drydock := of.Matches(labels.Set(ds.Spec.Template.Labels)), of.Matches(labels.Set(d.Spec.Template.Labels))
@@ -98,7 +98,7 @@ func TestTheAgentsPodsAreNotReplicas(t *testing.T) {
 	require.Equal(t, 3, agents, "its DaemonSet, its Service and its NetworkPolicy")
 }
 
-// TestTheAgentFollowsTheConfiguration, in what both must agree on.
+// TestTheAgentFollowsTheConfiguration in all settings in which the agent and Drydock must agree.
 func TestTheAgentFollowsTheConfiguration(t *testing.T) {
 	var ds appsv1.DaemonSet
 	find(t, objects(t, render(t, "mesh", variants(t)["mesh"])), "DaemonSet", "mesh-agent", &ds)
@@ -120,7 +120,8 @@ func TestTheAgentFollowsTheConfiguration(t *testing.T) {
 	require.Len(t, policy.Spec.Ingress[0].Ports, 2, "TCP and UDP")
 }
 
-// TestRightsOfTheAgent: it reads Nodes, and the addresses of its own namespace. It writes nothing.
+// TestRightsOfTheAgent: it may read Nodes, and the addresses in its own namespace. It may write
+// nothing.
 func TestRightsOfTheAgent(t *testing.T) {
 	all := objects(t, render(t, "drydock", one))
 	var everywhere rbacv1.ClusterRole

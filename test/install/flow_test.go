@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestTheLeaseDoesNotQueueWithTheRest: the API server says of each answer which flow it was in.
+// TestTheLeaseDoesNotQueueWithTheRest: the API server's answers name the flow schema of the
+// request.
 func TestTheLeaseDoesNotQueueWithTheRest(t *testing.T) {
 	l := cluster(t)
 	const release = "flows"

@@ -33,7 +33,8 @@ func deployment(t *testing.T, values m) appsv1.Deployment {
 	return d
 }
 
-// TestThePodsTakeWhatPeopleAdd to them. The control: without those values none of it is there.
+// TestThePodsTakeWhatPeopleAdd: the pods get what the values add. The control: without these values
+// the pods have none of it.
 func TestThePodsTakeWhatPeopleAdd(t *testing.T) {
 	d := deployment(t, m{
 		"deploymentAnnotations": m{"example.com/d": "1"},
@@ -80,7 +81,7 @@ func TestThePodsTakeWhatPeopleAdd(t *testing.T) {
 	require.Equal(t, ptr.To[int64](65532), spec.SecurityContext.RunAsUser)
 }
 
-// TestEveryObjectHasTheCommonLabels and annotations, and a key that is set twice stands there once.
+// TestEveryObjectHasTheCommonLabels and annotations. A key that is set twice is there once.
 func TestEveryObjectHasTheCommonLabels(t *testing.T) {
 	common := m{
 		"commonLabels":      m{"team": "nodes", "app.kubernetes.io/version": "mine", "app.kubernetes.io/name": "mine"},
@@ -119,12 +120,13 @@ func TestEveryObjectHasTheCommonLabels(t *testing.T) {
 	require.Equal(t, "Nodes", dashboard.Annotations["grafana_folder"])
 }
 
-// TestTheNamesCanBeOthers, and everything that goes by a name or a label follows.
+// TestTheNamesCanBeOthers: names can be changed, and everything that refers to a name or a label
+// follows.
 func TestTheNamesCanBeOthers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values m
 		called string
-		as     string // empty: as called
+		as     string // if empty, the same name
 	}{
 		"by default":            {nil, "drydock", ""},
 		"nameOverride":          {m{"nameOverride": "repairs"}, "drydock-repairs", ""},
@@ -160,7 +162,7 @@ func TestTheNamesCanBeOthers(t *testing.T) {
 	}
 }
 
-// TestFurtherObjectsBelongToTheRelease, written as mappings or as text.
+// TestFurtherObjectsBelongToTheRelease, whether they are written as mappings or as text.
 func TestFurtherObjectsBelongToTheRelease(t *testing.T) {
 	all := objects(t, render(t, "drydock", m{"extraObjects": []any{
 		m{"apiVersion": "v1", "kind": "ConfigMap", "metadata": m{"name": "{{ .Release.Name }}-a"}},
@@ -171,7 +173,7 @@ func TestFurtherObjectsBelongToTheRelease(t *testing.T) {
 	find(t, all, "ConfigMap", "drydock-b", &c)
 }
 
-// TestOneAlertCanBeChanged, and no other changes with it; all runbooks can be elsewhere.
+// TestOneAlertCanBeChanged without changing the others. The address of all runbooks can be changed.
 func TestOneAlertCanBeChanged(t *testing.T) {
 	before, _ := shipped(t, operator)
 	after, _ := shipped(t, m{"monitoring": operator["monitoring"], "prometheusRule": m{
@@ -201,9 +203,9 @@ func TestOneAlertCanBeChanged(t *testing.T) {
 	require.Contains(t, after["NodeNotReady"].Annotations["runbook_url"], "/NodeNotReady.md")
 }
 
-// TestThresholdsCanBeChanged: in the expression nothing else changes. promtool takes the result,
-// and what made each alert of the mesh and of Sei fire does not meet a threshold that is far
-// higher. With the shipped threshold it does.
+// TestThresholdsCanBeChanged: only the threshold changes in the expression. promtool accepts the
+// result. The data that makes each alert of the mesh and of Sei fire does not make it fire with a
+// far higher threshold. With the shipped threshold it does.
 func TestThresholdsCanBeChanged(t *testing.T) {
 	before, _ := shipped(t, operator)
 	changes := map[string]struct {
@@ -240,7 +242,7 @@ func TestThresholdsCanBeChanged(t *testing.T) {
 	for of, rules := range map[string]m{"shipped": {}, "higher": custom} {
 		values := m{
 			"monitoring": operator["monitoring"], "prometheusRule": m{"customRules": rules},
-			"alertmanagerConfig": m{"namespaceLabel": false}, // the alerts have the labels that the cases know
+			"alertmanagerConfig": m{"namespaceLabel": false}, // the alerts must have the labels that the cases contain
 		}
 		var rule struct{ Spec struct{ Groups []m } }
 		find(t, objects(t, render(t, "drydock", values)), "PrometheusRule", "drydock", &rule)
@@ -266,7 +268,8 @@ func TestThresholdsCanBeChanged(t *testing.T) {
 		for of, all := range groups {
 			var suite m
 			require.NoError(t, yaml.Unmarshal(cases, &suite))
-			// promtool evaluates each rule of the file at each step: all alerts would take it a minute.
+			// The test evaluates one alert at a time, because promtool would need a minute to
+			// evaluate all rules of the file at each step.
 			suite["rule_files"] = []string{write("rules", m{"groups": groupsWith(name, all)})}
 			out, err := promtool("test", "rules", write(name, suite))
 			require.Equal(t, of == "shipped", err == nil, "%s, %s: %s", name, of, out)
@@ -274,7 +277,7 @@ func TestThresholdsCanBeChanged(t *testing.T) {
 	}
 }
 
-// groupsWith are the groups that have the alert.
+// groupsWith returns the groups that have the alert.
 func groupsWith(alert string, groups []m) []m {
 	return slices.DeleteFunc(slices.Clone(groups), func(group m) bool {
 		return !slices.ContainsFunc(group["rules"].([]any), func(rule any) bool { return rule.(m)["alert"] == alert })
@@ -283,7 +286,7 @@ func groupsWith(alert string, groups []m) []m {
 
 func pathOf(rule alertRule) string { return path.Base(rule.Annotations["runbook_url"]) }
 
-// TestScrapesCanBeChanged: of Drydock and of the agents.
+// TestScrapesCanBeChanged, both for Drydock and for the agents.
 func TestScrapesCanBeChanged(t *testing.T) {
 	own := m{
 		"scrapeTimeout":     "5s",
@@ -302,7 +305,7 @@ func TestScrapesCanBeChanged(t *testing.T) {
 	require.Len(t, monitors.Spec.PodMetricsEndpoints[0]["relabelings"], 2, "the node of the agent, and one's own")
 }
 
-// TestViewAndEditCanIncludeDrydock, and by default do not.
+// TestViewAndEditCanIncludeDrydock: by default they do not.
 func TestViewAndEditCanIncludeDrydock(t *testing.T) {
 	verbs := func(values m) map[string][]string {
 		out := map[string][]string{}

@@ -21,7 +21,7 @@ import (
 
 const shipping = "shipping" // the release, and its namespace
 
-// helm runs the real one on the chart.
+// helm runs the real Helm on the chart.
 func helm(t *testing.T, l *lab.Lab, command string, more ...string) string {
 	t.Helper()
 	args := []string{command, shipping}
@@ -29,7 +29,7 @@ func helm(t *testing.T, l *lab.Lab, command string, more ...string) string {
 		args = append(args, filepath.Join(root(t), "charts", "drydock"))
 	}
 	if command == "install" || command == "upgrade" {
-		more = append(more, "--no-hooks") // no kubelet runs their pods here
+		more = append(more, "--no-hooks") // the hooks need pods, and no kubelet runs them here
 	}
 	return program(t, l, "helm", append(append(args, "--namespace", shipping), more...)...)
 }
@@ -42,7 +42,7 @@ func ci(t *testing.T, name string) string {
 	return filepath.Join(root(t), "charts", "drydock", "ci", name+"-values.yaml")
 }
 
-// TestInstallUpgradeUninstall is a release's life with the real Helm.
+// TestInstallUpgradeUninstall runs the life of a release with the real Helm.
 func TestInstallUpgradeUninstall(t *testing.T) {
 	l := cluster(t)
 	t.Cleanup(func() { sweep(t, l, shipping) })
@@ -55,7 +55,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Empty(t, secret(t, l, "shipping-token").Data, "the chart generates no secret")
 	token := generates(t, drydock, shipping, "shipping-token", "token")
 
-	// Drydock at work, with its own rights alone: the ledger, and a record on a Node.
+	// Drydock works with only its own rights: it writes the ledger, and a record on a Node.
 	ledger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "drydock-ledger"}, Data: map[string]string{"ledger": "{}"}}
 	await(t, "the rights", func() bool {
 		_, err := drydock.CoreV1().ConfigMaps(shipping).Create(t.Context(), ledger, metav1.CreateOptions{})
@@ -77,7 +77,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	require.Equal(t, token, in(t, l, shipping, "shipping-token", "token"), "Alertmanager may have a copy")
 	await(t, "the right to drain", func() bool { return evicts(t, drydock) })
 
-	// What Drydock completes stays as it is, also across upgrades.
+	// What Drydock adds to the chart's objects stays, also across upgrades.
 	certify(t, l, drydock)
 	notes = helm(t, l, "upgrade", "-f", ci(t, "civo-enforce"), "--set", "agent.enabled=true")
 	require.Contains(t, notes, "DaemonSet shipping-agent probes the paths between the nodes, and PodMonitor shipping-agent lets Prometheus scrape it (release=kube-prometheus-stack)")
@@ -126,7 +126,7 @@ func secret(t *testing.T, l *lab.Lab, name string) *corev1.Secret {
 	return s
 }
 
-// evicts says whether Drydock may evict the pods of other namespaces.
+// evicts reports whether Drydock may evict the pods of other namespaces.
 func evicts(t *testing.T, drydock kubernetes.Interface) bool {
 	t.Helper()
 	err := drydock.CoreV1().Pods("default").EvictV1(t.Context(), &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Name: "none", Namespace: "default"}})
@@ -134,7 +134,7 @@ func evicts(t *testing.T, drydock kubernetes.Interface) bool {
 	return apierrors.IsNotFound(err)
 }
 
-// certify writes what Drydock's own rotation does, as Drydock.
+// certify writes, as Drydock, what Drydock's own certificate rotation writes.
 func certify(t *testing.T, l *lab.Lab, drydock kubernetes.Interface) {
 	t.Helper()
 	await(t, "the right to its Secret", func() bool {
@@ -164,7 +164,8 @@ func certify(t *testing.T, l *lab.Lab, drydock kubernetes.Interface) {
 	})
 }
 
-// recordsStay: neither belongs to the release.
+// recordsStay asserts that the ledger and the record on the Node still exist. Neither belongs to
+// the release.
 func recordsStay(t *testing.T, l *lab.Lab) {
 	t.Helper()
 	n, err := l.Client().CoreV1().Nodes().Get(t.Context(), "node-0", metav1.GetOptions{})
@@ -175,7 +176,8 @@ func recordsStay(t *testing.T, l *lab.Lab) {
 	require.Equal(t, "now", c.Data["arrived"])
 }
 
-// TestTheRealHelmReadsEveryVariant as our own rendering does, linting included.
+// TestTheRealHelmReadsEveryVariant: the real Helm renders every variant as our own code does, and
+// its linter accepts it.
 func TestTheRealHelmReadsEveryVariant(t *testing.T) {
 	l := cluster(t)
 	for name := range variants(t) {
@@ -188,8 +190,8 @@ func TestTheRealHelmReadsEveryVariant(t *testing.T) {
 	}
 }
 
-// TestHelmTestRunsTheSelfTest: a pod that the API server takes, with Drydock's own account and a
-// command that the program has, and that no Service sends alerts to.
+// TestHelmTestRunsTheSelfTest: the API server accepts the pod. The pod has Drydock's own account
+// and a command that the program has. No Service sends alerts to it.
 func TestHelmTestRunsTheSelfTest(t *testing.T) {
 	l := cluster(t)
 	text := helm(t, l, "template", "--show-only", "templates/tests/selftest.yaml", "-f", ci(t, "names"))
@@ -207,7 +209,7 @@ func TestHelmTestRunsTheSelfTest(t *testing.T) {
 	isAdmitted(t, l, pod.ObjectMeta, corev1.PodTemplateSpec{ObjectMeta: pod.ObjectMeta, Spec: pod.Spec})
 }
 
-// TestDeployIsWhatKustomizeApplies: without Helm, with a token that Drydock generates.
+// TestDeployIsWhatKustomizeApplies, without Helm and with a token that Drydock generates.
 func TestDeployIsWhatKustomizeApplies(t *testing.T) {
 	l := cluster(t)
 	t.Cleanup(func() { sweep(t, l, "drydock") })

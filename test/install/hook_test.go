@@ -19,16 +19,16 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// hook are the objects that Helm makes before an install or an upgrade.
+// hook returns the objects that Helm creates before an install or an upgrade.
 func hook(t *testing.T, args ...string) []*unstructured.Unstructured {
 	t.Helper()
 	text := helmAlone(t, append([]string{"template", "drydock", filepath.Join(root(t), "charts", "drydock"), "--namespace", "drydock", "--show-only", "templates/hooks/check.yaml"}, args...)...)
 	return objects(t, map[string]string{"check.yaml": text})
 }
 
-// TestHelmChecksTheConfigurationFirst: a Job runs `drydock check` on the configuration of the pods,
-// without any right, and within the strictest Pod Security Standard. What the schema cannot see is
-// a fault for it: an invalid regular expression, a step that does not exist.
+// TestHelmChecksTheConfigurationFirst: a Job runs `drydock check` on the configuration of the pods.
+// It has no rights, and fits the strictest Pod Security Standard. It also finds faults that the
+// schema cannot find: an invalid regular expression, or a step that does not exist.
 func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	l := cluster(t)
 	faulty := func(policies string) (*batchv1.Job, error) {
@@ -62,8 +62,9 @@ func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	require.ErrorContains(t, err, "policies[0].plan[0].step: no such remediation")
 }
 
-// TestEveryPodPullsWithTheSecretsOfAParentChart: Drydock's pods, the agents', that of `helm test`
-// and that of the check before an upgrade. The control: without those values none has any.
+// TestEveryPodPullsWithTheSecretsOfAParentChart: this is tested for Drydock's pods, the agents',
+// that of `helm test`, and that of the check before an upgrade. The control: without these values,
+// no pod has any pull secret.
 func TestEveryPodPullsWithTheSecretsOfAParentChart(t *testing.T) {
 	pods := func(args ...string) map[string][]corev1.LocalObjectReference {
 		text := helmAlone(t, append([]string{"template", "drydock", filepath.Join(root(t), "charts", "drydock"), "--set", "agent.enabled=true"}, args...)...)
@@ -98,8 +99,8 @@ func TestEveryPodPullsWithTheSecretsOfAParentChart(t *testing.T) {
 	require.Equal(t, want, pods())
 }
 
-// TestHelmRefusesWhatTheCheckRefuses: with a Job that failed nothing is upgraded. The control: with
-// one that succeeded all is. An install waits for no Job.
+// TestHelmRefusesWhatTheCheckRefuses: if the Job fails, nothing is upgraded. The control: if it
+// succeeds, everything is upgraded. An install does not wait for a Job.
 func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
 	l := cluster(t)
 	for release, ends := range map[string]batchv1.JobConditionType{"refused": batchv1.JobFailed, "taken": batchv1.JobComplete} {
@@ -128,7 +129,7 @@ func TestHelmRefusesWhatTheCheckRefuses(t *testing.T) {
 	}
 }
 
-// endJob says of a Job what its controller would.
+// endJob sets the Job's status as its controller would.
 func endJob(ctx context.Context, l *lab.Lab, namespace, name string, as batchv1.JobConditionType) error {
 	jobs := l.Client().BatchV1().Jobs(namespace)
 	job, err := jobs.Get(ctx, name, metav1.GetOptions{})

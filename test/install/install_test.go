@@ -1,6 +1,5 @@
-// Package install holds that the chart installs as it is, with each set of values in its ci folder:
-// against the real API server, with the CRDs of the Prometheus operator and of cert-manager, and
-// with the real Helm.
+// Package install tests that the chart installs with each set of values in its folder ci. It uses
+// the real API server, the CRDs of the Prometheus operator and of cert-manager, and the real Helm.
 package install
 
 import (
@@ -39,7 +38,7 @@ func TestMain(m *testing.M) {
 
 type m = map[string]any
 
-// root is the checkout.
+// root returns the path of the checkout.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := programs.ModuleRoot()
@@ -47,7 +46,7 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// variants are the sets of values in ci, by name, read as Helm reads them.
+// variants returns the sets of values in ci by name, as Helm reads them.
 func variants(t *testing.T) map[string]m {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root(t), "charts", "drydock", "ci", "*-values.yaml"))
@@ -57,14 +56,14 @@ func variants(t *testing.T) map[string]m {
 	out := map[string]m{}
 	for _, file := range append(files, tried...) {
 		if strings.HasPrefix(filepath.Base(file), "civo-") && slices.Contains(tried, file) {
-			continue // two values of them are left empty; the tests of the pages install them as the pages say
+			continue // two of its values are left empty; the tests of the documentation install these files as the pages say
 		}
 		values, err := common.ReadValuesFile(file)
 		require.NoError(t, err)
 		name := strings.TrimSuffix(filepath.Base(file), "-values.yaml")
 		if slices.Contains(tried, file) {
 			name = "example-" + name
-			if operator, ok := values["monitoring"].(m); ok { // it is the user's, see the file
+			if operator, ok := values["monitoring"].(m); ok { // the user fills it in, see the comment in the file
 				operator["labels"] = m{"release": "kube-prometheus-stack"}
 			}
 		}
@@ -74,7 +73,7 @@ func variants(t *testing.T) map[string]m {
 	return out
 }
 
-// serving is the values with the admission webhook on.
+// serving returns the values with the admission webhook switched on.
 func serving(values m) m {
 	out := maps.Clone(values)
 	admission, _ := out["admission"].(m)
@@ -98,7 +97,7 @@ func render(t *testing.T, release string, values m) map[string]string {
 	return manifests
 }
 
-// objects are those of all manifests.
+// objects returns the objects of all manifests.
 func objects(t *testing.T, manifests map[string]string) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -119,7 +118,7 @@ func objects(t *testing.T, manifests map[string]string) []*unstructured.Unstruct
 	return out
 }
 
-// find is the one object of that kind among them, as the type that into points to.
+// find decodes the only object of that kind into the type that into points to.
 func find(t *testing.T, all []*unstructured.Unstructured, kind, name string, into any) {
 	t.Helper()
 	for _, o := range all {
@@ -135,13 +134,14 @@ func find(t *testing.T, all []*unstructured.Unstructured, kind, name string, int
 
 var crds sync.Once
 
-// cluster is the lab with the CRDs that the chart's objects need.
+// cluster returns a lab with the CRDs that the chart's objects need.
 func cluster(t *testing.T) *lab.Lab {
 	t.Helper()
 	l := lab.Shared(t)
 	crds.Do(func() {
 		require.NoError(t, l.AddOperatorKinds(t.Context()))
-		// A provider of sidecars has rights in the namespaces that it names, and Medik8s makes its own.
+		// These namespaces must exist: a provider of sidecars has rights in the namespaces that its
+		// configuration names, and Medik8s creates its own.
 		for _, ns := range []string{"sei-nodes", "atlantic", "shop", "medik8s-leases"} {
 			namespace(t, l, ns)
 		}
@@ -149,8 +149,8 @@ func cluster(t *testing.T) *lab.Lab {
 	return l
 }
 
-// namespace makes one that takes only pods of the strictest standard, and warns of what would make
-// others.
+// namespace creates a namespace that only allows pods of the strictest Pod Security Standard. It
+// warns about objects that would create other pods.
 func namespace(t *testing.T, l *lab.Lab, name string) {
 	t.Helper()
 	_, err := l.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -159,8 +159,8 @@ func namespace(t *testing.T, l *lab.Lab, name string) {
 	require.NoError(t, err)
 }
 
-// apply applies the release as `kubectl apply --server-side` does, and takes all of it away when
-// the test ends.
+// apply applies the release as `kubectl apply --server-side` does, and removes all of it when the
+// test ends.
 func apply(t *testing.T, l *lab.Lab, release string, manifests map[string]string) {
 	t.Helper()
 	t.Cleanup(func() { sweep(t, l, release) })
@@ -169,7 +169,7 @@ func apply(t *testing.T, l *lab.Lab, release string, manifests map[string]string
 	}
 }
 
-// program runs one of the lab's programs and returns what it said on its standard output.
+// program runs one of the lab's programs, and returns its standard output.
 func program(t *testing.T, l *lab.Lab, name string, args ...string) string {
 	t.Helper()
 	return programWith(t, l.AdminKubeconfig(), name, args...)
@@ -188,7 +188,7 @@ func programWith(t *testing.T, kubeconfig, name string, args ...string) string {
 	return out
 }
 
-// try is program, where it may fail.
+// try does the same as program, but the program may fail.
 func try(t *testing.T, l *lab.Lab, name string, args ...string) (out, faults string, err error) {
 	t.Helper()
 	return tryWith(t, l.AdminKubeconfig(), name, args...)

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// monitor is what the Prometheus operator reads of a ServiceMonitor or a PodMonitor.
+// monitor is the part of a ServiceMonitor or a PodMonitor that the Prometheus operator reads.
 type monitor struct {
 	Spec struct{ Endpoints, PodMetricsEndpoints []endpoint }
 }
@@ -37,8 +37,9 @@ func authentication(more m) m {
 	return m{"monitoring": m{"operator": true}, "agent": m{"enabled": true}, "metrics": m{"annotations": true, "authentication": values}}
 }
 
-// TestScrapesAreAuthenticatedIfAValueAsksForIt: over TLS, with the right to ask the API server, a
-// scrape that shows its token, and a role for the scraper. By default there is none of it.
+// TestScrapesAreAuthenticatedIfAValueAsksForIt: then metrics are served over TLS, Drydock may ask
+// the API server about tokens, scrapes send a token, and the scraper has a role. By default there
+// is none of this.
 func TestScrapesAreAuthenticatedIfAValueAsksForIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		values                                   m

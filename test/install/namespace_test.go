@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAllObjectsAreInTheNamespaceThatIsSet: with namespaceOverride no object stays in the release's
-// namespace. Without it, the same objects are there: that is the control.
+// TestAllObjectsAreInTheNamespaceThatIsSet: with namespaceOverride, no object stays in the
+// release's namespace. The control: without it, the same objects are there.
 func TestAllObjectsAreInTheNamespaceThatIsSet(t *testing.T) {
 	for name, values := range variants(t) {
 		count := func(override, namespace string) (inside int) {
 			values["namespaceOverride"] = override
 			manifests := render(t, name, values)
-			delete(manifests, "drydock/templates/extraobjects.yaml") // they are the user's own
+			delete(manifests, "drydock/templates/extraobjects.yaml") // these objects are the user's own
 			for _, o := range objects(t, manifests) {
 				if o.GetNamespace() == namespace {
 					inside++

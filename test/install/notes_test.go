@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// TestTheNotesNameTheProvider that is configured, whichever it is; what repairs no machine does not
-// count as a provider of machines.
+// TestTheNotesNameTheProvider: the notes name every configured provider of machines. A provider
+// that repairs no machine does not count.
 func TestTheNotesNameTheProvider(t *testing.T) {
 	civo := m{"clusterID": "4711", "region": "LON1"}
 	for name, tc := range map[string]struct {
@@ -34,7 +34,7 @@ func TestTheNotesNameTheProvider(t *testing.T) {
 	}
 }
 
-// TestTheNotesSayWhatAdmissionDoes: the policy denies, and never warns; the webhook warns while
+// TestTheNotesSayWhatAdmissionDoes: the policy denies and never warns. The webhook warns while
 // nothing enforces.
 func TestTheNotesSayWhatAdmissionDoes(t *testing.T) {
 	const keys = "only writes of Drydock's own keys"
@@ -55,8 +55,8 @@ func TestTheNotesSayWhatAdmissionDoes(t *testing.T) {
 	}
 }
 
-// TestTheNotesPromiseNoConnection: at an install nothing has arrived yet. They name the labels that
-// the operator must select, or say that there are none.
+// TestTheNotesPromiseNoConnection: at an install no alert has arrived yet. The notes name the
+// labels that the operator must select, or say that there are none.
 func TestTheNotesPromiseNoConnection(t *testing.T) {
 	const none = "(no labels; by default kube-prometheus-stack selects only objects with its label release)"
 	for name, tc := range map[string]struct {
@@ -77,8 +77,7 @@ func TestTheNotesPromiseNoConnection(t *testing.T) {
 	}
 }
 
-// TestTheNotesAskForTheRunbooksURL while the links of alerts lead to a repository that is not
-// public.
+// TestTheNotesAskForTheRunbooksURL while the alerts' links lead to a repository that is not public.
 func TestTheNotesAskForTheRunbooksURL(t *testing.T) {
 	const asks = "Set prometheusRule.runbookUrl to\n"
 	for name, tc := range map[string]struct {
@@ -95,9 +94,9 @@ func TestTheNotesAskForTheRunbooksURL(t *testing.T) {
 	}
 }
 
-// TestWhoReadsOfTheWebhookReadsOfFirewalls: on a private control plane no request reaches it, and
-// nothing fails. Where the webhook has an address of its own, or is off, the notes say nothing of
-// ports.
+// TestWhoReadsOfTheWebhookReadsOfFirewalls: with a private control plane, the API server's calls
+// may never reach the webhook, without any visible failure. If the webhook has a URL of its own, or
+// is off, the notes do not mention ports.
 func TestWhoReadsOfTheWebhookReadsOfFirewalls(t *testing.T) {
 	notes := func(values m) string {
 		out, err := lab.RenderNotes("drydock", "drydock", values)

@@ -60,8 +60,8 @@ func shipped(t *testing.T, values m) (alerts map[string]alertRule, of map[string
 	return alerts, o.Metadata.Labels
 }
 
-// TestTheOperatorGetsEveryRule, as it is in rules/ but for the label namespace, and finds them by
-// the label release.
+// TestTheOperatorGetsEveryRule: the rules are as in rules/, except for the label namespace, and the
+// operator finds them by the label release.
 func TestTheOperatorGetsEveryRule(t *testing.T) {
 	alerts, of := shipped(t, operator)
 	require.Equal(t, "kps", of["release"])
@@ -99,7 +99,7 @@ func TestTheOperatorGetsEveryRule(t *testing.T) {
 }
 
 // TestTheChartsNetworkAlertKnowsTheConfiguredNetwork: distributions and teams choose the name of
-// its DaemonSet.
+// the network's DaemonSet.
 func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 	for cni, end := range map[string]string{
 		"": `|weave-net"`, "net/my.net": `|weave-net|my\\.net"`, "kube-system/calico-node": `|weave-net"`, "kube-system/cilium": `|weave-net"`,
@@ -116,9 +116,9 @@ func TestTheChartsNetworkAlertKnowsTheConfiguredNetwork(t *testing.T) {
 	}
 }
 
-// TestTheChartsRulesBelieveTheJobsThatAreThere: other names of jobs, of the label that
-// distinguishes clusters and of the system's namespaces reach each expression, and the release's
-// own name is always believed.
+// TestTheChartsRulesBelieveTheJobsThatAreThere: configured names of jobs, of the label that
+// distinguishes clusters, and of the system's namespaces are in each expression. The release's own
+// job is always trusted.
 func TestTheChartsRulesBelieveTheJobsThatAreThere(t *testing.T) {
 	byDefault, _ := shipped(t, operator)
 	own, _ := shipped(t, m{
@@ -188,7 +188,7 @@ type alertmanagerConfig struct {
 	}
 }
 
-// takes says whether that route takes an alert with those labels.
+// takes reports whether that route accepts an alert with these labels.
 func (r route) takes(t *testing.T, alert map[string]string) bool {
 	t.Helper()
 	for _, m := range r.Matchers {
@@ -201,8 +201,8 @@ func (r route) takes(t *testing.T, alert map[string]string) bool {
 	return true
 }
 
-// TestTheOperatorsRouteReachesDrydock: every alert that names a policy, the self-test more often;
-// and Drydock asks Alertmanager by the name that the operator gives to the receiver.
+// TestTheOperatorsRouteReachesDrydock: it accepts every alert that names a policy, and repeats the
+// self-test's alert more often. Drydock knows the receiver by the name that the operator gives it.
 func TestTheOperatorsRouteReachesDrydock(t *testing.T) {
 	manifests := render(t, "drydock", operator)
 	var o alertmanagerConfig

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRightsOfDaemonSets: in the namespaces that are configured, by name wherever RBAC has names,
-// and written only by what enforces. Nothing that grants rights is ever written.
+// TestRightsOfDaemonSets: Drydock has them only in the configured namespaces, by name where RBAC
+// allows names, and may write only if it enforces. It can never write anything that grants rights.
 func TestRightsOfDaemonSets(t *testing.T) {
 	with := func(mode string) m {
 		return m{
@@ -37,7 +37,7 @@ func TestRightsOfDaemonSets(t *testing.T) {
 		slices.Sort(out)
 		return slices.Compact(out)
 	}
-	// What the witnesses of policies look at is read, and nothing more.
+	// Drydock may read what the policies' witnesses need, and nothing more.
 	shipped := []string{"kube-system [daemonsets] [cilium] [get]", "kube-system [daemonsets] [kube-proxy] [get]", "kube-system [pods] [] [list]"}
 	require.Equal(t, shipped, rights(m{}))
 	require.Equal(t, append([]string{"edge [daemonsets] [relay] [get]", "edge [pods] [] [list]"}, shipped...), rights(m{"config": m{"policies": []any{

@@ -19,12 +19,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestRightsFollowTheConfiguration: pods are evicted only by what can come to drain, and read only
-// where evictions are looked at.
+// TestRightsFollowTheConfiguration: Drydock may evict pods only if a policy may drain, and may read
+// pods only if it judges evictions.
 func TestRightsFollowTheConfiguration(t *testing.T) {
 	civo := m{"civo": m{"clusterID": "c", "region": "r"}}
 	redfish := m{"redfish": m{"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}}
-	var draining []any // the shipped policies with a drain, observing
+	var draining []any // the shipped policies with a drain, in observe mode
 	for _, p := range config.Shipped().Policies {
 		if slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == "drain" }) {
 			draining = append(draining, m{"name": p.Name, "mode": "observe"})
@@ -56,7 +56,7 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 		"one policy observes a drain":                       {m{"policies": policy("", "drain")}, false},
 		"one policy is off in what enforces":                {m{"mode": "enforce", "policies": policy("off", "drain")}, false},
 		"one policy follows the mode, and that is enforces": {m{"mode": "enforce", "policies": policy("", "reboot", "drain")}, true},
-		// A shipped plan drains before a reboot.
+		// The plan of the shipped policy drains before a reboot.
 		"enforcing, with Redfish":                             {m{"mode": "enforce", "providers": redfish}, true},
 		"enforcing, with Metal3":                              {m{"mode": "enforce", "providers": m{"annotation": m{"preset": "metal3", "namespace": "metal"}}}, true},
 		"enforcing, with hosts that are rebooted":             {m{"mode": "enforce", "providers": m{"hosts": m{"reboot": true}}}, true},
@@ -92,8 +92,8 @@ func TestRightsFollowTheConfiguration(t *testing.T) {
 	require.True(t, may(t, serving(m{"config": m{"webhook": m{"evictions": true}}}), "get", "", "pods"))
 }
 
-// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: without a plan of its own, the shipped one
-// counts, with the steps that the providers carry out.
+// TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes: if the policy has no plan of its own, the
+// shipped plan counts, with only the steps that a provider carries out.
 func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
 	redfish, karpenter := m{"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, m{}
 	for _, with := range []struct {
@@ -118,8 +118,8 @@ func TestAShippedPolicyThatEnforcesMayDrainIfItsPlanDoes(t *testing.T) {
 	require.False(t, may(t, m{"config": m{"providers": m{"karpenter": karpenter}, "policies": []any{own}}}, "create", "", "pods/eviction"), "a plan replaces the shipped one")
 }
 
-// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights: whichever provider carries out the step,
-// like in the program. The control: without the key that the step needs, that drain never runs.
+// TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights, whichever provider carries out the step, as
+// in the program. The control: without the key that the step needs, the drain never runs.
 func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	providers := map[string]m{
 		"civo": {"clusterID": "c", "region": "r"}, "redfish": {"bmcs": []any{m{"node": "n", "url": "https://192.0.2.1"}}}, "annotation": {"preset": "metal3", "namespace": "metal"},
@@ -144,7 +144,7 @@ func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	found := 0
 	for step, absent := range config.Capabilities(config.Shipped()) {
 		if step == "promote-leader" || step == "mark-ready" {
-			continue // not about nodes: no drain goes before it
+			continue // it is not about nodes, so no drain precedes it
 		}
 		for _, of := range named.FindAllStringSubmatch(absent, -1) {
 			found++
@@ -159,7 +159,7 @@ func TestADrainBeforeAnyStepThatIsCarriedOutHasItsRights(t *testing.T) {
 	require.Positive(t, found)
 }
 
-// may says whether the ClusterRole allows that.
+// may reports whether the ClusterRole allows that.
 func may(t *testing.T, values m, verb, group, resource string) bool {
 	t.Helper()
 	return allows(clusterRole(t, values), verb, group, resource)
@@ -184,8 +184,8 @@ func allows(role rbacv1.ClusterRole, verb, group, resource string) bool {
 	return false
 }
 
-// TestWithoutTheWebhookDrydockServesNone: it would wait for its certificate for ever, and take no
-// alert meanwhile.
+// TestWithoutTheWebhookDrydockServesNone: otherwise Drydock would wait for its certificate for
+// ever, and meanwhile receive no alerts.
 func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
 	for _, tc := range []struct {
 		webhook m
@@ -201,7 +201,7 @@ func TestWithoutTheWebhookDrydockServesNone(t *testing.T) {
 
 // TestRightsOfSidecars: Drydock may read pods only if a provider of sidecars is configured, and
 // only in its namespaces. The token that goes to pods belongs to a ServiceAccount that may only
-// mark ready.
+// mark sidecars ready.
 func TestRightsOfSidecars(t *testing.T) {
 	with := func(sidecars ...any) m { return m{"config": m{"providers": m{"sidecars": sidecars}}} }
 	kinds := func(values m) (roles, bindings, accounts []string) {
@@ -256,8 +256,8 @@ func TestRightsOfSidecars(t *testing.T) {
 	}
 }
 
-// TestRightsOfClusterAPI: Machines are read in the Cluster's namespace alone, and written only by
-// what enforces, in the way that is chosen.
+// TestRightsOfClusterAPI: Drydock may read Machines only in the Cluster's namespace. It may write
+// them only if it enforces, and only in the configured way.
 func TestRightsOfClusterAPI(t *testing.T) {
 	reads := map[string][]string{"clusters": {"get"}, "machinedeployments": {"get"}, "machinesets": {"get"}, "machinehealthchecks": {"list"}, "machines": {"list"}}
 	for name, tc := range map[string]struct {
@@ -307,8 +307,8 @@ func TestRightsOfClusterAPI(t *testing.T) {
 	}
 }
 
-// TestRightsInAManagementClusterElsewhere are those that the chart gives where this cluster is its
-// own.
+// TestRightsInAManagementClusterElsewhere: these are the same rights as in a cluster that is its
+// own management cluster.
 func TestRightsInAManagementClusterElsewhere(t *testing.T) {
 	values := m{"config": m{"mode": "enforce", "providers": m{"clusterAPI": m{"cluster": "capi-workload/prod"}}}}
 	var here rbacv1.Role
@@ -321,8 +321,8 @@ func TestRightsInAManagementClusterElsewhere(t *testing.T) {
 	require.Equal(t, here.Rules, there.Rules)
 }
 
-// TestRightsOfReboots by annotation: only a Drydock that enforces may write the objects, in their
-// own namespace.
+// TestRightsOfReboots by annotation: only a Drydock that enforces may write the annotated objects,
+// and only in their own namespace.
 func TestRightsOfRebootsByAnnotation(t *testing.T) {
 	for mode, verbs := range map[string][]string{"observe": {"list"}, "enforce": {"list", "patch"}} {
 		rules := func(of m) []rbacv1.PolicyRule {
@@ -339,7 +339,7 @@ func TestRightsOfRebootsByAnnotation(t *testing.T) {
 		require.Equal(t, []rbacv1.PolicyRule{{APIGroups: []string{"machine.example.com"}, Resources: []string{"servers"}, Verbs: verbs}},
 			rules(m{"key": "example.com/reboot", "value": "now", "object": m{"apiVersion": "machine.example.com/v1", "kind": "Server"}}))
 	}
-	for _, of := range []m{{}, {"annotation": m{"preset": "deckhouse"}}} { // Nodes are in the ClusterRole
+	for _, of := range []m{{}, {"annotation": m{"preset": "deckhouse"}}} { // the ClusterRole has the rights on Nodes
 		for _, text := range render(t, "drydock", m{"config": m{"mode": "enforce", "providers": of}}) {
 			require.NotContains(t, text, "metal3.io")
 			require.NotContains(t, text, "drydock-annotation")
@@ -347,8 +347,8 @@ func TestRightsOfRebootsByAnnotation(t *testing.T) {
 	}
 }
 
-// TestRightsOfKarpenter: NodeClaims are deleted only by what enforces, and there is no right on
-// them where Karpenter is not configured.
+// TestRightsOfKarpenter: Drydock may delete NodeClaims only if it enforces. Without Karpenter in
+// the configuration, it has no right on them.
 func TestRightsOfKarpenter(t *testing.T) {
 	reads := map[string][]string{"nodeclaims": {"get", "list"}, "nodepools": {"get"}, "nodes": {"get", "list"}, "pods": {"list"}, "poddisruptionbudgets": {"list"}}
 	for name, tc := range map[string]struct {
@@ -392,8 +392,8 @@ func TestRightsOfKarpenter(t *testing.T) {
 	}
 }
 
-// TestRightsOfMedik8s: Leases in Medik8s' namespace are taken only where that is configured, and
-// only by what enforces.
+// TestRightsOfMedik8s: Drydock may take Leases in Medik8s' namespace only if that is configured,
+// and only if it enforces.
 func TestRightsOfMedik8s(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config m
@@ -419,8 +419,8 @@ func TestRightsOfMedik8s(t *testing.T) {
 	}
 }
 
-// TestRightsOfConditions: the conditions of Nodes are written only where that is configured, and
-// only by what enforces.
+// TestRightsOfConditions: Drydock may write the Nodes' conditions only if that is configured, and
+// only if it enforces.
 func TestRightsOfConditions(t *testing.T) {
 	for name, tc := range map[string]struct {
 		config m
@@ -458,8 +458,8 @@ func TestRightsOfConditions(t *testing.T) {
 	}
 }
 
-// TestRightsOfOtherRepairers: what shows them is listed only where a value says so, and nothing of
-// it is changed.
+// TestRightsOfOtherRepairers: Drydock may list their objects only if a value says so, and may
+// change none of them.
 func TestRightsOfOtherRepairers(t *testing.T) {
 	for _, there := range []bool{false, true} {
 		all := objects(t, render(t, "drydock", m{"rbac": m{"otherRepairers": there}}))
@@ -483,8 +483,8 @@ func TestRightsOfOtherRepairers(t *testing.T) {
 	}
 }
 
-// TestRightsOfExternal: remediation objects are made only where a plan names their template, and
-// only by what enforces.
+// TestRightsOfExternal: Drydock may create remediation objects only if a plan names their template,
+// and only if it enforces.
 func TestRightsOfExternal(t *testing.T) {
 	step := func(namespace, group, kind string) m {
 		return m{"step": "external", "wait": "10m", "template": m{"apiVersion": group + "/v1alpha1", "kind": kind + "Template", "namespace": namespace, "name": "own"}}
@@ -537,8 +537,9 @@ func TestRightsOfExternal(t *testing.T) {
 	}
 }
 
-// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: a user who may write it can have
-// each request sent elsewhere. Without that right a stolen token of Drydock cannot do so.
+// TestMountedCertificatesNeedNoRightToTheWebhookConfiguration: a client that may write the webhook
+// configuration can redirect all requests. Without that right, a stolen token of Drydock cannot do
+// so.
 func TestMountedCertificatesNeedNoRightToTheWebhookConfiguration(t *testing.T) {
 	for certificates, writes := range map[string]bool{"rotate": true, "mounted": false} {
 		var found bool

@@ -10,14 +10,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// gitOps are the examples of tools that only render the chart, and where the chart's values stand
+// gitOps are the examples for tools that only render the chart, and the path of the chart's values
 // in each.
 var gitOps = map[string][]string{
 	"argo-cd.yaml": {"spec", "source", "helm", "valuesObject"},
 	"flux.yaml":    {"spec", "values"},
 }
 
-// gitOpsValues are the chart's values in an example of deploy/.
+// gitOpsValues returns the chart's values in an example in deploy/.
 func gitOpsValues(t *testing.T, file string) m {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "deploy", file))
@@ -39,8 +39,9 @@ func gitOpsValues(t *testing.T, file string) m {
 	return found
 }
 
-// TestTwoRenderingsAreTheSame, for every set of values and for the examples of Argo CD and Flux: a
-// tool that renders the chart at each sync finds nothing changed, and restarts nothing.
+// TestTwoRenderingsAreTheSame, for every set of values and for the examples of Argo CD and Flux.
+// Such a tool renders the chart at each sync. If the renderings differed, it would restart the pods
+// each time.
 func TestTwoRenderingsAreTheSame(t *testing.T) {
 	all := variants(t)
 	for file := range gitOps {
@@ -56,7 +57,7 @@ func TestTwoRenderingsAreTheSame(t *testing.T) {
 	}
 }
 
-// TestHelmRendersTheSameTwice is the same by the real Helm, without a cluster.
+// TestHelmRendersTheSameTwice tests the same with the real Helm, without a cluster.
 func TestHelmRendersTheSameTwice(t *testing.T) {
 	for file := range gitOps {
 		text, err := yaml.Marshal(gitOpsValues(t, file))
@@ -70,7 +71,7 @@ func TestHelmRendersTheSameTwice(t *testing.T) {
 	}
 }
 
-// isSame names the first line that differs: the whole text is long.
+// isSame compares two texts. It names only the first line that differs, because the texts are long.
 func isSame(t *testing.T, first, second, what string) {
 	t.Helper()
 	one, other := strings.Split(first, "\n"), strings.Split(second, "\n")

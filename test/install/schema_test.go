@@ -15,17 +15,17 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// open are the values whose keys are the user's own.
+// open are the values with keys that the user chooses.
 var open = []string{
 	"monitoring.labels", "serviceMonitor.labels", "prometheusRule.labels", "alertmanagerConfig.labels",
 	"grafanaDashboard.labels", "serviceAccount.annotations", "podAnnotations", "podLabels", "nodeSelector",
 	"resources.requests", "resources.limits",
 	"commonLabels", "commonAnnotations", "service.annotations", "service.labels", "deploymentAnnotations", "affinity", "grafanaDashboard.annotations",
-	"podSecurityContext", "securityContext", // Kubernetes' own, which the API server checks
+	"podSecurityContext", "securityContext", // Kubernetes' own types, which the API server checks
 	"agent.podMonitor.labels", "agent.podAnnotations", "agent.podLabels", "agent.resources.requests", "agent.resources.limits", "agent.nodeSelector",
 }
 
-// TestAMisspeltKeyIsRefused, wherever it stands.
+// TestAMisspeltKeyIsRefused at every place of the values.
 func TestAMisspeltKeyIsRefused(t *testing.T) {
 	defaults, err := common.ReadValuesFile(filepath.Join(root(t), "charts", "drydock", "values.yaml"))
 	require.NoError(t, err)
@@ -60,7 +60,7 @@ func TestAMisspeltKeyIsRefused(t *testing.T) {
 	}
 }
 
-// TestValuesThatCannotWorkAreRefused, with a word on what to do.
+// TestValuesThatCannotWorkAreRefused, with a message that says what to do.
 func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	civo := m{"civo": m{"clusterID": "c", "region": "r"}}
 	for name, tc := range map[string]struct {
@@ -127,8 +127,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnExampleAsItIsConnectsNothing: the label that the user's Prometheus selects is empty in it,
-// and the chart refuses that. The control: with the label it renders.
+// TestAnExampleAsItIsConnectsNothing: the example leaves the label empty by which the user's
+// Prometheus selects, and the chart refuses that. The control: with the label, the chart renders.
 func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root(t), "charts", "drydock", "examples", "*-values.yaml"))
 	require.NoError(t, err)
@@ -137,11 +137,11 @@ func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 		values, err := common.ReadValuesFile(file)
 		require.NoError(t, err)
 		operator, ok := values["monitoring"].(m)
-		if !ok { // for a Prometheus without the operator
+		if !ok { // it is for a Prometheus without the operator
 			continue
 		}
 		tried++
-		if civo, ok := at(values, "config", "providers", "civo"); ok { // its values are the user's, too
+		if civo, ok := at(values, "config", "providers", "civo"); ok { // the user fills in these values, too
 			civo["clusterID"], civo["region"] = "4711", "LON1"
 		}
 		_, err = lab.RenderChart("drydock", "drydock", values)
@@ -153,7 +153,7 @@ func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 	require.GreaterOrEqual(t, tried, 5)
 }
 
-// at is the section at that path.
+// at returns the section at that path.
 func at(values m, path ...string) (m, bool) {
 	for _, key := range path {
 		below, ok := values[key].(m)
@@ -165,8 +165,8 @@ func at(values m, path ...string) (m, bool) {
 	return values, true
 }
 
-// TestASectionWithoutAValueIsRefusedOrMeansNothing: Helm takes a section that is null out of the
-// values, and a template must not fail on that with the words of a programming language.
+// TestASectionWithoutAValueIsRefusedOrMeansNothing: Helm removes a section that is null from the
+// values. A template must not fail on that with an error of the template language.
 func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
 	defaults, err := common.ReadValuesFile(filepath.Join(root(t), "charts", "drydock", "values.yaml"))
 	require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
 	require.Greater(t, tried, 40)
 	require.Empty(t, bad)
 
-	// A file of values in an editor has a part of the sections.
+	// While a person edits a file of values, some sections are incomplete.
 	text := read(t, "charts", "drydock", "values.schema.json")
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	require.NoError(t, err)
@@ -212,7 +212,7 @@ func TestASectionWithoutAValueIsRefusedOrMeansNothing(t *testing.T) {
 	require.NoError(t, compiler.MustCompile("values.json").Validate(map[string]any{"replicaCount": 3, "image": map[string]any{"tag": "v1"}}))
 }
 
-// routeTo are the values of a route by the operator to a receiver with that TLS.
+// routeTo returns the values for a route by the operator to a receiver with these TLS settings.
 func routeTo(server, client m) m {
 	v := m{"monitoring": m{"operator": true}, "config": m{"receiver": m{"tls": server}}}
 	if client != nil {
@@ -221,7 +221,7 @@ func routeTo(server, client m) m {
 	return v
 }
 
-// TestAlertmanagerPostsOverTLS where the receiver serves it. The control: without it, posts go over
+// TestAlertmanagerPostsOverTLS if the receiver serves TLS. The control: without that, it posts over
 // HTTP.
 func TestAlertmanagerPostsOverTLS(t *testing.T) {
 	hook := func(values m) m {
@@ -250,7 +250,8 @@ func TestAlertmanagerPostsOverTLS(t *testing.T) {
 	require.NotContains(t, plain["httpConfig"], "tlsConfig")
 }
 
-// TestOneReplicaWithoutALeaderIsNeverTwo, not even during an upgrade.
+// TestOneReplicaWithoutALeaderIsNeverTwo: without leader election, two replicas must not run at the
+// same time, not even during an upgrade.
 func TestOneReplicaWithoutALeaderIsNeverTwo(t *testing.T) {
 	strategy := func(values m) appsv1.DeploymentStrategyType {
 		var d appsv1.Deployment
@@ -261,7 +262,7 @@ func TestOneReplicaWithoutALeaderIsNeverTwo(t *testing.T) {
 	require.Equal(t, appsv1.RollingUpdateDeploymentStrategyType, strategy(m{"replicaCount": 1}))
 }
 
-// TestEveryValueIsExplained on the page that helm-docs makes.
+// TestEveryValueIsExplained on the page that helm-docs generates.
 func TestEveryValueIsExplained(t *testing.T) {
 	page := read(t, "charts", "drydock", "README.md")
 	rows := 0
@@ -274,7 +275,8 @@ func TestEveryValueIsExplained(t *testing.T) {
 	require.Greater(t, rows, 40)
 }
 
-// TestTheLabsValuesMayBeOfAnyGoType, as the tests that install the chart write them.
+// TestTheLabsValuesMayBeOfAnyGoType: tests that install the chart may use any Go types in its
+// values.
 func TestTheLabsValuesMayBeOfAnyGoType(t *testing.T) {
 	_, err := lab.RenderChart("drydock", "drydock", m{"config": m{"alertmanager": m{"urls": []string{"http://a:9093"}}, "limits": map[string]int{"concurrent": 2}}})
 	require.NoError(t, err)

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestASecondReleaseIsRefused by the real Helm, unless a value allows it; and then only without
-// admission, which would deny the first release its writes. Drydock's own user may update the
-// cluster's Lease, and make none.
+// TestASecondReleaseIsRefused by the real Helm, unless a value allows it. An allowed second release
+// must have no admission, which would deny the first release its writes. Drydock's own user may
+// update the cluster's Lease, but not create one.
 func TestASecondReleaseIsRefused(t *testing.T) {
 	l := cluster(t)
 	const second = "second"
@@ -33,7 +33,7 @@ func TestASecondReleaseIsRefused(t *testing.T) {
 	require.Contains(t, out, "set admission.policy.enabled and admission.webhook.enabled to false")
 	out, err = install(second, "--set", "allowSecondRelease=true,admission.policy.enabled=false")
 	require.NoError(t, err, out)
-	helm(t, l, "upgrade") // the first one meets itself
+	helm(t, l, "upgrade") // the first release finds itself
 
 	drydock, err := l.ClientAs("system:serviceaccount:"+second+":"+second, "system:serviceaccounts", "system:serviceaccounts:"+second, "system:authenticated")
 	require.NoError(t, err)

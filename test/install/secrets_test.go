@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// generates runs what Drydock generates its secrets with, by the rights of the release alone, until
+// generates generates Drydock's secrets as Drydock does, with only the rights of the release, until
 // the value is there.
 func generates(t *testing.T, drydock kubernetes.Interface, release, name, key string) string {
 	t.Helper()
@@ -26,7 +26,7 @@ func generates(t *testing.T, drydock kubernetes.Interface, release, name, key st
 	return own.Value()
 }
 
-// in is the data of a Secret.
+// in returns the data of a Secret.
 func in(t *testing.T, l *lab.Lab, namespace, name, key string) string {
 	t.Helper()
 	s, err := l.Client().CoreV1().Secrets(namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -34,9 +34,9 @@ func in(t *testing.T, l *lab.Lab, namespace, name, key string) string {
 	return string(s.Data[key])
 }
 
-// TestUpgradesKeepTheTokenAndTheKey: those of an older chart, whose release Helm would otherwise
-// empty, or Drydock. A rollback keeps them, too. The control: each installation has values of its
-// own.
+// TestUpgradesKeepTheTokenAndTheKey: an older chart generated them, and Helm would otherwise remove
+// them, or Drydock generated them. A rollback keeps them, too. The control: two installations have
+// different values.
 func TestUpgradesKeepTheTokenAndTheKey(t *testing.T) {
 	l := cluster(t)
 	present := filepath.Join(root(t), "charts", "drydock")

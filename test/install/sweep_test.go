@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// belonging are the objects of every kind that the release's label is on, and Helm's own record of
-// the release.
+// belonging returns the objects of every kind that have the release's label, and Helm's own record
+// of the release.
 func belonging(t *testing.T, l *lab.Lab, release string) map[string]func() error {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
@@ -57,7 +57,7 @@ func remove(ctx context.Context, resource dynamic.NamespaceableResourceInterface
 	}
 }
 
-// sweep deletes them.
+// sweep deletes these objects.
 func sweep(t *testing.T, l *lab.Lab, release string) {
 	t.Helper()
 	for name, remove := range belonging(t, l, release) {

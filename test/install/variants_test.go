@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// fullname is what the objects of a variant's release are called.
+// fullname returns the name that the objects of a variant's release have.
 func fullname(release string, values m) string {
 	if name, ok := values["fullnameOverride"].(string); ok {
 		return name
@@ -33,9 +33,9 @@ func fullname(release string, values m) string {
 	return release
 }
 
-// TestEveryVariantInstalls with the real Helm, which warns of nothing: all of it is taken by the
-// API server, its configuration by Drydock, and its pods by the strictest of the Pod Security
-// Standards.
+// TestEveryVariantInstalls with the real Helm, which must print no warning. The API server accepts
+// all objects, Drydock accepts its configuration, and the pods fit the strictest Pod Security
+// Standard.
 func TestEveryVariantInstalls(t *testing.T) {
 	l := cluster(t)
 	for release, values := range variants(t) {
@@ -75,7 +75,7 @@ func TestEveryVariantInstalls(t *testing.T) {
 	}
 }
 
-// mounted are the files that the pods have.
+// mounted returns the files that the pods mount.
 func mounted(d *appsv1.Deployment) []string {
 	var out []string
 	for _, v := range d.Spec.Template.Spec.Volumes {
@@ -96,8 +96,8 @@ func mounted(d *appsv1.Deployment) []string {
 	return out
 }
 
-// isAdmitted makes a pod as the controller of that owner would. The control: one with more rights
-// is refused.
+// isAdmitted creates a pod as its controller would. The control: a pod with more privileges is
+// refused.
 func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template corev1.PodTemplateSpec) {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods(owner.Namespace)
@@ -108,7 +108,7 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 	count(t, l, owner.Namespace)
 	var made *corev1.Pod
 	var err error
-	require.Eventually(t, func() bool { // the API server may not have read yet what count wrote
+	require.Eventually(t, func() bool { // the API server may not have read the quota's new status yet
 		made, err = pods.Create(t.Context(), pod, metav1.CreateOptions{})
 		return err == nil || !strings.Contains(err.Error(), "status unknown for quota")
 	}, lab.Patience, 50*time.Millisecond)
@@ -122,8 +122,8 @@ func isAdmitted(t *testing.T, l *lab.Lab, owner metav1.ObjectMeta, template core
 	require.ErrorContains(t, err, `violates PodSecurity "restricted`)
 }
 
-// count does what kube-controller-manager does for a new ResourceQuota, since this lab has none:
-// until a quota is counted, the API server admits no pod that it applies to.
+// count does what kube-controller-manager does for a new ResourceQuota, because this lab has no
+// such controller. Until a quota is counted, the API server admits no pod that it applies to.
 func count(t *testing.T, l *lab.Lab, namespace string) {
 	t.Helper()
 	quotas := l.Client().CoreV1().ResourceQuotas(namespace)
@@ -139,9 +139,9 @@ func count(t *testing.T, l *lab.Lab, namespace string) {
 	}
 }
 
-// TestTheNamespaceMayHavePodsOfASystemPriority where the API server admits those only with a
-// ResourceQuota, as GKE's does. The control: without the chart's quota it admits none, and with
-// another priority it needs no quota.
+// TestTheNamespaceMayHavePodsOfASystemPriority: some API servers, as GKE's, admit such pods only in
+// a namespace with a matching ResourceQuota. The control: without the chart's quota none is
+// admitted, and with another priority no quota is needed.
 func TestTheNamespaceMayHavePodsOfASystemPriority(t *testing.T) {
 	l := cluster(t)
 	const release = "prioritised"
@@ -183,7 +183,8 @@ func TestTheNamespaceMayHavePodsOfASystemPriority(t *testing.T) {
 	require.Empty(t, classes("drydock", values))
 }
 
-// TestPodsOutliveTheirNodes: what keeps two of them running, and one leading, while nodes fail.
+// TestPodsOutliveTheirNodes: the chart has what keeps two pods running, and one of them leading,
+// while nodes fail.
 func TestPodsOutliveTheirNodes(t *testing.T) {
 	var d appsv1.Deployment
 	find(t, objects(t, render(t, "drydock", nil)), "Deployment", "drydock", &d)
@@ -199,7 +200,7 @@ func TestPodsOutliveTheirNodes(t *testing.T) {
 	require.Equal(t, "/readyz", spec.Containers[0].ReadinessProbe.HTTPGet.Path)
 }
 
-// TestAChangeOfTheConfigurationRollsThePods, and nothing else does.
+// TestAChangeOfTheConfigurationRollsThePods. Nothing else does.
 func TestAChangeOfTheConfigurationRollsThePods(t *testing.T) {
 	template := func(values m) corev1.PodTemplateSpec {
 		var d appsv1.Deployment
@@ -211,9 +212,9 @@ func TestAChangeOfTheConfigurationRollsThePods(t *testing.T) {
 	require.False(t, same(m{"config": m{"limits": m{"concurrent": 2}}}))
 }
 
-// TestSecretsAreOnlyNamed: no rendering has a secret in it. The Secrets of the token and of the
-// agents' key are there, without data, where the values name none: Drydock writes them, and has the
-// right to them alone.
+// TestSecretsAreOnlyNamed: no rendering contains a secret. If the values name no Secret for the
+// token and for the agents' key, the chart creates them without data. Drydock writes their data,
+// and has the right to write only these two.
 func TestSecretsAreOnlyNamed(t *testing.T) {
 	for release, values := range variants(t) {
 		var made []string

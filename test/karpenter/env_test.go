@@ -1,4 +1,4 @@
-// Package karpenter runs the real program beside Karpenter itself in the lab.
+// Package karpenter tests the real Drydock beside Karpenter itself in the lab.
 package karpenter
 
 import (
@@ -23,7 +23,7 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// m is a part of a configuration.
+// m is a part of a configuration file.
 type m = map[string]any
 
 func TestMain(t *testing.M) { lab.Main(t, owners.Options()) }
@@ -34,7 +34,8 @@ var (
 	token     string
 )
 
-// newEnv makes a NodePool. It has always so many Nodes; none: those that its pods need.
+// newEnv creates a NodePool with a fixed number of Nodes. With zero, it has the Nodes that its pods
+// need.
 func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
 	t.Helper()
 	l := lab.Shared(t)
@@ -69,14 +70,15 @@ func newEnv(t *testing.T, pool string, nodes int) *owners.Env {
 	return e
 }
 
-// newBusyEnv makes a NodePool that makes Nodes where pods need them, and one Node for the pod of an
-// app of its name.
+// newBusyEnv creates a NodePool that makes Nodes when pods need them, an app with the NodePool's
+// name, and one Node for the app's pod.
 func newBusyEnv(t *testing.T, pool string) *owners.Env {
 	t.Helper()
 	return newBusyEnvWith(t, pool, nil)
 }
 
-// newBusyEnvWith is one whose further pods go to the node that has room; empty: none has.
+// newBusyEnvWith does the same. The app's further pods go to the node room. If room is empty, no
+// node has room for them.
 func newBusyEnvWith(t *testing.T, pool string, room *atomic.Value) *owners.Env {
 	t.Helper()
 	e := newEnv(t, pool, 0)
@@ -89,7 +91,8 @@ func newBusyEnvWith(t *testing.T, pool string, room *atomic.Value) *owners.Env {
 	return e
 }
 
-// asked is what the NodeClaim says of requests: whether it was deleted, and forced to end.
+// asked returns what the NodeClaim shows about requests: whether it was deleted, and whether its
+// end was forced.
 func asked(one *unstructured.Unstructured) (all []string) {
 	if one.GetDeletionTimestamp() != nil {
 		all = append(all, "deleted")
@@ -100,8 +103,8 @@ func asked(one *unstructured.Unstructured) (all []string) {
 	return all
 }
 
-// schedule does with each pod of the app that has no node what a scheduler does, again and again:
-// it binds the pod to the node that has room, or says that the pod fits on no node.
+// schedule acts as a scheduler for each pod of the app that has no node. It binds the pod to the
+// node that has room, or reports that the pod fits on no node.
 func schedule(e *owners.Env, app string, room *atomic.Value) {
 	e.T.Helper()
 	pods := e.Lab.Client().CoreV1().Pods("default")
@@ -132,7 +135,7 @@ func schedule(e *owners.Env, app string, room *atomic.Value) {
 	}()
 }
 
-// claims are the NodePool's NodeClaims.
+// claims returns the NodePool's NodeClaims.
 func claims(t *testing.T, pool string) []unstructured.Unstructured {
 	t.Helper()
 	all, err := karpenter.Dynamic.Resource(lab.NodeClaims).List(t.Context(), metav1.ListOptions{LabelSelector: lab.NodePoolLabel + "=" + pool})
@@ -140,7 +143,7 @@ func claims(t *testing.T, pool string) []unstructured.Unstructured {
 	return all.Items
 }
 
-// kept is Drydock's ledger.
+// kept returns Drydock's ledger.
 func kept(e *owners.Env) *ledger.Ledger {
 	e.T.Helper()
 	l, err := ledgerOf(e)
@@ -148,7 +151,7 @@ func kept(e *owners.Env) *ledger.Ledger {
 	return l
 }
 
-// ledgerOf is kept for a ledger that may not be there yet.
+// ledgerOf returns the ledger, which may not exist yet.
 func ledgerOf(e *owners.Env) (*ledger.Ledger, error) {
 	data, err := e.Lab.Client().CoreV1().ConfigMaps(lab.Namespace).Get(e.T.Context(), "drydock-ledger", metav1.GetOptions{})
 	if err != nil {
@@ -158,7 +161,7 @@ func ledgerOf(e *owners.Env) (*ledger.Ledger, error) {
 }
 
 // eventNote returns the note of the Event with that reason about the repair of the Node, if the
-// Event's object is Drydock itself. Empty: there is no such Event.
+// Event's object is Drydock itself. It is empty if there is no such Event.
 func eventNote(e *owners.Env, reason, node string) string {
 	e.T.Helper()
 	all, err := e.Lab.Client().EventsV1().Events(lab.Namespace).List(e.T.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason})

@@ -18,14 +18,15 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// A NodePool that makes Nodes where pods need them, as most do: the evicted pod is why the new one
-// comes. The machine's BMC reboots it first, in vain.
+// The NodePool makes Nodes when pods need them, as most do. So the evicted pod is the reason for
+// the new Node. First the machine's BMC reboots it, which does not help.
 func TestANodeClaimIsReplacedAndItsPodRunsAgain(t *testing.T) {
 	newBusyEnv(t, "dynamic").ReplacedWhereNoRebootHelps("dynamic")
 }
 
-// The plan of a request by hand begins with a drain, which is passed over: Karpenter drains by
-// itself. The Node is Ready, which Karpenter's provider for tests asks of one that it drains.
+// The plan of a repair that a person requests begins with a drain. The drain is skipped, because
+// Karpenter drains by itself. The Node is Ready, because Karpenter's test provider drains only
+// Ready Nodes.
 func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	e := newBusyEnv(t, "asked")
 	e.Run(lab.DrydockOptions{}, owners.Step(owners.Proven))
@@ -47,9 +48,9 @@ func TestKarpenterAloneDrainsANodeThatAPersonHasReplaced(t *testing.T) {
 	require.NotEmpty(t, evictions.Items, "Karpenter evicts the pod")
 }
 
-// The pod of the machine fits on another node, so Karpenter makes none: the machine and its Node
-// are gone, no pod waits, and the repair has done what it was for. No Node is left that could say
-// so: an Event about Drydock itself does.
+// The machine's pod fits on another node, so Karpenter makes no new Node. The machine and its Node
+// are gone, no pod waits, and the repair has reached its goal. There is no Node that could show
+// that, so an Event about Drydock itself does.
 func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 	const elsewhere = "node-3"
 	var room atomic.Value
@@ -78,8 +79,8 @@ func TestNoMachineComesWhereThePodsFitElsewhere(t *testing.T) {
 	require.Empty(t, kept(e).Orphans)
 }
 
-// The pod of the machine fits on no node, and the limits of the NodePool allow no new one: nothing
-// is proven, and people read which pod waits. With higher limits the machine comes, and proves the
+// The machine's pod fits on no node, and the limits of the NodePool allow no new one. So nothing is
+// proven, and people see which pod waits. With higher limits the new machine comes, and proves the
 // replacement.
 func TestAPodThatCannotHaveAMachineKeepsItFromBeingProven(t *testing.T) {
 	e := newBusyEnv(t, "limited")
@@ -87,7 +88,7 @@ func TestAPodThatCannotHaveAMachineKeepsItFromBeingProven(t *testing.T) {
 		_, err := karpenter.Dynamic.Resource(lab.NodePools).Patch(t.Context(), "limited", types.MergePatchType, fmt.Appendf(nil, `{"spec":{"limits":{"cpu":%q}}}`, cpu), metav1.PatchOptions{})
 		require.NoError(t, err)
 	}
-	limit("1") // less than one machine has
+	limit("1") // less than what one machine has
 	e.Run(lab.DrydockOptions{}, owners.Step(owners.Proven))
 	old, object := e.Node(e.Nodes[0]), e.Object(e.Nodes[0])
 
@@ -119,8 +120,9 @@ func TestAFaultLeavesOneRequest(t *testing.T) {
 	owners.AFaultLeavesOneRequest(t, func(t *testing.T, name string) *owners.Env { return newEnv(t, name, 2) })
 }
 
-// What Karpenter itself would respect, and a deletion by hand would not: each is named, and nothing
-// is deleted. Without it the same NodeClaim is.
+// These are things that Karpenter itself would respect, and that a plain deletion of the NodeClaim
+// would not. The hold names each of them, and nothing is deleted. Without it, the same NodeClaim is
+// deleted.
 func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 	e := newEnv(t, "held", 1)
 	old := e.Node(e.Nodes[0])
@@ -162,8 +164,9 @@ func TestWhatKarpenterRespectsIsHeld(t *testing.T) {
 	require.Equal(t, map[string][]string{string(old.OwnerReferences[0].UID): {"deleted"}}, e.Seen())
 }
 
-// Karpenter would replace a Node whose NodePool has changed. It does not while Drydock repairs the
-// Node and announces it, says that the annotation is why, and does when the repair has ended.
+// Karpenter would replace a Node because its NodePool has changed. While Drydock repairs the Node
+// and announces that, Karpenter does not, and reports that the annotation is the reason. When the
+// repair has ended, it does.
 func TestKarpenterLeavesANodeUnderRepairAlone(t *testing.T) {
 	e := newBusyEnv(t, "drifted")
 	old := e.Node(e.Nodes[0])

@@ -30,18 +30,18 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// Karpenter's provider for tests repairs these two faults (kubernetes-sigs/karpenter
-// kwok/cloudprovider/cloudprovider.go RepairPolicies): the first by a replacement, the second by a
-// reboot. Drydock's plans here have the same step for each.
+// Karpenter's test provider repairs these two faults: the first by a replacement, the second by a
+// reboot (kubernetes-sigs/karpenter kwok/cloudprovider/cloudprovider.go RepairPolicies). Drydock's
+// plans here have the same step for each.
 const (
 	needsReplacement corev1.NodeConditionType = "KWOKUnhealthy"
 	needsReboot      corev1.NodeConditionType = "KWOKRebootRequired"
 )
 
-// toleration is how long Karpenter leaves a node with such a fault alone.
+// toleration is how long Karpenter waits before it repairs a node with such a fault.
 const toleration = 30 * time.Second
 
-// rebootKey is the annotation on a Node that requests a reboot here.
+// rebootKey is the annotation on a Node that requests a reboot in these tests.
 const rebootKey = "example.com/reboot"
 
 // rivals are Drydock and Karpenter's node repair on the same NodePools, of two Nodes each. One
@@ -51,12 +51,12 @@ type rivals struct {
 	pools []string
 
 	mu sync.Mutex
-	// hung: the machines do not reboot yet, though Drydock requests it.
+	// hung is true while the machines do not reboot although Drydock requests it.
 	hung bool
-	// boots are the boot IDs of the Nodes at their last fault, by the names of their NodeClaims. A
-	// fault ends with its boot.
+	// boots are the boot IDs that the Nodes had at their last fault, by the names of their
+	// NodeClaims. The fault ends with that boot.
 	boots map[string]string
-	// faults counts the faults of each NodeClaim, and repairs has the repairs by both systems.
+	// faults counts the faults of each NodeClaim. repairs are the repairs by both systems.
 	faults  map[string]int
 	repairs map[string][]string
 }
@@ -117,7 +117,7 @@ func (r *rivals) selector() string {
 	return lab.NodePoolLabel + " in (" + strings.Join(r.pools, ",") + ")"
 }
 
-// repaired notes a repair of the NodeClaim once.
+// repaired records a repair of the NodeClaim, once.
 func (r *rivals) repaired(claim, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -132,7 +132,7 @@ func (r *rivals) repairsOf(claim string) []string {
 	return slices.Clone(r.repairs[claim])
 }
 
-// byKarpenter is the repair that Karpenter has begun by itself of the NodeClaim. Its condition
+// byKarpenter returns the repair of the NodeClaim that Karpenter has begun by itself. The condition
 // DisruptionReason stays for a moment after a reboot.
 func byKarpenter(claim *unstructured.Unstructured) string {
 	rebooting, disrupted := conditionOf(claim, "Rebooting"), conditionOf(claim, "DisruptionReason")
@@ -145,7 +145,7 @@ func byKarpenter(claim *unstructured.Unstructured) string {
 	return ""
 }
 
-// conditionOf is the NodeClaim's condition; the zero value: it has none.
+// conditionOf returns the NodeClaim's condition. It is zero if there is none.
 func conditionOf(claim *unstructured.Unstructured, kind string) (found metav1.Condition) {
 	data, _, _ := unstructured.NestedSlice(claim.Object, "status", "conditions")
 	text, _ := json.Marshal(data)
@@ -159,8 +159,8 @@ func conditionOf(claim *unstructured.Unstructured, kind string) (found metav1.Co
 	return found
 }
 
-// machines does what the machines of all Nodes do: they reboot when Drydock requests it, and a
-// reboot ends the fault, whether Drydock or Karpenter caused it.
+// machines simulates the machines of all Nodes. A machine reboots when Drydock or Karpenter
+// requests it, and a reboot ends the fault.
 func (r *rivals) machines() {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.T.Context()))
 	ended := make(chan struct{})
@@ -203,13 +203,13 @@ func (r *rivals) machine(ctx context.Context, n *corev1.Node) error {
 	}
 	for _, kind := range []corev1.NodeConditionType{needsReplacement, needsReboot} {
 		if !slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == kind }) {
-			return r.patch(ctx, n.Name, kind, corev1.ConditionFalse, time.Now()) // its monitor has begun
+			return r.patch(ctx, n.Name, kind, corev1.ConditionFalse, time.Now()) // as a monitor does that has just started
 		}
 	}
 	return nil
 }
 
-// patch sets the condition.
+// patch sets the condition of the Node.
 func (r *rivals) patch(ctx context.Context, node string, kind corev1.NodeConditionType, status corev1.ConditionStatus, since time.Time) error {
 	condition := corev1.NodeCondition{Type: kind, Status: status, Reason: "Test", LastTransitionTime: metav1.NewTime(since), LastHeartbeatTime: metav1.Now()}
 	text, err := json.Marshal(m{"status": m{"conditions": []any{condition}}})
@@ -220,8 +220,8 @@ func (r *rivals) patch(ctx context.Context, node string, kind corev1.NodeConditi
 	return err
 }
 
-// strike gives the Node a fault that Karpenter repairs when due has passed, or in its next pass if
-// due has.
+// strike gives the Node a fault. Karpenter repairs the fault after due, or in its next pass if that
+// time has already passed.
 func (r *rivals) strike(n *corev1.Node, kind corev1.NodeConditionType, due time.Duration) (claim string) {
 	r.T.Helper()
 	claim = claimOf(n)
@@ -233,7 +233,7 @@ func (r *rivals) strike(n *corev1.Node, kind corev1.NodeConditionType, due time.
 	return claim
 }
 
-// claimOf is the name of the Node's NodeClaim; empty: it has none yet.
+// claimOf returns the name of the Node's NodeClaim. It is empty if the Node has none yet.
 func claimOf(n *corev1.Node) string {
 	for _, owner := range n.OwnerReferences {
 		return owner.Name
@@ -241,7 +241,7 @@ func claimOf(n *corev1.Node) string {
 	return ""
 }
 
-// fault is the condition of these tests that the Node has; empty: none.
+// fault returns which of these tests' conditions the Node has. It is empty if the Node has none.
 func fault(n *corev1.Node) corev1.NodeConditionType {
 	for _, c := range n.Status.Conditions {
 		if (c.Type == needsReplacement || c.Type == needsReboot) && c.Status == corev1.ConditionTrue {
@@ -251,7 +251,7 @@ func fault(n *corev1.Node) corev1.NodeConditionType {
 	return ""
 }
 
-// settled waits until neither system works on a Node of the NodePools, and returns those Nodes by
+// settled waits until neither system works on a Node of the NodePools, and returns these Nodes by
 // their NodePool.
 func (r *rivals) settled() (nodes map[string][]*corev1.Node) {
 	r.T.Helper()
@@ -268,7 +268,7 @@ func (r *rivals) settled() (nodes map[string][]*corev1.Node) {
 	return nodes
 }
 
-// look reads the NodePools, and returns what one of the systems still works on.
+// look reads the NodePools, and returns what one of the systems is still working on.
 func (r *rivals) look() (nodes map[string][]*corev1.Node, unsettled string) {
 	ctx, own := r.T.Context(), metav1.ListOptions{LabelSelector: r.selector()}
 	claims, err := karpenter.Dynamic.Resource(lab.NodeClaims).List(ctx, own)
@@ -300,8 +300,9 @@ func (r *rivals) look() (nodes map[string][]*corev1.Node, unsettled string) {
 	return nodes, r.inTheLedger()
 }
 
-// inTheLedger returns the repairs that Drydock still has, also those whose Node is gone; empty:
-// none. What a test leaves there would hold the repairs of the next one.
+// inTheLedger returns the repairs that are still in Drydock's ledger, also those whose Node is
+// gone. It is empty if there are none. Repairs that a test left there would hold the repairs of the
+// next test.
 func (r *rivals) inTheLedger() string {
 	l, err := ledgerOf(r.Env)
 	if err != nil {
@@ -313,9 +314,9 @@ func (r *rivals) inTheLedger() string {
 	return ""
 }
 
-// TestEachFaultIsRepairedByOneOfTheTwo: faults come one after the other and several at once.
-// Karpenter's toleration ends a little before Drydock begins, at the same moment, or later. The
-// first of the two repairs the node, and the other one does nothing.
+// TestEachFaultIsRepairedByOneOfTheTwo: faults come one after the other, and several at the same
+// time. Karpenter's toleration ends a little before Drydock begins, at the same moment, or later.
+// The system that is first repairs the node, and the other one does nothing.
 func TestEachFaultIsRepairedByOneOfTheTwo(t *testing.T) {
 	alone, rounds, atOnce := 2, 1, 4
 	if soak.Whole() {
@@ -356,8 +357,9 @@ func TestEachFaultIsRepairedByOneOfTheTwo(t *testing.T) {
 	}
 }
 
-// Karpenter reboots a node that Drydock has begun to repair, unless the repair is announced. Then
-// it says that the annotation is why, and Drydock takes the annotation back at the end.
+// Karpenter reboots a node that Drydock has begun to repair, unless the repair is announced. If it
+// is, Karpenter reports that the annotation is the reason, and Drydock removes the annotation at
+// the end.
 func TestOnlyTheAnnouncementKeepsKarpentersNodeRepairAway(t *testing.T) {
 	for name, announce := range map[string][]string{"silent": nil, "announced": {"karpenter"}} {
 		t.Run(name, func(t *testing.T) {
@@ -389,7 +391,7 @@ func TestOnlyTheAnnouncementKeepsKarpentersNodeRepairAway(t *testing.T) {
 	}
 }
 
-// gate holds some requests of Karpenter.
+// gate delays some requests of Karpenter.
 type gate struct {
 	sent, open   chan struct{}
 	once, opened sync.Once
@@ -409,8 +411,9 @@ func (g *gate) reached() bool {
 	}
 }
 
-// late holds what Karpenter does with the Node after it has chosen it. marks holds its first write,
-// the condition of a reboot or the taint of a replacement. acts holds the reboot and the deletion.
+// late delays what Karpenter does with the Node after it has chosen it. marks delays its first
+// write, the condition of a reboot or the taint of a replacement. acts delays the reboot and the
+// deletion.
 func (r *rivals) late(claim, node string) (marks, acts *gate) {
 	marks, acts = newGate(), newGate()
 	at := "/apis/karpenter.sh/v1/nodeclaims/" + claim
@@ -438,9 +441,9 @@ func (r *rivals) late(claim, node string) (marks, acts *gate) {
 	return marks, acts
 }
 
-// Karpenter has chosen the node before Drydock announces its repair, and marks it a moment later.
-// Drydock waits for that moment, and then Karpenter's mark holds it. Only if Karpenter takes longer
-// do both repair the node.
+// Karpenter has chosen the node before Drydock announces its repair, and marks the node a moment
+// later. Drydock waits for that moment, and then Karpenter's mark holds it. Both repair the node
+// only if Karpenter takes longer.
 func TestKarpentersChoiceBeforeTheAnnouncementHoldsDrydock(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind corev1.NodeConditionType

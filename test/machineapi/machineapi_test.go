@@ -1,6 +1,6 @@
-// Package machineapi runs the real program in the lab, beside what plays OpenShift's Machine API
-// and MachineDeletionRemediation by their contracts: the step external-replace, under the rights
-// that the chart gives for it.
+// Package machineapi tests the real Drydock in the lab with the step external-replace, and with the
+// rights that the chart gives for it. A simulation plays OpenShift's Machine API and
+// MachineDeletionRemediation according to their contracts.
 package machineapi
 
 import (
@@ -25,10 +25,10 @@ import (
 	"drydock.dev/drydock/test/owners"
 )
 
-// m is a part of a configuration.
+// m is a part of a configuration file.
 type m = map[string]any
 
-// namespace is where the template and the remediation objects are.
+// namespace has the template and the remediation objects.
 const namespace = "remediators"
 
 func TestMain(t *testing.M) { lab.Main(t, owners.Options()) }
@@ -37,7 +37,7 @@ var (
 	once  sync.Once
 	api   *lab.MachineAPI
 	token string
-	// replacing is what a step has that asks MachineDeletionRemediation.
+	// replacing are the fields of a step that uses MachineDeletionRemediation.
 	replacing = m{"step": "external-replace", "template": m{
 		"apiVersion": lab.MachineDeletions.GroupVersion().String(), "kind": remediations.MachineDeletion, "namespace": namespace, "name": "own",
 	}}
@@ -67,7 +67,7 @@ func start(t *testing.T, l *lab.Lab, providers m) {
 	require.NoError(t, err)
 }
 
-// newEnv makes a MachineSet of two Machines.
+// newEnv creates a MachineSet with two Machines.
 func newEnv(t *testing.T, set string) *owners.Env {
 	t.Helper()
 	l, providers := lab.Shared(t), m{"external": m{"timeout": "1m"}}
@@ -98,7 +98,8 @@ func newEnv(t *testing.T, set string) *owners.Env {
 			return r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/machinedeletionremediations")
 		},
 		Asked: func(attempt string) []string { return []string{"deleted", "object of " + attempt} },
-		// Seen has a Machine's deletion, and each object about its Node: also one that came to nothing.
+		// Seen contains the deletion of a Machine, and each remediation object about its Node, also
+		// one that had no effect.
 		Seen: func() map[string][]string {
 			seen := map[string][]string{}
 			for uid, what := range deleted() {
@@ -119,8 +120,8 @@ func newEnv(t *testing.T, set string) *owners.Env {
 	}
 }
 
-// The whole chain: alert, witness, intent, the object, a Machine that is deleted and another one
-// that is made, the proof by it. The object is deleted at the end.
+// The whole chain: alert, witness, intent, the remediation object, the deletion of the Machine, a
+// new Machine, and the proof by it. The object is deleted at the end.
 func TestARemediatorReplacesTheMachine(t *testing.T) {
 	e := newEnv(t, "whole")
 	e.Replaced()
@@ -133,8 +134,9 @@ func TestARemediatorReplacesTheMachine(t *testing.T) {
 
 func TestAFaultLeavesOneRequest(t *testing.T) { owners.AFaultLeavesOneRequest(t, newEnv) }
 
-// The API server fails once between the intent and the request, when Drydock reads what it must
-// know for it. That costs no attempt: the plan has one, which replaces the Machine.
+// The API server fails once between the intent and the request, when Drydock reads what it needs
+// for the request. That costs no attempt: the plan has only one attempt, and it replaces the
+// Machine.
 func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	e := newEnv(t, "moment")
 	reads, requests := behindAFault(e, 1)
@@ -147,8 +149,8 @@ func TestAnAPIServerThatFailsForAMomentCostsNoAttempt(t *testing.T) {
 	require.EqualValues(t, 1, requests.Load())
 }
 
-// It fails for longer than the intent is good. The attempt is given back, and the hold says what
-// could not be read.
+// The API server fails for longer than the intent is valid. The attempt is given back, and the hold
+// says what could not be read.
 func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
 	e := newEnv(t, "longer")
 	reads, requests := behindAFault(e, math.MaxInt32)
@@ -166,8 +168,8 @@ func TestAnAPIServerThatFailsForLongerCostsNoAttempt(t *testing.T) {
 	require.Empty(t, e.Seen())
 }
 
-// behindAFault starts Drydock behind an API server that fails so many reads of the Machine's owner
-// after the intent.
+// behindAFault starts Drydock behind an API server that fails this number of reads of the Machine's
+// owner after the intent.
 func behindAFault(e *owners.Env, fails int32) (reads, requests *atomic.Int32) {
 	step := owners.Step(owners.Proven)
 	maps.Copy(step, replacing)
