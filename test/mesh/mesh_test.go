@@ -18,16 +18,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// The main job, with every interval as it is shipped and as Kilo has it: the leader of west loses
-// its members' new flows.
+// The main job, with every interval as shipped and as Kilo has it: the leader of west loses the new
+// flows of its members.
 func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	mesh.Need(t)
-	t.Parallel() // it waits so much that it disturbs no other test
+	t.Parallel() // it mostly waits, so it does not disturb other tests
 	y := newYardOf(t, own{
 		network: mesh.New, lab: lab.Options{Interval: 10 * time.Second, GroupWait: time.Second, GroupInterval: time.Minute},
 		checkIn: 30 * time.Second, admission: true,
 	})
-	// Prometheus is a pod like any other, so a dark member cannot be scraped.
+	// Prometheus scrapes from a pod, like any other program, so it cannot scrape a member that is
+	// cut off.
 	y.network.ScrapeFrom("cloud-2")
 	y.run(shipped(), nil)
 	y.await("Prometheus scrapes over the mesh", func() bool { return y.query(`sum(up{job="drydock-agent"})`) == 8 })
@@ -37,22 +38,22 @@ func TestADegradedLeaderIsReplacedWithinTwoMinutes(t *testing.T) {
 	require.Error(t, y.network.Send(t.Context(), "east-3", "west-2"))
 	passed := y.flows("east-3", "west-2", fault)
 	t.Logf("the first packet from east-3 to west-2 passes %.1f s after the fault, with shipped intervals", passed.Seconds())
-	require.Less(t, passed, 2*time.Minute) // nearly all of it intervals: 66 s alone, 81 s beside all other tests
+	require.Less(t, passed, 2*time.Minute) // nearly all of it are intervals: 66 s alone, 81 s beside all other tests
 	y.deniedToOthers()
 	y.flows("cloud-2", "west-3", fault)
 	entry := y.ended("west-1")
 	t.Logf("the repair ends %.1f s after the fault", entry.Ended.Sub(fault).Seconds())
 	require.Equal(t, remediations.OutcomeRecovered, entry.Outcome)
-	// The webhook may learn later that the repair has ended.
+	// The webhook may learn a moment later that the repair has ended.
 	y.await("the lead is anybody's again", func() bool { return y.kilo.Lead(t.Context(), "west-3") == nil })
 }
 
-// deniedToOthers requires that no person can move the lead of west while west-1's repair waits for
-// its proof. It uses dry runs, which the webhook sees as well: on a busy machine a late answer is
-// ignored, and a real change would be made.
+// deniedToOthers asserts that no person can move the leadership of west while the repair of west-1
+// waits for its proof. It uses dry runs, which the webhook also receives: on a busy machine a late
+// answer of the webhook is ignored, and then a real change would be made.
 func (y *yard) deniedToOthers() {
 	y.t.Helper()
-	y.await("the move waits for its proof", func() bool { // packets flow before Drydock has written that it moved the lead
+	y.await("the move waits for its proof", func() bool { // packets flow before Drydock has recorded that it moved the leadership
 		r := remediations.ReadJournal(y.node("west-1")).Records[remediations.LocationKey]
 		return r != nil && r.Phase == remediations.PhaseVerifying
 	})
@@ -65,7 +66,7 @@ func (y *yard) deniedToOthers() {
 	require.Equal(y.t, []string{"west-2"}, y.annotated("west"))
 }
 
-// The same where pods have IPv6 addresses and no others.
+// The same test with pods that have only IPv6 addresses.
 func TestADegradedLeaderIsReplacedOverIPv6(t *testing.T) {
 	turn(t)
 	y := newYardOf(t, own{network: mesh.NewIPv6, lab: quickLab(), interval: quickRound})
@@ -78,13 +79,14 @@ func TestADegradedLeaderIsReplacedOverIPv6(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
-// shipped is what a lab's Drydock would otherwise have quicker than it is shipped. The policy is
-// the shipped one.
+// shipped are the shipped values of settings for which a lab's Drydock otherwise has shorter ones.
+// The policy is the shipped one.
 func shipped() map[string]any {
 	return map[string]any{"alertmanager": map[string]any{"pollInterval": "15s", "maxStaleness": "30s"}}
 }
 
-// S2-1 to S2-3, S2-6: probes fail, the leader is blamed, another one leads, packets flow again.
+// S2-1 to S2-3, S2-6: probes fail, the leader is found to be the cause, another node leads, and
+// packets flow again.
 func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	y := newYard(t)
 	y.network.ScrapeFrom("cloud-2")
@@ -99,8 +101,8 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	for _, way := range [][2]string{{"east-3", "west-2"}, {"west-3", "cloud-2"}, {"west-1", "west-2"}} {
 		require.Error(t, y.network.Send(t.Context(), way[0], way[1]), "%v", way)
 	}
-	// What a detector must not go by: the leader answers pings, so does what is behind it, and what
-	// flowed continues.
+	// A detector must not rely on these: the leader answers pings, and so do the nodes behind it,
+	// and old flows continue.
 	require.NoError(t, mesh.Exchange(old))
 	for _, n := range y.network.Nodes() {
 		require.NoError(t, y.network.Ping("west-1", n.Name))
@@ -136,7 +138,7 @@ func TestADarkLocationGetsAnotherLeader(t *testing.T) {
 	require.Len(t, y.kilo.Leads(), 4, "three first ones, and one move: %v", y.kilo.Leads())
 }
 
-// limits.leaders.concurrent: one after the other.
+// limits.leaders.concurrent: the locations are repaired one after the other.
 func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -160,14 +162,14 @@ func TestTwoLeadersThatFailAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// The successor relays nothing either, which no probe to a sibling can show beforehand: the next
-// one does. The location has five nodes. The old leader is then a member that reports faults of all
-// others, and it must not outvote the three healthy ones. If the alert ends for a moment between
-// the two moves, it fires again.
+// The successor relays nothing either. No probe to a sibling can show that before, so the repair
+// needs a second move. The location has five nodes. After the first move, the old leader is a
+// member that reports faults of all others, and must not outvote the three healthy ones. If the
+// alert ends for a moment between the two moves, it fires again.
 func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	turn(t)
 	y := newYardOf(t, own{network: mesh.New, lab: quickLab(), interval: quickRound}, mesh.Location{Name: "west", Nodes: 5}, mesh.Location{Name: "east", Nodes: 3}, mesh.Location{Name: "cloud", Nodes: 2})
-	// Only the move that helps has long for its proof.
+	// Only the move that helps has a long time for its proof.
 	y.run(quickly([]any{
 		map[string]any{"step": "promote-leader", "wait": "1m", "attempts": 1},
 		map[string]any{"step": "promote-leader", "wait": "5m", "attempts": 1},
@@ -190,8 +192,8 @@ func TestASuccessorThatIsBadAsWellGivesWayToTheNext(t *testing.T) {
 	require.Equal(t, []string{"west-1", "west-2", "west-3"}, led)
 }
 
-// limits.leaders.perLocation: a location that fails again soon is not moved again, and its leader's
-// Node says so.
+// limits.leaders.perLocation: if a location fails again soon, its leadership is not moved again,
+// and its leader's Node says so.
 func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	y := newYard(t)
 	d := y.run(quick(), nil)
@@ -223,7 +225,7 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	require.Regexp(t, `Cooldown +HOLDS +repair [a-z0-9]+ moved the leadership of location west at `, string(said))
 	require.Regexp(t, `LeaderUnknown +not seen +not asked from here: `, string(said))
 
-	// It is that limit, and nothing else: with a shorter one the same repair continues.
+	// Only that limit holds the repair: with a shorter limit the same repair continues.
 	y.stop(d)
 	short := quick()
 	short["limits"] = map[string]any{"leaders": map[string]any{"perLocation": "1m"}}
@@ -234,7 +236,7 @@ func TestALocationThatFailsAgainSoonIsHeld(t *testing.T) {
 	require.Equal(t, held.ID, entry.ID)
 }
 
-// A leader that lets small packets through is none.
+// A leader that lets only small packets through does not work.
 func TestALeaderThatLosesLargePacketsIsReplaced(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -246,7 +248,7 @@ func TestALeaderThatLosesLargePacketsIsReplaced(t *testing.T) {
 	y.unmoved("west", "west-1")
 }
 
-// curable are the lab's machines whose network a reboot cures.
+// curable are the lab's machines, whose network a reboot cures.
 type curable struct {
 	civosim.Machines
 	network *mesh.Network
@@ -259,15 +261,15 @@ func (m curable) Reboot(ctx context.Context, in civosim.Instance, bootID string,
 	return m.Machines.Reboot(ctx, in, bootID, cured)
 }
 
-// One plan after the other: the old leader is a node like any other, with an alert and a policy of
-// its own.
+// Two plans follow each other: after the move, the old leader is a normal node, with an alert and a
+// policy of its own.
 func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	y := newYard(t)
 	civo, err := y.lab.StartCivo(t.Context(), lab.CivoOptions{RebootTime: time.Second, Machines: curable{y.lab.Machines(), y.network}})
 	require.NoError(t, err)
 	t.Cleanup(civo.Close)
 	y.run(quick(map[string]any{
-		"name": "mesh-forwarding-fault", "match": []string{`remediation="mesh-forwarding-fault"`}, "for": "20s", // the rule waits longer for it than for the leader's
+		"name": "mesh-forwarding-fault", "match": []string{`remediation="mesh-forwarding-fault"`}, "for": "20s", // longer than the leader's, because the rule about the node waits longer
 		"proofFor": "2s", "cooldown": "0s", "approval": false, "plan": []any{map[string]any{"step": "reboot", "wait": "5m"}},
 	}), civo)
 	require.NoError(t, y.network.DropVXLAN("west-1"))
@@ -290,8 +292,8 @@ func TestTheOldLeaderIsRebootedByItsOwnPolicyAfterwards(t *testing.T) {
 	require.Equal(t, "west-2", y.kilo.Leader("west"), "it is a member now: nothing fails back by itself")
 }
 
-// A person moves the leader while Drydock waits for the proof of its own move: theirs stands, and
-// is not moved again.
+// A person moves the leadership while Drydock waits for the proof of its own move. The person's
+// choice stays, and Drydock does not move it again.
 func TestALeaderThatAPersonMovesMeanwhileIsTheirs(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)

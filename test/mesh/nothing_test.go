@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A member's own fault does not move the leader; a leader's own fault, elsewhere and at the same
-// time, moves it.
+// A fault of a member does not move the leadership of its location. A leader's own fault in another
+// location, at the same time, does.
 func TestAFaultAtAMemberMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -31,7 +31,7 @@ func TestAFaultAtAMemberMovesNothing(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// Agents that all begin again, with their pods gone for a while, say nothing of any leader.
+// All agents restart, and their pods are gone for some time. That shows nothing about any leader.
 func TestARollOutOfAllAgentsMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -52,8 +52,8 @@ func TestARollOutOfAllAgentsMovesNothing(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// Half the agents are gone: what the others say is enough to blame a leader, and never to blame a
-// wrong one.
+// Half of the agents are gone. The reports of the others are enough to find the faulty leader, and
+// never lead to a wrong one.
 func TestHalfTheAgentsGoneMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -65,7 +65,7 @@ func TestHalfTheAgentsGoneMovesNothing(t *testing.T) {
 	y.allUnmoved()
 }
 
-// What is between two locations is neither leader's fault.
+// A fault between two locations is not a fault of either leader.
 func TestACutBetweenTwoLocationsMovesNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -80,8 +80,9 @@ func TestACutBetweenTwoLocationsMovesNothing(t *testing.T) {
 	y.unmoved("cloud", "cloud-1")
 }
 
-// Agents that hang are not gone: their ports are open, their addresses are known, and nothing comes
-// out. That says nothing of the way to them, be they those behind a leader or all of a location.
+// Agents that hang are not gone: their ports are open, their addresses are known, and nothing
+// answers. That shows nothing about the path to them, whether they are behind a leader or are all
+// agents of a location.
 func TestAgentsThatHangMoveNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -101,8 +102,8 @@ func TestAgentsThatHangMoveNothing(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
-// Members without power are as silent as those behind a leader that relays nothing, and an alert
-// that is quicker than it is shipped says so. Their kubelets' leases distinguish them.
+// Members without power are as silent as members behind a leader that relays nothing. An alert that
+// is faster than the shipped one fires for them. The leases of their kubelets show the difference.
 func TestMembersWithoutPowerMoveNothing(t *testing.T) {
 	y := newYard(t)
 	y.run(quick(), nil)
@@ -121,7 +122,7 @@ func TestMembersWithoutPowerMoveNothing(t *testing.T) {
 	if held := y.held("west", "west-1"); held != nil {
 		t.Logf("held: %s", held.Hold.Message)
 	}
-	y.flows("east-3", "west-1", y.began) // it is the leader's fault the least
+	y.flows("east-3", "west-1", y.began) // the path to the leader works, so the fault is not the leader's
 	leaderOn := y.powerOff("west-1")
 	y.patience()
 	y.held("west", "west-1")

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/internal/lab/mesh"
 )
 
-// Most tests run with a fifth of the shipped times: what takes the agents, the rules and Prometheus
-// 10 s takes them 2 s.
+// Most tests use a fifth of the shipped times: agents, rules and Prometheus then take 2 s in place
+// of 10 s.
 const (
 	quickRound = 2 * time.Second
 	quickFor   = 8 * time.Second
@@ -25,23 +25,22 @@ const (
 
 var rules = []string{"../../rules/MeshLeaderDegraded.yaml", "../../rules/MeshForwardingFault.yaml"}
 
-// place is a lab with a mesh in it, and agents.
+// place is a lab with a mesh and running agents.
 type place struct {
 	network *mesh.Network
 	lab     *lab.Lab
 	agents  *mesh.Agents
 	token   string
-	// admission is what Drydock serves to the API server; nil: nothing.
+	// admission is the admission that Drydock serves. If it is nil, Drydock serves none.
 	admission *lab.Admission
 }
 
-// places are those that one test after the other has for itself. Tests wait for clocks far more
-// than they compute, so three run at once on two cores, and those with a place of their own beside
-// them.
+// places are used by one test after the other. Tests mostly wait for clocks, so three of them run
+// at the same time on two cores, and tests with a place of their own beside them.
 var places = make(chan *place, 3)
 
 func TestMain(m *testing.M) {
-	// All begin at once, and wait for a place.
+	// All tests begin at the same time, and wait for a place.
 	if err := flag.Set("test.parallel", "100"); err != nil {
 		panic(err)
 	}
@@ -67,7 +66,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// build makes the network, and a lab with the network's nodes that scrapes its agents.
+// build makes the network, and a lab that has the network's nodes and scrapes its agents.
 func (p *place) build(ctx context.Context, network *mesh.Network, o lab.Options) error {
 	p.network = network
 	job, err := network.Scraped("drydock-agent", mesh.MetricsPort)
@@ -92,7 +91,7 @@ func (p *place) close() {
 	}
 }
 
-// settle starts what outlives a test: Drydock's rights and the agents.
+// settle starts what is used by several tests: Drydock's rights and the agents.
 func (p *place) settle(ctx context.Context, interval time.Duration) (err error) {
 	if p.agents != nil {
 		return nil
@@ -101,7 +100,8 @@ func (p *place) settle(ctx context.Context, interval time.Duration) (err error) 
 	if p.admission != nil {
 		values = p.admission.Values(map[string]any{"mode": "enforce", "providers": p.providers()})
 	}
-	// Its rights are wanted, and no pods: the agents are processes.
+	// The chart is needed for the agents' rights. It starts no pods, because the agents are
+	// processes.
 	values["agent"] = map[string]any{"enabled": true, "nodeSelector": map[string]any{"drydock.dev/lab": "elsewhere"}}
 	if p.token, err = p.lab.PrepareDrydockWith(ctx, values); err != nil {
 		return err
@@ -114,7 +114,7 @@ func (p *place) providers() map[string]any {
 	return map[string]any{"kilo": map[string]any{"prometheus": []string{p.lab.PrometheusURL()}}}
 }
 
-// keepOnFailure keeps the logs of a failed test and says where they are.
+// keepOnFailure keeps the logs of a failed test and prints where they are.
 func (p *place) keepOnFailure(t *testing.T) {
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -124,7 +124,7 @@ func (p *place) keepOnFailure(t *testing.T) {
 	})
 }
 
-// turn is a place that no other test has until the test ends; it may be one that is not built yet.
+// turn returns a place that no other test uses until this test ends. It builds the place if needed.
 func turn(t *testing.T) *place {
 	t.Helper()
 	mesh.Need(t)
@@ -134,13 +134,13 @@ func turn(t *testing.T) *place {
 	return p
 }
 
-// newYard is a yard in a place that tests share. west-1 leads by an annotation, the others by their
-// names.
+// newYard returns a yard in a shared place. west-1 leads because of an annotation, and the other
+// leaders lead because of their names.
 func newYard(t *testing.T) *yard {
 	t.Helper()
 	p := turn(t)
 	if p.lab == nil {
-		p.close() // of a test that failed before there was a lab
+		p.close() // the test has failed before there was a lab
 		network, err := mesh.New()
 		require.NoError(t, err)
 		require.NoError(t, p.build(context.WithoutCancel(t.Context()), network, quickLab()))
@@ -149,22 +149,22 @@ func newYard(t *testing.T) *yard {
 	return p.yard(t, 0, quickRound)
 }
 
-// quickLab is a lab with a fifth of the shipped times, or less.
+// quickLab returns the options of a lab with a fifth of the shipped times, or less.
 func quickLab() lab.Options {
 	ruleFor := quickFor
 	return lab.Options{RuleFor: &ruleFor, Interval: quickRound}
 }
 
-// own says how a place differs from those that tests share.
+// own describes how a place differs from the shared ones.
 type own struct {
 	network   func(...mesh.Location) (*mesh.Network, error)
 	lab       lab.Options
-	checkIn   time.Duration // of Kilo's agents; zero: as in the shared places
-	interval  time.Duration // of Drydock's agents; zero: their own
+	checkIn   time.Duration // of Kilo's agents; the default is that of the shared places
+	interval  time.Duration // of Drydock's agents; the default is their own
 	admission bool
 }
 
-// newYardOf is a yard in a place of its own.
+// newYardOf returns a yard in a place of its own.
 func newYardOf(t *testing.T, o own, locations ...mesh.Location) *yard {
 	t.Helper()
 	network, err := o.network(locations...)

@@ -1,8 +1,8 @@
-// Package mesh runs the real programs on a real network in the lab: agents of Drydock's in every
-// node's pod probe each other over an overlay whose leaders relay between locations, Prometheus
-// scrapes them and judges, Alertmanager posts, and Drydock moves the leadership; a stand-in for
-// Kilo's agents sets the routes. Tests assert the state of the world: whether packets pass, who
-// leads, what is on the Nodes.
+// Package mesh tests the real programs on a real network in the lab. Drydock's agents in every
+// node's pod probe each other over an overlay whose leaders relay between locations. Prometheus
+// scrapes the agents and evaluates the rules, Alertmanager posts, and Drydock moves the leadership.
+// A simulation of Kilo's agents sets the routes. Tests assert the state of the world: whether
+// packets pass, who leads, what is on the Nodes.
 package mesh
 
 import (
@@ -29,8 +29,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// yard is what one test has: a mesh that is well, with leaders west-1, east-1 and cloud-1, and
-// Drydock as it configures it.
+// yard is what one test has: a healthy mesh with the leaders west-1, east-1 and cloud-1, and
+// Drydock with the test's configuration.
 type yard struct {
 	*place
 	t     *testing.T
@@ -38,8 +38,7 @@ type yard struct {
 	began time.Time
 }
 
-// yard begins again in the place: with Kilo, without faults, and with nothing known of earlier
-// tests.
+// yard resets the place: Kilo runs, there are no faults, and nothing is left of earlier tests.
 func (p *place) yard(t *testing.T, checkIn, interval time.Duration) *yard {
 	t.Helper()
 	y := &yard{place: p, t: t, began: time.Now()}
@@ -63,9 +62,10 @@ func (y *yard) begin(checkIn time.Duration) {
 	require.NoError(y.t, y.kilo.Lead(ctx, "west-1"))
 }
 
-// known waits until nothing fires, and a good word of every agent is known on its siblings and on
-// the leaders of the others; and takes away what earlier tests left on the nodes and in the ledger,
-// and in Prometheus, which minutes later still knows who was silent when another person led.
+// known waits until no alert fires, and every agent has good results about its siblings and about
+// the leaders of the other locations. It also removes what earlier tests left on the nodes, in the
+// ledger, and in Prometheus. Otherwise Prometheus would know for minutes who was silent under an
+// earlier leader.
 func (y *yard) known() {
 	y.t.Helper()
 	y.await("the alerts of earlier tests end", func() bool { return len(y.firing()) == 0 })
@@ -97,8 +97,8 @@ func (y *yard) known() {
 	require.NoError(y.t, client.IgnoreNotFound(err))
 }
 
-// probed waits for a good word of every agent on its siblings, and on the leaders of other
-// locations.
+// probed waits until every agent has good results about its siblings, and about the leaders of
+// other locations.
 func (y *yard) probed() {
 	y.t.Helper()
 	y.await("probes between siblings, and to the leaders of other locations, pass", func() bool {
@@ -107,7 +107,7 @@ func (y *yard) probed() {
 	})
 }
 
-// siblings are the ways between nodes of one location.
+// siblings returns the paths between nodes of one location.
 func (y *yard) siblings() float64 {
 	ways := 0
 	for _, a := range y.network.Nodes() {
@@ -120,13 +120,13 @@ func (y *yard) siblings() float64 {
 	return float64(ways)
 }
 
-// quick is the shipped policy with short times, and further ones. Its wait is long: where a move
-// helps, a busy machine proves it late.
+// quick returns the shipped policy with short times, and further policies. Its wait is long,
+// because a busy machine proves a successful move late.
 func quick(further ...map[string]any) map[string]any {
 	return quickly([]any{map[string]any{"step": "promote-leader", "wait": "5m", "attempts": 2}}, further...)
 }
 
-// quickly is quick with another plan.
+// quickly does the same as quick, with another plan.
 func quickly(plan []any, further ...map[string]any) map[string]any {
 	p := map[string]any{
 		"name": "mesh-leader-degraded", "match": []string{`remediation="mesh-leader-degraded"`}, "target": map[string]any{"location": "location"},
@@ -139,7 +139,7 @@ func quickly(plan []any, further ...map[string]any) map[string]any {
 	return map[string]any{"policies": policies}
 }
 
-// run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
+// run starts Drydock and sends Alertmanager's posts to it. Drydock ends with the test.
 func (y *yard) run(config map[string]any, civo *lab.Civo) *lab.Drydock {
 	y.t.Helper()
 	all := map[string]any{"providers": y.providers()}
@@ -151,7 +151,7 @@ func (y *yard) run(config map[string]any, civo *lab.Civo) *lab.Drydock {
 	return d
 }
 
-// stop ends Drydock in order, so that the next one need not wait for its Lease.
+// stop ends Drydock with SIGTERM, so that the next one need not wait for its Lease.
 func (y *yard) stop(d *lab.Drydock) {
 	y.t.Helper()
 	select {
@@ -187,7 +187,7 @@ func (y *yard) patch(name string, patch map[string]any) {
 	require.NoError(y.t, y.try(name, patch))
 }
 
-// try is a patch that the API server may refuse.
+// try sends a patch that the API server may refuse.
 func (y *yard) try(name string, patch map[string]any, dryRun ...string) error {
 	y.t.Helper()
 	data, err := json.Marshal(patch)
@@ -196,7 +196,7 @@ func (y *yard) try(name string, patch map[string]any, dryRun ...string) error {
 	return err
 }
 
-// annotated are the nodes of the location that have the leader's key.
+// annotated returns the nodes of the location that have the leader's key.
 func (y *yard) annotated(location string) []string {
 	var out []string
 	for _, n := range y.nodes() {
@@ -207,7 +207,7 @@ func (y *yard) annotated(location string) []string {
 	return out
 }
 
-// get asks for JSON.
+// get reads JSON from an address.
 func (y *yard) get(url string, into any) {
 	y.t.Helper()
 	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodGet, url, nil)
@@ -218,7 +218,7 @@ func (y *yard) get(url string, into any) {
 	require.NoError(y.t, json.NewDecoder(res.Body).Decode(into))
 }
 
-// post posts nothing to an address, which takes it.
+// post sends an empty POST to an address, which must accept it.
 func (y *yard) post(address string) {
 	y.t.Helper()
 	req, err := http.NewRequestWithContext(y.t.Context(), http.MethodPost, address, nil)
@@ -229,7 +229,7 @@ func (y *yard) post(address string) {
 	require.Equal(y.t, http.StatusNoContent, res.StatusCode)
 }
 
-// firing are the alerts about a location or a node that Alertmanager has, as "name/about".
+// firing returns the alerts about a location or a node that Alertmanager has, as "name/about".
 func (y *yard) firing() []string {
 	y.t.Helper()
 	var alerts []struct{ Labels map[string]string }
@@ -244,15 +244,15 @@ func (y *yard) firing() []string {
 	return out
 }
 
-// fired says that the location's alert has fired since the test began. It may be over again:
-// Drydock is quick.
+// fired reports whether the location's alert has fired since the test began. It may have ended
+// already, because Drydock is quick.
 func (y *yard) fired(location string) bool {
 	y.t.Helper()
 	since := int(time.Since(y.began).Seconds()) + 1
 	return y.query(fmt.Sprintf(`count(last_over_time(ALERTS{alertname="MeshLeaderDegraded",alertstate="firing",location=%q}[%ds]))`, location, since)) > 0
 }
 
-// query is the value of an expression that has one; without any it is 0.
+// query returns the value of a PromQL expression. It returns 0 if the result is empty.
 func (y *yard) query(expression string) float64 {
 	y.t.Helper()
 	var answer struct {
@@ -270,7 +270,7 @@ func (y *yard) query(expression string) float64 {
 	return value
 }
 
-// entries are the ended leader repairs on a node, newest first.
+// entries returns the ended repairs of leaders on a node, newest first.
 func (y *yard) entries(node string) []remediations.Entry {
 	var out []remediations.Entry
 	for _, e := range remediations.DecodeHistory(y.node(node).Annotations[remediations.HistoryKey]) {
@@ -281,7 +281,7 @@ func (y *yard) entries(node string) []remediations.Entry {
 	return out
 }
 
-// ended waits for the end of a leader's repair on the node that led when it began.
+// ended waits for the end of a leader's repair on the node that led when the repair began.
 func (y *yard) ended(node string) remediations.Entry {
 	y.t.Helper()
 	y.await("a repair of the leader "+node+" ends", func() bool { return len(y.entries(node)) > 0 })
@@ -290,7 +290,8 @@ func (y *yard) ended(node string) remediations.Entry {
 	return entries[0]
 }
 
-// flows waits for packets between two pods and says how long after the fault the first passed.
+// flows waits until packets pass between two pods. It returns how long after the fault the first
+// packet passed.
 func (y *yard) flows(from, to string, fault time.Time) time.Duration {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -300,7 +301,7 @@ func (y *yard) flows(from, to string, fault time.Time) time.Duration {
 	return first.Sub(fault)
 }
 
-// moved waits until Kilo's routes of the location go through the node.
+// moved waits until Kilo's routes of the location use the node as leader.
 func (y *yard) moved(location, node string) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -308,15 +309,15 @@ func (y *yard) moved(location, node string) {
 	require.NoError(y.t, y.kilo.AwaitLeader(ctx, location, node), "alerts: %v; Events: %v", y.firing(), y.events())
 }
 
-// unmoved: the location's leader has been the same since the test began, and nothing is or was done
-// about it.
+// unmoved asserts that the location's leader has not changed since the test began, and that no
+// repair of it was or is under way.
 func (y *yard) unmoved(location, leader string) {
 	y.t.Helper()
 	require.Nil(y.t, y.held(location, leader))
 }
 
-// held is the record of a repair of the location that has not moved anything, nor has another since
-// the test began; nil: none.
+// held returns the record of a repair of the location if no repair has moved anything since the
+// test began. It returns nil if there is no record.
 func (y *yard) held(location, leader string) (held *remediations.Record) {
 	y.t.Helper()
 	for _, l := range y.kilo.Leads() {
@@ -337,7 +338,7 @@ func (y *yard) held(location, leader string) (held *remediations.Record) {
 	return held
 }
 
-// allUnmoved: so with all three.
+// allUnmoved asserts that for all three locations.
 func (y *yard) allUnmoved() {
 	y.t.Helper()
 	for _, l := range []string{"west", "east", "cloud"} {
@@ -345,14 +346,15 @@ func (y *yard) allUnmoved() {
 	}
 }
 
-// patience waits for longer than it takes to find a leader guilty, and move it.
+// patience waits for longer than it takes to find out that a leader is faulty and to move the
+// leadership.
 func (y *yard) patience() {
 	y.t.Helper()
 	before := time.Now()
 	y.await("three rules' patience passes", func() bool { return time.Since(before) > 3*quickFor })
 }
 
-// allWell waits until packets pass between all pods, and agents say so.
+// allWell waits until packets pass between all pods, and the agents report that.
 func (y *yard) allWell() {
 	y.t.Helper()
 	y.await("all pods reach each other", func() bool { return len(y.network.Mute(y.t.Context())) == 0 })
@@ -361,8 +363,8 @@ func (y *yard) allWell() {
 	y.probed()
 }
 
-// powerOff takes the power from nodes: agents, kubelet, Kilo and the wire. on gives it back, at the
-// end of the test at the latest.
+// powerOff switches the power of nodes off: agents, kubelet, Kilo and the wire. on switches it on
+// again, which happens at the end of the test at the latest.
 func (y *yard) powerOff(nodes ...string) (on func()) {
 	y.t.Helper()
 	ctx := context.WithoutCancel(y.t.Context())
@@ -384,7 +386,7 @@ func (y *yard) powerOff(nodes ...string) (on func()) {
 	return once
 }
 
-// events are the notes of this test's Events of Drydock's about Nodes.
+// events returns the notes of Drydock's Events about Nodes in this test.
 func (y *yard) events() []string {
 	y.t.Helper()
 	list, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{FieldSelector: "regarding.kind=Node"})

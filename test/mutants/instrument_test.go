@@ -11,8 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSwitchIsTheChange compares, for all inputs of a small function, the mutants behind the
-// switch with the same functions changed in their text, and with the mutants that are noted.
+// TestSwitchIsTheChange runs a small function with all inputs. It compares the mutants behind the
+// switch with mutants that are written into the source, and with the mutants that are noted as
+// reached.
 func TestSwitchIsTheChange(t *testing.T) {
 	all, err := mutants([]string{"testdata/sample/sample.go"})
 	require.NoError(t, err)
@@ -20,7 +21,7 @@ func TestSwitchIsTheChange(t *testing.T) {
 	dir := t.TempDir()
 	_, err = instrument(all, dir)
 	require.NoError(t, err)
-	// The overlay is not needed here: the program is one folder.
+	// The overlay is not needed here, because the program is in one folder.
 	files := map[string]string{"go.mod": "module sample\n\ngo 1.24\n"}
 	for from, to := range map[string]string{"0.go": "sample.go", "1.go": "switch.go"} {
 		text, err := os.ReadFile(filepath.Join(dir, from))

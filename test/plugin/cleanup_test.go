@@ -16,10 +16,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// cleans are the rights that cleanup needs.
+// cleans are the rights that `cleanup` needs.
 const cleans = `[{apiGroups: [""], resources: [nodes], verbs: [get, list, patch]}, {apiGroups: [""], resources: [configmaps], verbs: [get, list]}, {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get]}, {apiGroups: [drydock.dev], resources: [repairs], verbs: [reset]}]`
 
-// patchAs changes a Node under the field manager's name.
+// patchAs changes a Node with this field manager.
 func (s *terminal) patchAs(manager, node string, change map[string]any) {
 	s.t.Helper()
 	text, err := json.Marshal(change)
@@ -32,7 +32,7 @@ func cordon(on bool) map[string]any {
 	return map[string]any{"spec": map[string]any{"unschedulable": on}}
 }
 
-// versions are the resourceVersions of all nodes: the same where nothing was written.
+// versions returns the resourceVersions of all nodes. They stay the same if nothing is written.
 func (s *terminal) versions() map[string]string {
 	s.t.Helper()
 	nodes, err := s.lab.Client().CoreV1().Nodes().List(s.t.Context(), metav1.ListOptions{})
@@ -54,8 +54,8 @@ spec: {holderIdentity: %q, leaseDurationSeconds: 600, renewTime: %q}
 `, lab.Namespace, holder, time.Now().UTC().Format(metav1.RFC3339Micro))))
 }
 
-// admission installs the chart's policy as it is where Drydock enforces; remove does what `helm
-// uninstall` does to it.
+// admission installs the chart's policy as for a Drydock that enforces. remove deletes it as `helm
+// uninstall` does.
 func (s *terminal) admission() (remove func()) {
 	s.t.Helper()
 	rendered, err := lab.RenderChart("drydock", lab.Namespace, map[string]any{"config": map[string]any{"mode": "enforce"}})
@@ -82,7 +82,7 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 		remediations.AlertPrefix + "9f2c0e5b6d1a4c33": "{}", remediations.HistoryKey: "[]", remediations.RequestKey: "remediation/reboot",
 		remediations.PauseKey: "true disk",
 	}, map[string]any{remediations.ExcludeLabel: "true"})
-	// Both records say that the cordon is Drydock's. A person has cordoned node-2 again since.
+	// Both records say that the cordon is Drydock's. Since then a person has cordoned node-2 again.
 	undo := []remediations.Undo{{Kind: remediations.UndoCordon, At: at}, {Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: at}}
 	for _, name := range []string{"node-1", "node-2"} {
 		r := admin.record(name, "cccccc", remediations.PhaseExhausted)
@@ -125,7 +125,8 @@ func TestCleanupLeavesNothingOfDrydockOnTheNodes(t *testing.T) {
 	require.Contains(t, stderr, "repair aaaaaa by policy node-not-ready is in flight on node-3")
 	require.Equal(t, before, admin.versions(), "refused as a whole")
 
-	// With admission still installed it may remove all but the record of the repair in flight.
+	// While admission is still installed, `cleanup` may remove everything except the record of the
+	// repair in flight.
 	code, stdout, stderr = s.typed("cleanup --yes --force")
 	require.Equal(t, 1, code)
 	require.Contains(t, stderr, "node-3 is under repair aaaaaa by policy node-not-ready")

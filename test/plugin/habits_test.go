@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestKubectlCompletesThePlugin: kubectl's own completion finds the plugin under its second name.
+// TestKubectlCompletesThePlugin: kubectl's own completion finds the plugin by the name of its
+// completion program.
 func TestKubectlCompletesThePlugin(t *testing.T) {
 	s := newTerminal(t)
 	run := func(line ...string) (string, error) {
@@ -29,7 +30,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 		require.NoError(t, err)
 		return out
 	}
-	asks := func(want string, line ...string) { // and completes nothing where the API server takes more than three seconds
+	asks := func(want string, line ...string) { // if the API server takes more than three seconds, nothing is completed
 		require.Eventually(t, func() bool {
 			out, err := run(line...)
 			return err == nil && regexp.MustCompile(want).MatchString(out)
@@ -45,7 +46,7 @@ func TestKubectlCompletesThePlugin(t *testing.T) {
 	asks("node-not-ready\n", "repair", "node-3", "--policy", "")
 }
 
-// TestADryRunWritesNothing, and is refused where the write would be.
+// TestADryRunWritesNothing. It is refused if the real write would be refused.
 func TestADryRunWritesNothing(t *testing.T) {
 	s := newTerminal(t)
 	before := s.versions()

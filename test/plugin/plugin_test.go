@@ -1,6 +1,6 @@
-// Package plugin runs the built kubectl-drydock as people do: by the real kubectl, which finds it
-// on the PATH, against a real API server. No Drydock is there; the records are written as it would
-// write them.
+// Package plugin runs the built kubectl-drydock as people do: with the real kubectl, which finds it
+// on the PATH, and a real API server. No Drydock runs. The tests write the records that Drydock
+// would write.
 package plugin
 
 import (
@@ -31,12 +31,12 @@ func TestMain(m *testing.M) {
 	lab.Main(m, lab.Options{Components: lab.APIServerOnly, Nodes: 6})
 }
 
-// terminal is where a person types: the lab, and who is logged in.
+// terminal is a person's terminal: the lab, and the user that is logged in.
 type terminal struct {
 	t          *testing.T
 	lab        *lab.Lab
 	kubectl    string
-	path       string // the folder with the plugin
+	path       string // the folder that contains the plugin
 	kubeconfig string
 }
 
@@ -46,7 +46,8 @@ var built struct {
 	err             error
 }
 
-// newTerminal is an administrator's, on a cluster with a calm Drydock and nothing on any node.
+// newTerminal returns an administrator's terminal. Drydock's ledger shows nothing special, and no
+// node has a repair.
 func newTerminal(t *testing.T) *terminal {
 	t.Helper()
 	l := lab.Shared(t)
@@ -66,7 +67,8 @@ func newTerminal(t *testing.T) *terminal {
 	return s
 }
 
-// settle takes away what earlier tests left on the nodes, and writes a calm ledger.
+// settle removes what earlier tests left on the nodes, and writes a ledger without repairs or
+// holds.
 func (s *terminal) settle() {
 	s.t.Helper()
 	require.NoError(s.t, s.lab.Forget(s.t.Context(), &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce}}))
@@ -85,7 +87,7 @@ func (s *terminal) patch(node string, annotations, labels map[string]any) {
 	require.NoError(s.t, err)
 }
 
-// record writes a repair on the node, as Drydock does: record and label in one PATCH.
+// record writes a repair on the node, as Drydock does: the record and the phase label in one PATCH.
 func (s *terminal) record(node, id string, phase remediations.Phase) *remediations.Record {
 	s.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second)
@@ -108,8 +110,8 @@ func (s *terminal) node(name string) *corev1.Node {
 	return n
 }
 
-// as is the same terminal for a service account with these rules, through server; empty: the API
-// server itself.
+// as returns a terminal of a service account with these rules. It connects through server or, if
+// server is empty, to the API server itself.
 func (s *terminal) as(name, rules, server string) *terminal {
 	s.t.Helper()
 	kubeconfig, err := s.lab.PersonKubeconfig(s.t.Context(), name, rules, server)
@@ -125,7 +127,7 @@ func (s *terminal) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// run types `kubectl drydock` and the arguments.
+// run runs `kubectl drydock` with the arguments.
 func (s *terminal) run(args ...string) (code int, stdout, stderr string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), lab.Patience)

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// printed is what scripts may rely on in -o json and -o yaml.
+// printed are the fields of -o json and -o yaml that scripts may use.
 type printed struct {
 	Kind   string `json:"kind"`
 	Ledger struct {
@@ -85,7 +85,8 @@ func TestHistoryIsRead(t *testing.T) {
 	require.Equal(t, []remediations.Entry{e}, h.Repairs)
 }
 
-// The ledger is another's: who may see nodes alone sees them, and learns what is missing.
+// The person may not read the ledger. A person who may only read nodes sees the nodes, and a
+// message says what is missing.
 func TestRightsOnNodesAreEnoughToSeeThem(t *testing.T) {
 	admin := newTerminal(t)
 	admin.record("node-1", "aaaaaa", remediations.PhaseVerifying)
@@ -94,7 +95,8 @@ func TestRightsOnNodesAreEnoughToSeeThem(t *testing.T) {
 	require.Contains(t, stdout, `drydock/drydock-ledger: you may not read it, so only the nodes are shown: configmaps "drydock-ledger" is forbidden`)
 	require.Regexp(t, `node-1 +aaaaaa`, stdout)
 
-	// With the ledger by its name, which is all that a Role of Drydock's namespace needs to give.
+	// With the right to get the ledger by its name, everything is shown. A Role in Drydock's
+	// namespace needs no more rights.
 	s := admin.as("watcher", readOnly, "")
 	require.NoError(t, admin.lab.Apply(t.Context(), []byte(`
 apiVersion: rbac.authorization.k8s.io/v1

@@ -17,14 +17,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Rights of the people in these tests.
+// These are the rights of the people in the tests.
 const (
 	onlyNodes = `[{apiGroups: [""], resources: [nodes], verbs: [get, list, patch]}]`
 	nothing   = `[]`
 	readOnly  = `[{apiGroups: [""], resources: [nodes], verbs: [get, list]}]`
 )
 
-// A user who may patch nodes needs nothing more for any word.
+// A user who may patch nodes needs no other right for any of the annotations.
 func TestEachWordIsOnTheNodeAfterwards(t *testing.T) {
 	admin := newTerminal(t)
 	s := admin.as("operator", onlyNodes, "")
@@ -32,7 +32,8 @@ func TestEachWordIsOnTheNodeAfterwards(t *testing.T) {
 		node  string
 		phase remediations.Phase
 		line  string
-		// key and value are what the Node has afterwards; no value: nothing.
+		// key and value are what the Node has afterwards. An empty value means that the Node does
+		// not have the key.
 		key, value string
 	}{
 		{"node-0", "", "pause node-0 --why disk", remediations.PauseKey, "true disk"},
@@ -48,7 +49,7 @@ func TestEachWordIsOnTheNodeAfterwards(t *testing.T) {
 	} {
 		t.Run(c.line, func(t *testing.T) {
 			if c.node == "node-5" {
-				admin.settle() // of the exhausted, the first by name would be another
+				admin.settle() // otherwise another exhausted repair would be the first by name
 			}
 			if c.phase != "" {
 				admin.record(c.node, "cccccc", c.phase)
@@ -80,7 +81,7 @@ func without(annotations map[string]string, key string) map[string]string {
 	return out
 }
 
-// managers are the field managers that own the annotation.
+// managers returns the field managers that own the annotation.
 func managers(t *testing.T, s *terminal, node, key string) (out []string) {
 	for _, f := range s.node(node).ManagedFields {
 		var fields struct {
@@ -128,8 +129,8 @@ func TestAMissingRightToPatchNodesIsNamedInASentence(t *testing.T) {
 	require.Contains(t, stdout, "node-3", "reading needs no right to write")
 }
 
-// Between reading the record and writing the word that rests on it, Drydock ends one repair and
-// begins another.
+// The plugin reads the record and then writes an annotation that depends on it. In between, Drydock
+// ends that repair and begins another one.
 func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	admin := newTerminal(t)
 	admin.record("node-3", "cccccc", remediations.PhaseVerifying)
@@ -148,7 +149,7 @@ func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	require.Equal(t, "error: Cluster lab ("+proxy.URL()+"): nothing was written, because node-3 has changed: it now has dddddd instead of cccccc; check `kubectl drydock --context lab status` and try again\n", stderr)
 	require.NotContains(t, admin.node("node-3").Annotations, remediations.CancelKey)
 
-	// Its control: the same repair, whose node its kubelet wrote in between.
+	// The control: the same repair, but in between only the kubelet has written on the node.
 	patches.Store(0)
 	proxy.Before(func(r *http.Request) lab.Verdict {
 		if r.Method == http.MethodPatch && patches.Add(1) == 1 {
@@ -187,11 +188,10 @@ func TestARefusalOfTheClusterOrOfTheNodeIsOneSentence(t *testing.T) {
 	require.Contains(t, stderr, "Run 'kubectl drydock --help'")
 }
 
-// What admission says reaches the person: a denial as the refusal, a warning as kubectl prints
-// them.
+// The person sees admission's answer: a denial as an error, and a warning as kubectl prints it.
 func TestAdmissionsWordsReachThePerson(t *testing.T) {
 	s := newTerminal(t)
-	// They stay when the test has ended, and are about a node that no other test pauses or asks for.
+	// These objects stay when the test has ended. They are about a node that no other test uses.
 	policy := func(name, action, message string) string {
 		return `
 apiVersion: admissionregistration.k8s.io/v1
@@ -209,7 +209,7 @@ spec: {policyName: ` + name + `, validationActions: [` + action + `]}
 ---`
 	}
 	require.NoError(t, s.lab.Apply(t.Context(), []byte(policy("request", "Deny", "a request waits on node-5 already")+policy("pause", "Warn", "the node is leaving anyway"))))
-	// A policy is in force some time after it was accepted.
+	// A policy is in force only some time after the API server has accepted it.
 	require.NoError(t, wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, lab.Patience, true, func(context.Context) (bool, error) {
 		s.settle()
 		_, _, denied := s.typed("repair node-5 --with reboot")

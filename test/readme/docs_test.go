@@ -32,7 +32,7 @@ const (
 	upgrade         = "docs/operate/upgrade-uninstall.md"
 )
 
-// pages are all that people read.
+// pages returns all pages that people read.
 func pages(t *testing.T) (out []string) {
 	t.Helper()
 	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "rules/runbooks/*.md", "charts/drydock/README.md"} {
@@ -56,7 +56,7 @@ var (
 	notInURL = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the page's headings as links name them.
+// anchors returns the anchors of the page's headings, as links use them.
 func anchors(text string) (out []string) {
 	for _, h := range heading.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
 		out = append(out, strings.ReplaceAll(notInURL.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-"))
@@ -85,7 +85,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
-// goldenMessages are what Drydock says, by reason, as the core's golden files have it.
+// goldenMessages returns Drydock's messages by reason, from the core's golden files.
 func goldenMessages(t *testing.T) map[string][]string {
 	t.Helper()
 	out := map[string][]string{}
@@ -122,8 +122,8 @@ func goldenMessages(t *testing.T) map[string][]string {
 	return out
 }
 
-// TestEveryReasonIsExplainedInItsOwnWords: a chapter for each, with a sentence that Drydock really
-// says for it, and what to do. No chapter is left of a reason that is gone.
+// TestEveryReasonIsExplainedInItsOwnWords: each reason has a chapter, with a message that Drydock
+// really prints and with what to do. No chapter is left of a reason that no longer exists.
 func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	messages := goldenMessages(t)
 	var chapters []string
@@ -149,7 +149,7 @@ func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	require.Equal(t, want, chapters, "in the order of the guards")
 }
 
-// eventReasons are those of all Events that the code can make.
+// eventReasons returns the reasons of all Events that the code can send.
 func eventReasons(t *testing.T) (out []string) {
 	t.Helper()
 	for _, o := range remediations.Outcomes {
@@ -201,7 +201,7 @@ func typeName(e ast.Expr) string {
 	return ""
 }
 
-// firstCells are the code spans in the first column of a chapter's table.
+// firstCells returns the code spans in the first column of a chapter's table.
 func firstCells(text string) (out []string) {
 	for line := range strings.Lines(text) {
 		if cells := strings.Split(line, "|"); len(cells) > 2 {
@@ -227,7 +227,8 @@ func TestEveryStateOfTheSelfTestIsExplained(t *testing.T) {
 	require.Equal(t, want, firstCells(section(t, troubleshooting, "Nothing happens. Is it connected?")))
 }
 
-// TestThePolicyToCopyIsTheShippedOne but for its mode, once the chart and the program have read it.
+// TestThePolicyToCopyIsTheShippedOne, except for its mode, after the chart and the program have
+// read it.
 func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	var values m
 	require.NoError(t, yaml.Unmarshal([]byte(blocks(section(t, "docs/install.md", enforceHeading), "yaml")[0]), &values))
@@ -254,8 +255,8 @@ func TestThePolicyToCopyIsTheShippedOne(t *testing.T) {
 	require.Equal(t, 1, enforced)
 }
 
-// TestTheREADMEInstallsWhatItSays: the chart takes its values, Drydock observes, and the pods run
-// the image that was built.
+// TestTheREADMEInstallsWhatItSays: the chart accepts the README's values, Drydock observes, and the
+// pods run the image that was built.
 func TestTheREADMEInstallsWhatItSays(t *testing.T) {
 	typed := commands(t, "README.md", "Install in observe mode")
 	i := slices.IndexFunc(typed, func(line string) bool { return strings.HasPrefix(line, "helm install drydock charts/drydock ") })
@@ -289,15 +290,15 @@ func TestTheREADMEInstallsWhatItSays(t *testing.T) {
 	}
 }
 
-// TestTheREADMEIsOneScreen: a newcomer reads it to its end.
+// TestTheREADMEIsOneScreen, so that a newcomer reads it to the end.
 func TestTheREADMEIsOneScreen(t *testing.T) {
 	text := page(t, "README.md")
 	require.Less(t, len(strings.Fields(text)), 500)
 	require.LessOrEqual(t, len(link.FindAllString(text, -1)), 15)
 }
 
-// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow follows the page: a version as well as a
-// field.
+// TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow tests what the page says, for an unknown
+// version and for an unknown field.
 func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	record := requests.Record(remediations.PhaseVerifying).Encode()
 	_, err := remediations.DecodeRecord(record)
@@ -326,8 +327,8 @@ func TestAnOlderDrydockDoesNothingWithWhatItDoesNotKnow(t *testing.T) {
 	require.Contains(t, versions, "drydock.dev/v1alpha1")
 }
 
-// TestTheMetricsOfThePagesExist: docs/metrics.md, which is generated from the program, has the
-// metrics that the other pages name.
+// TestTheMetricsOfThePagesExist: docs/metrics.md, which is generated from the program, has each
+// metric that another page names.
 func TestTheMetricsOfThePagesExist(t *testing.T) {
 	known := page(t, "docs/metrics.md")
 	name := regexp.MustCompile(`\bdrydock_[a-z_]+`)
@@ -338,7 +339,8 @@ func TestTheMetricsOfThePagesExist(t *testing.T) {
 	}
 }
 
-// TestEachPageIsInTheNavigationOnce: in mkdocs.yml, and docs/README.md links each.
+// TestEachPageIsInTheNavigationOnce: mkdocs.yml names each page once, and docs/README.md has a link
+// to each.
 func TestEachPageIsInTheNavigationOnce(t *testing.T) {
 	var site struct {
 		Dir string `json:"docs_dir"`

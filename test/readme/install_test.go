@@ -1,5 +1,5 @@
-// Package readme holds the documentation to the truth: commands of the pages are run as they stand
-// there, on a whole cluster, and what the pages name exists.
+// Package readme tests that the documentation is true. It runs the commands of the pages exactly as
+// they are printed, on a whole cluster, and checks that the things exist which the pages name.
 package readme
 
 import (
@@ -27,16 +27,16 @@ func TestMain(m *testing.M) {
 // civo is the page with the whole way from an install to the first observation.
 const civo = "docs/providers/civo.md"
 
-// TestThePageLeadsToTheFirstObservation: its commands, as they stand there, make Drydock say of a
-// broken node what it would do. The operator's and the kubelet's part is played here: what they
-// would make of the chart's objects, with other addresses.
+// TestThePageLeadsToTheFirstObservation: after its commands, Drydock reports what it would do for a
+// broken node. The test plays the operator and the kubelet: it does what they would do with the
+// chart's objects, at other addresses.
 func TestThePageLeadsToTheFirstObservation(t *testing.T) {
 	typed := commands(t, civo, "Install it with three values")
 	require.Len(t, typed, 3)
 	require.Equal(t, 3, strings.Count(strings.Join(typed, " "), " --set "), "three values")
 
 	s := newTerminal(t)
-	require.NoError(t, s.lab.AddOperatorKinds(t.Context())) // which kube-prometheus-stack brings
+	require.NoError(t, s.lab.AddOperatorKinds(t.Context())) // kube-prometheus-stack installs these kinds
 	civo, err := s.lab.StartCivo(t.Context(), lab.CivoOptions{})
 	require.NoError(t, err)
 	t.Cleanup(civo.Close)
@@ -76,8 +76,8 @@ func await(t *testing.T, what string, is func() bool) {
 	require.Eventually(t, is, lab.Patience, 200*time.Millisecond, "waiting for %s", what)
 }
 
-// prometheusLoads the rules of the chart's object, as the operator has it do, those about nodes
-// without their wait.
+// prometheusLoads makes Prometheus load the rules of the chart's object, as the operator would. The
+// rules about nodes fire without a wait.
 func (s *terminal) prometheusLoads() {
 	s.t.Helper()
 	var object struct {
@@ -114,8 +114,8 @@ type route struct {
 	Routes         []route  `json:"routes"`
 }
 
-// config is the route as the operator writes it for Alertmanager: the receiver under its long name,
-// and more matchers.
+// config is the part of Alertmanager's configuration that the operator writes for the route: the
+// receiver with its long name, and additional matchers.
 func (r route) config(more ...string) m {
 	for _, x := range r.Matchers {
 		more = append(more, fmt.Sprintf("%s%s%q", x["name"], x["matchType"], x["value"]))
@@ -137,8 +137,8 @@ func freeAddress(t *testing.T) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// alertmanagerRoutes as the operator has it do by the chart's object; the receiver's address stands
-// for the Service's.
+// alertmanagerRoutes makes Alertmanager use the route in the chart's object, as the operator would.
+// The receiver's address replaces the Service's.
 func (s *terminal) alertmanagerRoutes(receiver string) {
 	s.t.Helper()
 	var object struct {
@@ -176,9 +176,10 @@ func (s *terminal) alertmanagerRoutes(receiver string) {
 	}}))
 }
 
-// kubeletStarts starts Drydock outside of the cluster as the chart's Deployment does: with its
-// ServiceAccount, and with the configuration of its ConfigMap. Only the addresses, the cluster at
-// Civo and the folder of the files differ, and the nodes of a lab are seconds old.
+// kubeletStarts starts Drydock as the chart's Deployment would, but outside of the cluster: with
+// its ServiceAccount, and with the configuration in its ConfigMap. Only the addresses, the cluster
+// at Civo and the folder of the files differ. The minimum age of nodes is also removed, because the
+// nodes of a lab are seconds old.
 func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	s.t.Helper()
 	var configuration corev1.ConfigMap
@@ -193,7 +194,7 @@ func (s *terminal) kubeletStarts(receiver string, civo *lab.Civo) {
 	s.reads("deployment drydock", &d)
 	pod := d.Spec.Template.Spec
 	mounted := map[string]string{}
-	var later []func() // an optional key is in its file when Drydock has generated it
+	var later []func() // the file of an optional key appears when Drydock has generated the key
 	for _, source := range pod.Volumes[0].Projected.Sources {
 		if source.Secret != nil {
 			name, item := source.Secret.Name, source.Secret.Items[0]

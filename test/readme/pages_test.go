@@ -24,8 +24,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// prints holds the outputs in the pages against what is really printed, here and by the golden
-// files.
+// prints compares the outputs in the pages with what is really printed, in this test and in the
+// golden files.
 func (s *terminal) prints(t *testing.T, receiver string, said ...string) {
 	said = append(said, s.types("kubectl drydock status"), s.types("kubectl get lease drydock -n drydock"))
 
@@ -51,7 +51,8 @@ func (s *terminal) prints(t *testing.T, receiver string, said ...string) {
 	holdPagesTo(t, said)
 }
 
-// asks for a repair, which observe mode refuses with what would have been done.
+// asks requests a repair. Observe mode refuses the request, and the answer says what would have
+// been done.
 func (s *terminal) asks() (said string) {
 	s.t.Helper()
 	answer := s.types("kubectl drydock repair node-4 --with reboot")
@@ -63,7 +64,7 @@ func (s *terminal) asks() (said string) {
 	return answer + refused
 }
 
-// lacksCertificate is what a replica says that serves admission and whose certificate is not there.
+// lacksCertificate returns what a replica prints that serves admission and has no certificate.
 func (s *terminal) lacksCertificate(t *testing.T) string {
 	text, err := os.ReadFile(filepath.Join(s.dir, "drydock.yaml"))
 	require.NoError(t, err)
@@ -106,10 +107,10 @@ func (s *terminal) lacksCertificate(t *testing.T) string {
 	return strings.ReplaceAll(said, c["webhook"].(m)["certDir"].(string), "/var/run/drydock/certs")
 }
 
-// enforceHeading is the chapter of install.md with the policy to copy.
+// enforceHeading is the heading of the chapter in install.md with the policy to copy.
 const enforceHeading = "Enforce one policy at a time"
 
-// enforces by install.md, one policy at a time.
+// enforces switches policies to enforce, one at a time, as install.md describes.
 func (s *terminal) enforces(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "enforce.yaml"), []byte(blocks(section(t, "docs/install.md", enforceHeading), "yaml")[0]), 0o600))
 	typed := commands(t, "docs/install.md", enforceHeading)
@@ -151,7 +152,8 @@ func has(rule rbacv1.PolicyRule, resource string) bool {
 	return false
 }
 
-// uninstalls by the page: nothing of Drydock's is left on any Node.
+// uninstalls follows the page about uninstalling. In the end nothing of Drydock's is left on any
+// Node.
 func (s *terminal) uninstalls(t *testing.T) {
 	require.NoError(t, s.drydock.Stop(t.Context()))
 	marked := func() (out []string) {
@@ -182,7 +184,7 @@ func (s *terminal) uninstalls(t *testing.T) {
 	})
 }
 
-// plain are install.md's commands for a Prometheus without the operator.
+// plain runs install.md's commands for a Prometheus without the operator.
 func (s *terminal) plain(t *testing.T) {
 	typed := commands(t, "docs/install.md", "With a Prometheus of your own")
 	require.Len(t, typed, 4)
@@ -196,7 +198,7 @@ func (s *terminal) plain(t *testing.T) {
 	drydock, err := s.lab.ClientAs("system:serviceaccount:drydock:drydock", "system:serviceaccounts", "system:serviceaccounts:drydock", "system:authenticated")
 	require.NoError(t, err)
 	own := kube.NewOwnSecret(drydock, types.NamespacedName{Namespace: "drydock", Name: "drydock-token"}, "token", clock.RealClock{}, logr.Discard())
-	go func() { _ = own.Start(t.Context()) }() // what the first pod does
+	go func() { _ = own.Start(t.Context()) }() // as the first pod would do
 	await(t, "the generated token", func() bool { return own.Value() != "" })
 	require.Equal(t, own.Value(), s.types(typed[3]), "the token")
 }

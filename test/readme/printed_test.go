@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// selfTestSays is what the status says of each bad connection.
+// selfTestSays are the messages of the status for each state of a bad connection.
 func selfTestSays(t *testing.T) (out []string) {
 	t.Helper()
 	loaded, _, err := config.Load(filepath.Join(root(t), "internal", "config", "examples", "smallest.yaml"), config.Options{SkipFiles: true})
@@ -52,8 +52,8 @@ func selfTestSays(t *testing.T) (out []string) {
 	return out
 }
 
-// alike are what differs from one time to the next, in the order of its removal: ids may look like
-// ages.
+// alike are patterns for texts that differ from one run to the next. They are removed in this
+// order, because an ID may look like an age.
 var alike = []struct {
 	what *regexp.Regexp
 	with string
@@ -67,7 +67,7 @@ var alike = []struct {
 	{regexp.MustCompile(`\b(\d+[smhd])+\b`), "AGE"},
 }
 
-// like takes out of a line what is another each time.
+// like removes from a line what differs in each run.
 func like(line string) string {
 	line = strings.TrimSpace(line)
 	for _, a := range alike {
@@ -76,8 +76,8 @@ func like(line string) string {
 	return line
 }
 
-// holdPagesTo what Drydock said: each line of an output in the pages must be among it, or in the
-// golden files.
+// holdPagesTo compares the pages with what Drydock printed: each line of an output in the pages
+// must be among those lines, or in the golden files.
 func holdPagesTo(t *testing.T, said []string) {
 	t.Helper()
 	goldens, err := filepath.Glob(filepath.Join(root(t), "cmd", "kubectl-drydock", "testdata", "*.golden"))

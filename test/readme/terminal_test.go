@@ -24,7 +24,7 @@ import (
 
 type m = map[string]any
 
-// root is the checkout.
+// root returns the path of the checkout.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := programs.ModuleRoot()
@@ -39,7 +39,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// section is the text of the page below that heading of the second level.
+// section returns the text of the page below that heading of the second level.
 func section(t *testing.T, name, heading string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(page(t, name), "\n## "+heading+"\n")
@@ -48,7 +48,7 @@ func section(t *testing.T, name, heading string) string {
 	return rest
 }
 
-// blocks are the fenced ones of a language in a text.
+// blocks returns the fenced blocks of a language in a text.
 func blocks(text, language string) (out []string) {
 	for i, part := range strings.Split("\n"+text, "\n```") {
 		if content, is := strings.CutPrefix(part, language+"\n"); is && i%2 == 1 {
@@ -58,7 +58,7 @@ func blocks(text, language string) (out []string) {
 	return out
 }
 
-// commands are those of the page's section, each on one line.
+// commands returns the commands in the page's section, each on one line.
 func commands(t *testing.T, name, heading string) (out []string) {
 	t.Helper()
 	for _, block := range blocks(section(t, name, heading), "sh") {
@@ -71,8 +71,8 @@ func commands(t *testing.T, name, heading string) (out []string) {
 	return out
 }
 
-// terminal is the terminal of a person who has the checkout and the API key's file, and a cluster
-// with kube-prometheus-stack.
+// terminal is the terminal of a person who has the checkout, the file with the API key, and a
+// cluster with kube-prometheus-stack.
 type terminal struct {
 	t       *testing.T
 	lab     *lab.Lab
@@ -103,8 +103,8 @@ func newTerminal(t *testing.T) *terminal {
 	return s
 }
 
-// runsChecks plays the kubelet for the pod of the chart's Job before each upgrade: the real drydock
-// checks the ConfigMap that it mounts.
+// runsChecks plays the kubelet for the pod of the chart's Job before each upgrade: it runs the real
+// `drydock check` on the ConfigMap that the pod mounts.
 func (s *terminal) runsChecks(ctx context.Context) {
 	const release = "drydock"
 	config := filepath.Join(s.dir, "checked.yaml")
@@ -122,7 +122,7 @@ func (s *terminal) runsChecks(ctx context.Context) {
 			if exec.CommandContext(ctx, filepath.Join(s.dir, "drydock"), "check", "--skip-files", config).Run() == nil {
 				pod.Status.Phase = corev1.PodSucceeded
 			}
-			_, _ = core.Pods(release).UpdateStatus(ctx, &pod, metav1.UpdateOptions{}) // where the pod changed meanwhile, the next round ends it
+			_, _ = core.Pods(release).UpdateStatus(ctx, &pod, metav1.UpdateOptions{}) // if the pod has changed meanwhile, the next round ends it
 		}
 		return false, nil
 	})
@@ -134,7 +134,7 @@ func (s *terminal) command(ctx context.Context, line string) *exec.Cmd {
 	return cmd
 }
 
-// types runs a command and returns what it says; it must succeed.
+// types runs a command and returns its output. The command must succeed.
 func (s *terminal) types(line string) string {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), lab.Patience)
@@ -146,13 +146,13 @@ func (s *terminal) types(line string) string {
 	return out.String()
 }
 
-// reads is an object of the cluster, as the type that into points to.
+// reads reads an object of the cluster into the type that into points to.
 func (s *terminal) reads(what string, into any) {
 	s.t.Helper()
 	require.NoError(s.t, json.Unmarshal([]byte(s.types("kubectl get -n drydock -o json "+what)), into), what)
 }
 
-// generated is the value of the key in the Secret; empty: it is not written yet.
+// generated returns the value of the key in the Secret. It is empty until it is written.
 func (s *terminal) generated(name, key string) string {
 	s.t.Helper()
 	var secret corev1.Secret
@@ -160,7 +160,7 @@ func (s *terminal) generated(name, key string) string {
 	return string(secret.Data[key])
 }
 
-// secret is a file with the value of the key in the Secret.
+// secret returns a file with the value of the key in the Secret.
 func (s *terminal) secret(name, key string) string {
 	s.t.Helper()
 	value := s.generated(name, key)
@@ -180,14 +180,14 @@ func (s *terminal) node(name string) *corev1.Node {
 func (s *terminal) ledger() *ledger.Ledger {
 	cm, err := s.lab.Client().CoreV1().ConfigMaps("drydock").Get(s.t.Context(), "drydock-ledger", metav1.GetOptions{})
 	if err != nil {
-		return &ledger.Ledger{} // not made yet
+		return &ledger.Ledger{} // the ledger does not exist yet
 	}
 	l, err := ledger.Decode(cm.Data)
 	require.NoError(s.t, err)
 	return l
 }
 
-// watches runs a command that does not end before the test does, and returns what it has said so
+// watches runs a command that ends with the test, and returns a function that returns its output so
 // far.
 func (s *terminal) watches(line string) (said func() string) {
 	s.t.Helper()

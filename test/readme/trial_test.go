@@ -23,9 +23,9 @@ import (
 
 const trial = "docs/first-week.md"
 
-// tries what docs/first-week.md says, day by day. Its commands run as printed, but for the name of
-// a node, the address of Prometheus, and how far back its data is replayed: the lab's is minutes
-// old.
+// tries does what docs/first-week.md says, day by day. Its commands run as printed, except for the
+// name of a node, the address of Prometheus, and how far back data is replayed: the lab's data is
+// minutes old.
 func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	const node = "node-5"
 	as := strings.NewReplacer("NODE", node, "http://localhost:9090", s.lab.PrometheusURL(), "--since 30d", "--since 1h", "~/.kube/config", s.lab.AdminKubeconfig())
@@ -48,8 +48,8 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	require.Contains(t, s.types(day[3]), "config.yaml: ok\n")
 	s.types(day[4])
 	require.Contains(t, s.reading("backtest.html"), "<title>Drydock backtest")
-	// The repair of node-3 that is observed would hold the request at the limit, and with two of
-	// six nodes ill the breaker the next repair.
+	// The observed repair of node-3 would hold the request at the limit. With two of six nodes
+	// unhealthy, the breaker would hold the next repair.
 	require.NoError(t, s.lab.SetCondition(t.Context(), "node-3", "KernelDeadlock", corev1.ConditionFalse, "KernelHasNoDeadlock"))
 	await(t, "node-3 to be well", func() bool { return !strings.Contains(s.types("kubectl drydock status"), "node-3") })
 	s.types(day[5])
@@ -68,7 +68,7 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	s.kubeletStarts(receiver, civo)
 	require.NoError(t, s.lab.SetCondition(t.Context(), node, corev1.NodeReady, corev1.ConditionFalse, "KubeletNotReady"))
 	await(t, "a repair that waits", func() bool { return strings.Contains(s.types("kubectl drydock status"), "AwaitingApproval") })
-	code, why := s.exits(day[1] + " --config drydock.yaml") // Drydock's values here: the nodes of a lab are too young for the installed one
+	code, why := s.exits(day[1] + " --config drydock.yaml") // with the lab's own configuration, because the nodes of a lab are too young for the installed one
 	require.Equal(t, 3, code, why)
 	require.Contains(t, why, "AwaitingApproval holds it")
 	require.Contains(t, why, "To change that: "+day[2])
@@ -92,11 +92,11 @@ func (s *terminal) tries(t *testing.T, receiver string, civo *lab.Civo) {
 	require.True(t, c.Policies[0].Approval, "the control: it is what the page writes that enforced")
 }
 
-// inline are the commands in the page's sentences and tables that only read.
+// inline returns the commands in the page's sentences and tables that only read.
 func inline(t *testing.T) (out []string) {
 	t.Helper()
 	for _, found := range regexp.MustCompile("`(kubectl drydock (?:report|status|history|why)[^`]*)`").FindAllStringSubmatch(page(t, trial), -1) {
-		if !strings.HasSuffix(found[1], " -w") { // it watches until a person ends it
+		if !strings.HasSuffix(found[1], " -w") { // with -w it runs until a person ends it
 			out = append(out, found[1])
 		}
 	}
@@ -104,7 +104,7 @@ func inline(t *testing.T) (out []string) {
 	return out
 }
 
-// exits runs a command, and returns how it ends and what it says.
+// exits runs a command, and returns its exit code and its output.
 func (s *terminal) exits(line string) (code int, said string) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), lab.Patience)
@@ -127,8 +127,8 @@ func (s *terminal) reading(file string) string {
 	return string(text)
 }
 
-// testPodSucceeds runs `helm test` and plays the kubelet, which would run the pod. What that pod
-// does is tried in test/connect.
+// testPodSucceeds runs `helm test` and plays the kubelet for the pod. The tests in test/connect run
+// what the pod runs.
 func (s *terminal) testPodSucceeds(t *testing.T, line string) {
 	t.Helper()
 	pods := s.lab.Client().CoreV1().Pods("drydock")
@@ -152,7 +152,7 @@ func (s *terminal) testPodSucceeds(t *testing.T, line string) {
 		for _, p := range all.Items {
 			if p.Annotations["helm.sh/hook"] == "test" && p.Status.Phase != corev1.PodSucceeded {
 				p.Status.Phase = corev1.PodSucceeded
-				_, _ = pods.UpdateStatus(t.Context(), &p, metav1.UpdateOptions{}) // again at the next look
+				_, _ = pods.UpdateStatus(t.Context(), &p, metav1.UpdateOptions{}) // if it fails, the next round tries again
 			}
 		}
 		return false

@@ -64,7 +64,7 @@ func TestAReplacedPodsSidecarIsMarkedReady(t *testing.T) {
 	}
 	y.untouched("node-1")
 
-	// The next time it is another id: the volume knows the first for ever.
+	// The next post needs another ID, because the volume remembers the first one for ever.
 	y.replace(rpc)
 	y.opens(rpc)
 	posts = y.answered(rpc, 2)
@@ -72,7 +72,7 @@ func TestAReplacedPodsSidecarIsMarkedReady(t *testing.T) {
 	y.ended("node-1", rpc, 2)
 }
 
-// untouched: nothing but Drydock's own keys changed on the node.
+// untouched asserts that only Drydock's own keys have changed on the node.
 func (y *yard) untouched(node string) {
 	y.t.Helper()
 	n := y.node(node)
@@ -81,8 +81,8 @@ func (y *yard) untouched(node string) {
 	require.NotContains(y.t, n.Labels, remediations.PhaseLabel)
 }
 
-// S0-4, S0-5, S0-16 and other signs that a person closed the gate: nothing is posted meanwhile, and
-// an ended sign holds nothing.
+// S0-4, S0-5, S0-16 and other signs that a person closed the gate: Drydock posts nothing while
+// there is such a sign. A sign that has ended holds nothing.
 func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -109,7 +109,8 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 		apply(name, hold.begin)
 		y.replace(held[name])
 	}
-	// Held on purpose, and only its workflow says so: a mark-not-ready differs from other 503s.
+	// The sidecar is held on purpose, and only its workflow shows that: a mark-not-ready differs
+	// from other 503 answers.
 	require.NoError(t, y.sidecars.Post(t.Context(), held["workflow"].Pod(), sidecarsim.MarkNotReady))
 	for name, spec := range held {
 		y.awaitAlert(spec, true)
@@ -131,12 +132,12 @@ func TestAHeldSidecarIsLeftAloneUntilItsHoldEnds(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// apart is the least time between two posts: their intents are 30 s apart, by whole seconds, and a
-// post may leave up to 10 s after its own.
+// apart is the shortest time between two posts. Their intents are 30 s apart, in whole seconds, and
+// a post may leave up to 10 s after its own intent.
 const apart = 19 * time.Second
 
-// TestAGateClosedByHandIsLeftAlone: no SeiNode says that it is held, but its container has run for
-// an hour. When that is restarted, nothing holds it any more.
+// TestAGateClosedByHandIsLeftAlone: no SeiNode shows that it is held, but its container has run for
+// an hour. When the container is restarted, nothing holds it any more.
 func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -156,14 +157,14 @@ func TestAGateClosedByHandIsLeftAlone(t *testing.T) {
 	y.awaitAlert(spec, true)
 	y.awaitEvent("Pod/by-hand-0", "RepairHeld", string(remediations.ReasonSidecarHeld))
 	require.Empty(t, y.posted(spec))
-	require.NoError(t, y.sidecars.Restart(spec.Pod())) // first: what is posted before it would be one more post
+	require.NoError(t, y.sidecars.Restart(spec.Pod())) // first, because a post before the restart would be one more post
 	startedAt(time.Now())
 	y.opens(spec)
 	require.Len(t, y.posted(spec), 1)
 	y.untouched("node-1")
 }
 
-// S0-2, S0-3: 503 alone is acted upon, whatever the alert says now.
+// S0-2, S0-3: Drydock acts only on the answer 503, whatever the alert says at that time.
 func TestASidecarThatAnswersOtherThan503IsLeftAlone(t *testing.T) {
 	y := newYard(t)
 	odd := map[string]sidecarsim.Fault{
@@ -175,7 +176,7 @@ func TestASidecarThatAnswersOtherThan503IsLeftAlone(t *testing.T) {
 		specs[name] = y.add("node-2", name)[0]
 	}
 	free := y.add("node-2", "free")[0]
-	// No rule fires on these: the alert is one that came late, or belongs to another source.
+	// No rule fires for these states. Such an alert comes late, or from another source.
 	for name, fault := range odd {
 		y.sidecars.Inject(specs[name].Pod(), sidecarsim.Health, fault)
 		y.replace(specs[name])
@@ -193,7 +194,7 @@ func TestASidecarThatAnswersOtherThan503IsLeftAlone(t *testing.T) {
 	}
 }
 
-// fire posts the alert to Alertmanager as Prometheus would, to last for minutes.
+// fire posts the alert to Alertmanager as Prometheus would. It lasts for minutes.
 func (y *yard) fire(spec lab.SeiNodeSpec, node string) {
 	y.t.Helper()
 	labels := map[string]string{
@@ -209,8 +210,8 @@ func (y *yard) fire(spec lab.SeiNodeSpec, node string) {
 	y.t.Cleanup(func() { post(time.Now()) })
 }
 
-// Three attempts at least 30 s apart, each with an id of its own; then a person. Nothing is
-// restarted or cordoned.
+// Drydock makes three attempts, at least 30 s apart, each with an ID of its own. Then a person must
+// act. Nothing is restarted or cordoned.
 func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
@@ -236,8 +237,8 @@ func TestAWedgedSidecarIsTriedThreeTimesAndLeftToAPerson(t *testing.T) {
 	require.Equal(t, posts[0].Pod.UID, pod.UID, "and its pod is the one that it was")
 }
 
-// A node reboots, and all of its sidecars wait. They are approved one after the other, in one alert
-// cycle; the held one is left alone throughout.
+// A node reboots, and all of its sidecars wait. They are approved one after the other, within one
+// alert. The held one is left alone all the time.
 func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -271,8 +272,8 @@ func TestThirtySidecarsOfARebootedNodeAreUpAgainInOneAlertCycle(t *testing.T) {
 	y.untouched("node-1")
 }
 
-// A silence keeps Drydock away, and Drydock continues at its end. `kubectl drydock why` names who
-// silenced it.
+// A silence holds Drydock, and Drydock continues when the silence ends. `kubectl drydock why` names
+// who made the silence.
 func TestASilencedSidecarWaits(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{})
@@ -296,8 +297,8 @@ func TestASilencedSidecarWaits(t *testing.T) {
 	require.Len(t, y.posted(rpc), 1)
 }
 
-// killedAtPost replaces the sidecar's pod, and kills Drydock when the new one has done what it was
-// asked, before it says so.
+// killedAtPost replaces the sidecar's pod, and kills Drydock when the new sidecar has done what was
+// requested, before it answers.
 func (y *yard) killedAtPost(d *lab.Drydock, spec lab.SeiNodeSpec) {
 	y.t.Helper()
 	y.sidecars.On(sidecarsim.Submit, func(c sidecarsim.Call) {
@@ -311,7 +312,8 @@ func (y *yard) killedAtPost(d *lab.Drydock, spec lab.SeiNodeSpec) {
 	y.sidecars.On(sidecarsim.Submit, nil)
 }
 
-// Killed after the post and before its answer: the gate is open, and nothing is posted again.
+// Drydock is killed after the post and before its answer. The gate is open, and Drydock does not
+// post again.
 func TestACrashAfterThePostPostsNothingTwice(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{})
@@ -323,7 +325,7 @@ func TestACrashAfterThePostPostsNothingTwice(t *testing.T) {
 	require.Len(t, y.posted(rpc), 1)
 }
 
-// The same where the gate did not open: the next attempt is another one, with another id.
+// The same, but the gate did not open. The next attempt has another ID.
 func TestACrashBeforeTheGateOpensEndsInANewAttempt(t *testing.T) {
 	y := newYard(t)
 	d := y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
@@ -339,7 +341,7 @@ func TestACrashBeforeTheGateOpensEndsInANewAttempt(t *testing.T) {
 	require.Equal(t, []string{"mark-ready:1", "mark-ready:2"}, y.ended("node-3", rpc, 1)[0].Steps.Texts())
 }
 
-// A pod that moves while its sidecar is under repair begins again on its new node.
+// If a pod moves while its sidecar is under repair, a new repair begins on the new node.
 func TestAMovedPodStartsAgain(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{})
@@ -357,8 +359,8 @@ func TestAMovedPodStartsAgain(t *testing.T) {
 	require.Nil(t, y.record("node-1", rpc))
 }
 
-// The proxy refuses, and then it does not: 401, 403 and 500 are attempts that failed, and no reason
-// to give up at once.
+// The proxy refuses at first. The answers 401, 403 and 500 are failed attempts, and no reason to
+// give up at once.
 func TestARefusalIsTriedAgain(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: map[string]any{"policies": quick(nil)}})
@@ -372,7 +374,8 @@ func TestARefusalIsTriedAgain(t *testing.T) {
 	require.NotEqual(t, posts[0].TaskID, posts[1].TaskID)
 }
 
-// via: seinodetask: Sei's controller does it, and Drydock's own token goes to no pod.
+// With `via: seinodetask`, Sei's controller approves the sidecar, and Drydock's own token goes to
+// no pod.
 func TestASeiNodeTaskDoesItWithoutHTTP(t *testing.T) {
 	y := newYard(t)
 	viaTask := map[string]any{"sidecars": []any{map[string]any{"name": "sei", "via": "seinodetask"}}}
@@ -391,7 +394,7 @@ func TestASeiNodeTaskDoesItWithoutHTTP(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("node-1", rpc, 1)[0].Outcome)
 }
 
-// In observe mode it says what it would do, and does nothing.
+// In observe mode Drydock reports what it would do, and does nothing.
 func TestInObserveModeNothingIsPosted(t *testing.T) {
 	y := newYard(t)
 	y.run(lab.DrydockOptions{Config: map[string]any{"mode": "observe"}})

@@ -1,7 +1,8 @@
-// Package sidecars runs the real program in the lab against simulated sidecars. A pod is deleted,
-// and the StatefulSet's controller replaces it. The blackbox exporter sees its 503, Prometheus and
-// Alertmanager raise the alert, and Drydock marks the sidecar ready, or leaves it alone. Tests
-// assert the state of the world: what the sidecars were asked and did, the Node, the Events.
+// Package sidecars tests the real Drydock in the lab with simulated sidecars. A pod is deleted, and
+// the StatefulSet's controller replaces it. The blackbox exporter gets the answer 503, Prometheus
+// and Alertmanager raise the alert, and Drydock marks the sidecar ready, or leaves it alone. Tests
+// assert the state of the world: the calls to the sidecars and what the sidecars did, the Node, the
+// Events.
 package sidecars
 
 import (
@@ -36,10 +37,11 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// account is whose token Drydock shows to the sidecars' proxies, as the chart makes it.
+// account is the ServiceAccount whose token Drydock sends to the sidecars' proxies. The chart
+// creates it.
 const account = "system:serviceaccount:drydock:drydock-sidecars"
 
-// providers are the sidecars' part of the configuration; further keys are laid over it.
+// providers returns the configuration of the provider of sidecars. Further keys are merged over it.
 func providers(over map[string]any) map[string]any {
 	sei := map[string]any{"name": "sei", "auth": map[string]any{"serviceAccount": map[string]any{"name": "drydock-sidecars"}}}
 	maps.Copy(sei, over)
@@ -58,15 +60,15 @@ func quick(over map[string]any) []any {
 	return []any{p}
 }
 
-// once is what the tests of the package share.
+// once are the things that the tests of the package share.
 var once struct {
 	token    string
 	sidecars *lab.Sidecars
 	tests    int
 }
 
-// yard is what one test has: the shared lab, a namespace of its own for SeiNodes, and Drydock as it
-// configures it.
+// yard is what one test has: the shared lab, a namespace of its own for SeiNodes, and Drydock with
+// the test's configuration.
 type yard struct {
 	t        *testing.T
 	lab      *lab.Lab
@@ -95,9 +97,9 @@ func newYard(t *testing.T) *yard {
 	return y
 }
 
-// clear takes the test's SeiNodes away, and with their pods the alerts about them. What they
-// suffered ends after them: a sidecar that is well again answers 503, and would be marked ready by
-// the next test's Drydock.
+// clear removes the test's SeiNodes, and with their pods the alerts about them. It ends their
+// faults only afterwards: a sidecar without a fault would answer 503, and the next test's Drydock
+// would mark it ready.
 func (y *yard) clear() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 	defer cancel()
@@ -111,7 +113,7 @@ func (y *yard) clear() {
 	y.sidecars.HealAll()
 }
 
-// settle waits until nothing fires of earlier tests, and takes away what they left on the nodes and
+// settle waits until no alert of earlier tests fires, and removes what they left on the nodes and
 // in the ledger.
 func (y *yard) settle() {
 	y.t.Helper()
@@ -139,7 +141,7 @@ func (y *yard) patchNode(name string, patch map[string]any) {
 	require.NoError(y.t, err)
 }
 
-// run starts Drydock, sends Alertmanager's posts to it, and ends it with the test.
+// run starts Drydock and sends Alertmanager's posts to it. Drydock ends with the test.
 func (y *yard) run(o lab.DrydockOptions) *lab.Drydock {
 	y.t.Helper()
 	if o.Config == nil {
@@ -155,7 +157,7 @@ func (y *yard) run(o lab.DrydockOptions) *lab.Drydock {
 	return d
 }
 
-// add makes SeiNodes of these names on the node.
+// add creates SeiNodes with these names on the node.
 func (y *yard) add(node string, names ...string) []lab.SeiNodeSpec {
 	y.t.Helper()
 	var specs []lab.SeiNodeSpec
@@ -180,7 +182,7 @@ func (y *yard) status(spec lab.SeiNodeSpec, status map[string]any) {
 	require.NoError(y.t, y.sidecars.PatchSeiNodeStatus(y.t.Context(), y.ns, spec.Name, status))
 }
 
-// opens waits until the gates of all of them are open.
+// opens waits until the gates of all these pods are open.
 func (y *yard) opens(specs ...lab.SeiNodeSpec) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -191,7 +193,7 @@ func (y *yard) opens(specs ...lab.SeiNodeSpec) {
 	require.NoErrorf(y.t, err, "closed: %v; Events: %v", y.sidecars.Closed(), y.events(""))
 }
 
-// accepts waits until the sidecar has done something that it was asked to.
+// accepts waits until the sidecar has done something on request.
 func (y *yard) accepts(spec lab.SeiNodeSpec) {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -200,12 +202,13 @@ func (y *yard) accepts(spec lab.SeiNodeSpec) {
 	require.NoErrorf(y.t, err, "calls: %v; Events: %v", y.posted(spec), y.events(""))
 }
 
-// posted are Drydock's own posts to a sidecar, whatever came of them.
+// posted returns Drydock's own posts to a sidecar, whatever their results were.
 func (y *yard) posted(spec lab.SeiNodeSpec) []sidecarsim.Call {
 	return slices.DeleteFunc(y.sidecars.CallsTo(spec.Pod(), sidecarsim.Submit), func(c sidecarsim.Call) bool { return c.User == lab.SeiController })
 }
 
-// answered are Drydock's own posts once they are n, and all have their answer.
+// answered waits until there are n posts of Drydock's own and all have their answers, and returns
+// them.
 func (y *yard) answered(spec lab.SeiNodeSpec, n int) []sidecarsim.Call {
 	y.t.Helper()
 	ctx, cancel := context.WithTimeout(y.t.Context(), lab.Patience)
@@ -220,7 +223,8 @@ func (y *yard) answered(spec lab.SeiNodeSpec, n int) []sidecarsim.Call {
 	return posts
 }
 
-// alerts are those that Alertmanager has about a pod; empty: about any.
+// alerts returns the alerts in Alertmanager about a pod. If pod is empty, it returns the alerts
+// about any pod.
 func (y *yard) alerts(pod string) []map[string]string {
 	y.t.Helper()
 	filter := "pod%3D~%22.%2B%22"
@@ -236,8 +240,8 @@ func (y *yard) alerts(pod string) []map[string]string {
 	return out
 }
 
-// fired waits until Prometheus has had the alert about a pod, which may be over again: Drydock is
-// quick.
+// fired waits until Prometheus has had the alert about a pod. It may have ended already, because
+// Drydock is quick.
 func (y *yard) fired(spec lab.SeiNodeSpec) {
 	y.t.Helper()
 	query := url.Values{"query": {fmt.Sprintf(`last_over_time(ALERTS{alertname="SidecarNotReady",alertstate="firing",namespace=%q,pod=%q}[1h])`, y.ns, spec.Name+"-0")}}
@@ -248,14 +252,14 @@ func (y *yard) fired(spec lab.SeiNodeSpec) {
 	}, lab.Patience, 100*time.Millisecond, "%s fires", spec.Pod())
 }
 
-// awaitAlert waits for the alert about a pod that is there until the test does something about it,
-// or for its end.
+// awaitAlert waits for an alert about a pod that stays until the test ends its cause, or for the
+// end of that alert.
 func (y *yard) awaitAlert(spec lab.SeiNodeSpec, fires bool) {
 	y.t.Helper()
 	require.Eventually(y.t, func() bool { return len(y.alerts(spec.Name+"-0")) > 0 == fires }, lab.Patience, 100*time.Millisecond, "%s fires: %t", spec.Pod(), fires)
 }
 
-// silence makes a silence, and returns what ends it.
+// silence creates a silence, and returns a function that ends it.
 func (y *yard) silence(pod string) (expire func()) {
 	y.t.Helper()
 	var made struct{ SilenceID string }
@@ -271,7 +275,8 @@ func (y *yard) silence(pod string) (expire func()) {
 
 func (y *yard) request(method, url string, body, into any) {
 	y.t.Helper()
-	// It is asked by cleanups, too, when the test's context has ended.
+	// It does not use the test's context, because cleanups also call it when that context has
+	// ended.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(y.t.Context()), lab.Patience)
 	defer cancel()
 	var sent io.Reader
@@ -299,7 +304,7 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// record is what the node has of the pod's sidecar; nil: nothing.
+// record returns the node's record for the pod's sidecar, or nil if there is none.
 func (y *yard) record(node string, spec lab.SeiNodeSpec) *remediations.Record {
 	y.t.Helper()
 	j := remediations.ReadJournal(y.node(node))
@@ -307,8 +312,8 @@ func (y *yard) record(node string, spec lab.SeiNodeSpec) *remediations.Record {
 	return j.Records[remediations.SidecarKey(remediations.Pod{Namespace: y.ns, Name: spec.Name + "-0"})]
 }
 
-// ended waits until the node's history has n repairs of the pod's sidecar and its record is gone
-// (or says Exhausted), newest first.
+// ended waits until the node's history has n repairs of the pod's sidecar, and the record is gone
+// or Exhausted. It returns the repairs, newest first.
 func (y *yard) ended(node string, spec lab.SeiNodeSpec, n int) []remediations.Entry {
 	y.t.Helper()
 	var found []remediations.Entry
@@ -325,8 +330,8 @@ func (y *yard) ended(node string, spec lab.SeiNodeSpec, n int) []remediations.En
 	return found
 }
 
-// events are the notes of the test's Events about its own objects, as "kind/name reason: note", a
-// name's alone where one is given.
+// events returns the notes of the test's Events about its own objects, as "kind/name reason: note".
+// If a name is given, it returns only Events about that object.
 func (y *yard) events(name string) []string {
 	y.t.Helper()
 	all, err := y.lab.Client().EventsV1().Events("").List(y.t.Context(), metav1.ListOptions{})

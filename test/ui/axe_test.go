@@ -16,14 +16,14 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// axe-core finds what people cannot use who see badly or type only. Its license is the MPL 2.0: it
-// is fetched, and never kept here.
+// axe-core finds what people cannot use who see badly or use only a keyboard. Its license is the
+// MPL 2.0, so the test downloads it, and it is never part of this repository.
 const (
 	axePackage = "axe-core@4.14.1"
 	axeFile    = "package/axe.min.js"
 )
 
-// axe is the program that a page runs to look at itself.
+// axe is the JavaScript that a page runs to check itself.
 func axe(t *testing.T) string {
 	t.Helper()
 	dir, err := programs.Keep(t.Context(), os.Stderr, strings.ReplaceAll(axePackage, "@", "-"), fetchAxe)
@@ -33,8 +33,8 @@ func axe(t *testing.T) string {
 	return string(script)
 }
 
-// fetchAxe takes the one file out of npm's package. npm checks the package against its registry's
-// checksum.
+// fetchAxe extracts one file from axe-core's npm package. npm checks the package against the
+// checksum in its registry.
 func fetchAxe(ctx context.Context, dir string) error {
 	for _, command := range [][]string{
 		{"npm", "pack", axePackage, "--silent", "--pack-destination", dir},
@@ -47,7 +47,7 @@ func fetchAxe(ctx context.Context, dir string) error {
 	return nil
 }
 
-// finding is what axe-core says about one element.
+// finding is one finding of axe-core about one element.
 type finding struct {
 	Rule   string `json:"rule"`
 	Impact string `json:"impact"`
@@ -55,15 +55,15 @@ type finding struct {
 	Where  string `json:"where"`
 }
 
-// findings are axe-core's serious and critical ones about the page as it is now, and how many
-// elements it looked at and found right.
+// findings returns axe-core's serious and critical findings about the present page. checked is how
+// many elements it has checked without a finding.
 func findings(t *testing.T, page *browser.Tab) (bad []finding, right int) {
 	t.Helper()
 	type result struct {
 		Bad   []finding `json:"bad"`
 		Right int       `json:"right"`
 	}
-	// The page's policy forbids scripts of others, but not what a debugger evaluates.
+	// The page's policy forbids foreign scripts, but not what a debugger evaluates.
 	_, err := browser.Eval[bool](t.Context(), page, axe(t)+"; true")
 	require.NoError(t, err)
 	found, err := browser.Eval[result](t.Context(), page, `axe.run(document, {resultTypes: ["violations", "passes"]}).then(r => ({

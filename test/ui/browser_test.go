@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The control of every test that asserts silence: a page that does all that a hostile text could
-// make a page do is noticed.
+// This is the control of every test that asserts that nothing is recorded: a page does everything
+// that a hostile text could make a page do, and all of it is recorded.
 func TestTheBrowserNoticesWhatAHostilePageDoes(t *testing.T) {
 	const elsewhere = "http://127.0.0.2:9"
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

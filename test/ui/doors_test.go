@@ -29,13 +29,13 @@ const writeHeader = "X-Drydock-Token"
 var writeToken = regexp.MustCompile(`<meta name="drydock-token" content="([^"]+)">`)
 
 // visitor is a program that has what a user's browser has: the cookie, and the token that each page
-// carries for its changes.
+// contains for its changes.
 type visitor struct {
 	t       *testing.T
 	page    *lab.Page
 	client  *http.Client
 	writing string
-	// root is the beginning of the page's addresses.
+	// root is the common beginning of the page's addresses.
 	root string
 }
 
@@ -60,7 +60,7 @@ func newVisitor(t *testing.T, p *lab.Page) *visitor {
 	return v
 }
 
-// ask makes one request; change may be nil.
+// ask sends one request. change may be nil.
 func (v *visitor) ask(method, address, body string, change func(*http.Request)) (int, string) {
 	v.t.Helper()
 	req, err := http.NewRequestWithContext(v.t.Context(), method, address, strings.NewReader(body))
@@ -81,7 +81,8 @@ func pausing(node string) (path, body string) {
 	return "/nodes/" + node + "/words/pause", `{"params": {"why": "disk"}}`
 }
 
-// tried is the change with the number of its try, so that nothing but the door refuses it.
+// tried returns the change with the number of its try, so that nothing but the tested check refuses
+// it.
 func (v *visitor) tried(path, body string) string {
 	v.t.Helper()
 	code, text := v.ask(http.MethodPost, v.root+path, strings.TrimSuffix(body, "}")+`, "dryRun": true}`, v.right)
@@ -91,7 +92,7 @@ func (v *visitor) tried(path, body string) string {
 	return strings.TrimSuffix(body, "}") + `, "click": "` + said.Click + `"}`
 }
 
-// right is what the page's own script sends.
+// right is the request that the page's own script sends.
 func (v *visitor) right(r *http.Request) {
 	r.Header.Set("Origin", v.page.Origin)
 	r.Header.Set("Content-Type", "application/json")
@@ -157,7 +158,7 @@ func TestAChangeComesFromThePageItself(t *testing.T) {
 	}
 	code, text := (&visitor{t: t, page: p, client: &http.Client{}}).ask(http.MethodPost, v.root+path, body, v.right)
 	require.Equal(t, http.StatusForbidden, code, "without the cookie: %s", text)
-	_, _ = v.ask(http.MethodGet, v.root+path, "", nil) // what a link does
+	_, _ = v.ask(http.MethodGet, v.root+path, "", nil) // as a click on a link would
 	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
 
 	code, text = v.ask(http.MethodPost, v.root+path, body, v.right)
@@ -165,14 +166,14 @@ func TestAChangeComesFromThePageItself(t *testing.T) {
 	require.Contains(t, c.node(node).Annotations, remediations.PauseKey)
 }
 
-// Another site that the same browser has open, with the page's cookie there.
+// Another site is open in the same browser, which sends the page's cookie there.
 func TestAnotherSiteChangesNothing(t *testing.T) {
 	c := newCluster(t)
 	p := c.ui("")
 	const node = "node-6"
 	path, body := pausing(node)
 	v := newVisitor(t, p)
-	body = v.tried(path, body) // this site knows all but the cookie and the page's own token
+	body = v.tried(path, body) // this site knows everything except the cookie and the page's own token
 	var mu sync.Mutex
 	cookies := ""
 	evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -196,8 +197,8 @@ Promise.all(tries.map(t => t().then(r => typeof r === "string" ? r : "", () => "
 	t.Cleanup(evil.Close)
 
 	at := tab(t)
-	c.open(at, p, "/") // the cookie is there now
-	// 127.0.0.1 with another port is the same site for a cookie; localhost is another.
+	c.open(at, p, "/") // now the browser has the cookie
+	// For a cookie, 127.0.0.1 with another port is the same site, and localhost is another one.
 	for _, site := range []string{evil.URL, strings.Replace(evil.URL, "127.0.0.1", "localhost", 1)} {
 		require.NoError(t, at.Open(t.Context(), site+"/script"))
 		await(t, at, "the site has tried all", "window.read")
@@ -212,7 +213,7 @@ Promise.all(tries.map(t => t().then(r => typeof r === "string" ? r : "", () => "
 	require.Empty(t, cookies, "a browser sends the page's cookie to no other port")
 	mu.Unlock()
 
-	// The same change from the page itself.
+	// The control: the same change from the page itself.
 	c.open(at, p, "/")
 	code, err := browser.Eval[int](t.Context(), at, fmt.Sprintf(`fetch(%q, {method: "POST", body: %q, headers: {"Content-Type": "application/json",
 		%q: document.querySelector('meta[name="drydock-token"]').content}}).then(r => r.status)`, v.root+path, body, writeHeader))
@@ -221,7 +222,8 @@ Promise.all(tries.map(t => t().then(r => typeof r === "string" ? r : "", () => "
 	require.Contains(t, c.node(node).Annotations, remediations.PauseKey)
 }
 
-// The token stays out of what others see: the address bar, the history, what is sent along.
+// The token does not appear where others could see it: in the address bar, in the history, or in
+// requests to other sites.
 func TestTheTokenStaysOutOfSight(t *testing.T) {
 	c := newCluster(t)
 	p := c.ui("")
@@ -242,8 +244,8 @@ func TestTheTokenStaysOutOfSight(t *testing.T) {
 	require.Contains(t, body, "an address opens the page once")
 }
 
-// A browser that is started finds a file, and no secret stands in its arguments. What opened the
-// page opens it once.
+// A browser that the command starts gets a file, and no secret is in its arguments. The address
+// that opened the page opens it only once.
 func TestABrowserIsStartedWithoutASecretInItsArguments(t *testing.T) {
 	c := newCluster(t)
 	program, err := c.lab.PluginProgram(t.Context())

@@ -1,6 +1,6 @@
-// Package ui opens the page of `kubectl drydock ui` in a real Chromium: the real plugin against a
-// real API server, with Alertmanager, Drydock and a simulated Civo behind it. Tests assert what
-// stands on the page, and what is on the Node afterwards.
+// Package ui opens the page of `kubectl drydock ui` in a real Chromium. The real plugin runs with a
+// real API server, with Alertmanager, Drydock and a simulated Civo behind it. Tests assert what the
+// page shows, and what is on the Node afterwards.
 package ui
 
 import (
@@ -46,12 +46,13 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// cluster is a lab with the plugin that looks at it.
+// cluster is a lab, with the plugin that shows it.
 type cluster struct {
 	t    *testing.T
 	lab  *lab.Lab
-	civo *lab.Civo // of the test's Drydock
-	// entered are the tabs that a page let in, roots the beginning of each page's addresses.
+	civo *lab.Civo // the provider of the test's Drydock
+	// entered are the tabs that have opened a page. roots are the beginnings of the pages'
+	// addresses.
 	entered map[*browser.Tab]*lab.Page
 	roots   map[*lab.Page]string
 }
@@ -62,7 +63,7 @@ var chromium struct {
 	err error
 }
 
-// tab is a fresh one of the tests' Chromium, without cookies.
+// tab opens a new tab of the tests' Chromium, without cookies.
 func tab(t *testing.T) *browser.Tab {
 	t.Helper()
 	browser.Need(t)
@@ -74,7 +75,7 @@ func tab(t *testing.T) *browser.Tab {
 	return made
 }
 
-// newCluster is the shared lab, with nothing of Drydock's on any node, and a calm ledger.
+// newCluster returns the shared lab. No node has anything of Drydock's, and the ledger is empty.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	browser.Need(t)
@@ -88,7 +89,7 @@ func settled(t *testing.T, l *lab.Lab) *cluster {
 	return c
 }
 
-// settle takes away what earlier tests left, and writes a calm ledger.
+// settle removes what earlier tests left, and writes an empty ledger.
 func (c *cluster) settle() {
 	c.t.Helper()
 	calm := &ledger.Ledger{Status: ledger.Status{Mode: remediations.ModeEnforce, Limits: map[string]string{"concurrent": "1"}}}
@@ -100,14 +101,14 @@ func (c *cluster) ledger(l *ledger.Ledger) {
 	require.NoError(c.t, c.lab.WriteLedger(c.t.Context(), l))
 }
 
-// patch sets annotations and labels; nil leaves all of that kind as they are.
+// patch sets annotations and labels. If a map is nil, all annotations or labels stay as they are.
 func (c *cluster) patch(node string, annotations, labels map[string]any) {
 	c.t.Helper()
 	metadata := map[string]any{}
 	if annotations != nil {
 		metadata["annotations"] = annotations
 	}
-	if labels != nil { // a null would take all of them away
+	if labels != nil { // a null would remove all of them
 		metadata["labels"] = labels
 	}
 	c.patchNode(node, map[string]any{"metadata": metadata})
@@ -133,8 +134,8 @@ func (c *cluster) node(name string) *corev1.Node {
 	return n
 }
 
-// record writes a repair on the node, as Drydock does: record and label in one PATCH. change may be
-// nil.
+// record writes a repair on the node, as Drydock does: the record and the phase label in one PATCH.
+// change may be nil.
 func (c *cluster) record(node string, phase remediations.Phase, change func(*remediations.Record)) *remediations.Record {
 	c.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second).Add(-3 * time.Minute)
@@ -154,15 +155,15 @@ func (c *cluster) record(node string, phase remediations.Phase, change func(*rem
 	return r
 }
 
-// idOf is the ID of the repair that record writes.
+// idOf returns the ID of the repair that record writes.
 func idOf(node string) string { return remediations.Fingerprint(map[string]string{"node": node})[:6] }
 
 func labelsOf(node string) map[string]string {
 	return map[string]string{"alertname": "NodeNotReady", "node": node, "remediation": "node-not-ready", "severity": "critical"}
 }
 
-// ui runs `kubectl drydock ui` until the test ends, as the owner of the kubeconfig; empty: the
-// administrator.
+// ui runs `kubectl drydock ui` until the test ends, as the user of the kubeconfig. If kubeconfig is
+// empty, the user is the administrator.
 func (c *cluster) ui(kubeconfig string, args ...string) *lab.Page {
 	c.t.Helper()
 	p, err := c.lab.StartPage(c.t.Context(), kubeconfig, args...)
@@ -171,8 +172,8 @@ func (c *cluster) ui(kubeconfig string, args ...string) *lab.Page {
 	return p
 }
 
-// open goes to a path of the page. A tab that was not let in yet opens an address that the command
-// printed.
+// open opens a path of the page. In a tab that has not opened the page yet, it first opens an
+// address that the command printed.
 func (c *cluster) open(at *browser.Tab, p *lab.Page, path string) {
 	c.t.Helper()
 	if c.entered[at] != p {
@@ -189,8 +190,8 @@ func (c *cluster) open(at *browser.Tab, p *lab.Page, path string) {
 	require.NoError(c.t, at.Open(c.t.Context(), c.roots[p]+path))
 }
 
-// await waits until the expression is true on the page, and shows the page's text where it never
-// is.
+// await waits until the expression is true on the page. If it never is, the failure shows the
+// page's text.
 func await(t *testing.T, at *browser.Tab, what, expression string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
@@ -201,7 +202,7 @@ func await(t *testing.T, at *browser.Tab, what, expression string) {
 	}
 }
 
-// tile is the JavaScript expression of a node's tile on the Fleet page.
+// tile returns the JavaScript expression for a node's tile on the Fleet page.
 func tile(node string) string {
 	return fmt.Sprintf(`document.querySelector('a[data-node="%s"]')`, node)
 }
@@ -210,7 +211,8 @@ func hasState(node string, states ...string) string {
 	return fmt.Sprintf(`%s.includes(%s?.dataset.state)`, quoted(states), tile(node))
 }
 
-// shows is true where the page's visible text has all of these.
+// shows returns a JavaScript expression that is true if the page's visible text has all of these
+// texts.
 func shows(texts ...string) string {
 	return fmt.Sprintf(`%s.every(s => document.body.innerText.includes(s))`, quoted(texts))
 }

@@ -15,14 +15,15 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// script is what opens a dialog, loads from elsewhere and writes to the console, if a page lets it.
+// script is a text that, if a page runs it, opens a dialog, loads from another site and writes to
+// the console.
 const script = `</script></title></style>"'><script>alert(1)</script><img src=http://evil.example/x onerror=alert(2)><svg onload=alert(3)>{{alert(4)}}javascript:alert(5)`
 
-// hidden are the characters that make a text read as another, or move what is shown: direction
-// overrides, controls, a line break, an escape for terminals, a character of no width.
+// hidden are characters that change how a text looks or where it is shown: direction overrides,
+// controls, a line break, an escape for terminals, and a character without width.
 const hidden = "\u202e\u2066\u200f\u0000\u001b[31m\u0007\u2028\u200b\r\n"
 
-// hostile writes onto the node what anybody could who may write labels, annotations, alerts or
+// hostile writes on the node what anyone could write who may write labels, annotations, alerts or
 // silences.
 func (c *cluster) hostile(node string) {
 	c.t.Helper()
@@ -51,13 +52,13 @@ func (c *cluster) hostile(node string) {
 	}, map[string]any{corev1.LabelTopologyZone: strings.Repeat("z", 63), "drydock.dev/exclude": "x" + strings.Repeat("-", 60) + "x"})
 }
 
-// What stands in the cluster is text on every page: it opens nothing, loads nothing, says nothing
-// on the console, and moves nothing.
+// Whatever the cluster contains is only text on every page: it opens nothing, loads nothing, writes
+// nothing to the console, and moves nothing on the page.
 func TestHostileContentIsShownAsText(t *testing.T) {
 	c := newCluster(t)
 	const node, other = "node-7", "node-8"
 	c.hostile(node)
-	policy := script + strings.Repeat("p", 253) // no break in it: it must not make the page wider
+	policy := script + strings.Repeat("p", 253) // a long text without a break must not make the page wider
 	c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy = policy })
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: script, Repair: script, Attempt: script, Zone: script}},
@@ -88,7 +89,7 @@ count: 1
 		at.Forget()
 		require.NoError(t, at.Open(t.Context(), c.roots[p]+path))
 		await(t, at, "the page is whole", `document.readyState === "complete"`)
-		// Something changes while the page is open: what the stream brings is treated alike.
+		// Something changes while the page is open. Updates over the stream must be as safe.
 		c.patch(node, map[string]any{remediations.BreakGlassKey: script + time.Now().String()}, nil)
 		c.record(other, remediations.PhaseVerifying, func(r *remediations.Record) { r.Policy, r.Note = policy, time.Now().String() })
 		await(t, at, "the page goes on", `document.body.dataset.connection !== "lost"`)
@@ -103,7 +104,7 @@ count: 1
 		require.False(t, wide, "%s: the page is wider than the window", path)
 		require.Empty(t, at.Elsewhere(p.Origin), path)
 		complaints := at.Complaints()
-		if strings.Contains(path, "%3C") && !strings.Contains(path, "filter") { // a page that is not there says 404, which the console repeats
+		if strings.Contains(path, "%3C") && !strings.Contains(path, "filter") { // a missing page answers 404, which the browser writes to the console
 			complaints = withoutNotFound(complaints)
 		}
 		require.Empty(t, complaints, path)

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// What holds for the fleet stands on the Fleet page: who or what, until when, and the command that
-// changes it.
+// The Fleet page shows what holds for the whole fleet: who or what holds, until when, and the
+// command that changes it.
 func TestThePageNamesWhatIsInForce(t *testing.T) {
 	c := newCluster(t)
 	at := time.Now().UTC().Truncate(time.Second)
@@ -22,7 +22,7 @@ func TestThePageNamesWhatIsInForce(t *testing.T) {
 	c.leads("drydock-7c9d8f6b5-x2kqp")
 	c.patch("node-14", map[string]any{remediations.PauseKey: until.Format(time.RFC3339) + " firmware update"}, nil)
 	c.record("node-0", remediations.PhaseVerifying, nil)
-	c.record("node-3", remediations.PhaseExhausted, nil) // which the breaker counts
+	c.record("node-3", remediations.PhaseExhausted, nil) // the breaker counts it
 	c.ledger(&ledger.Ledger{
 		Slots: []ledger.Slot{{Node: "node-0", Repair: idOf("node-0"), Attempt: idOf("node-0") + "-0-1", Zone: "zone-0", Pool: "workers", Since: at}},
 		Status: ledger.Status{
@@ -51,13 +51,14 @@ func TestThePageNamesWhatIsInForce(t *testing.T) {
 	}
 }
 
-// inForce is true on a page whose part about what is in force has all these texts.
+// inForce returns a JavaScript expression that is true if the page's part about what is in force
+// has all these texts.
 func inForce(says ...string) string {
 	return fmt.Sprintf(`(text => %s.every(s => text.includes(s)))(document.getElementById("force").innerText.replace(/\s+/g, " "))`, quoted(says))
 }
 
-// A node's page has its deadline counting down, its Events, its past and its raw records; in a
-// storm the fleet's table is folded.
+// A node's page has a countdown to its deadline, its Events, its past and its raw records. In a
+// storm, the table of the fleet is folded.
 func TestAnIncidentIsShownToItsEnd(t *testing.T) {
 	c := newCluster(t)
 	c.incident()
@@ -91,7 +92,8 @@ count: 1
 	require.NoError(t, err)
 	require.Contains(t, text, "reboot was asked for", "the JSON has what the page has")
 
-	// Five rows, what needs a person first; the others on request, also after the next change.
+	// The page shows five rows, those first that a person must check. The other rows are shown on
+	// request, and stay so after the next change.
 	c.open(at, p, "/")
 	for _, says := range []string{"cluster 5 of 24 unhealthy, limit 30%", "zone/zone-0 2 of 8 unhealthy, limit 30%", "zone/zone-2 1 of 8 unhealthy, limit 30%"} {
 		await(t, at, "the numbers that the rules counted", inForce(says))

@@ -13,10 +13,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// shownTiles is the JavaScript expression of the nodes whose tiles are seen, in the page's order.
+// shownTiles is the JavaScript expression for the nodes whose tiles are visible, in the page's
+// order.
 const shownTiles = `[...document.querySelectorAll("a[data-node]")].filter(a => a.getClientRects().length > 0).map(a => a.dataset.node)`
 
-// focused is that of the node whose tile has the focus.
+// focused is the JavaScript expression for the node whose tile has the focus.
 const focused = `document.activeElement.dataset.node`
 
 // shown waits until the page shows exactly these nodes.
@@ -25,7 +26,7 @@ func shown(t *testing.T, at *browser.Tab, why string, nodes ...string) {
 	await(t, at, why, fmt.Sprintf(`JSON.stringify(%s) === JSON.stringify(%s)`, shownTiles, quoted(append([]string{}, nodes...))))
 }
 
-// filter types it in place of what stood there.
+// filter types the text into the filter, in place of the old text.
 func filter(t *testing.T, at *browser.Tab, text string) {
 	t.Helper()
 	typing, err := browser.Eval[bool](t.Context(), at, `document.activeElement.id === "filter"`)
@@ -35,12 +36,12 @@ func filter(t *testing.T, at *browser.Tab, text string) {
 	}
 	require.NoError(t, at.Press(t.Context(), "/"))
 	await(t, at, "the filter has the focus", `document.activeElement.id === "filter"`)
-	_, err = browser.Eval[bool](t.Context(), at, `(document.activeElement.select(), true)`) // chromedp types the slash that the page took
+	_, err = browser.Eval[bool](t.Context(), at, `(document.activeElement.select(), true)`) // remove the slash that opened the filter: chromedp has typed it
 	require.NoError(t, err)
 	require.NoError(t, at.Press(t.Context(), text))
 }
 
-// The filter finds a node by each thing that its tile knows; the address keeps it.
+// The filter finds a node by everything that its tile knows. The address contains the filter.
 func TestTheFilterFindsByAnything(t *testing.T) {
 	c := newCluster(t)
 	c.record("node-2", remediations.PhasePending, func(r *remediations.Record) {
@@ -73,7 +74,7 @@ func TestTheFilterFindsByAnything(t *testing.T) {
 	shown(t, at, "one node", "node-23")
 	require.NoError(t, at.Reload(t.Context()))
 	shown(t, at, "the address keeps the filter", "node-23")
-	// What changes meanwhile is filtered, too.
+	// Changes that arrive meanwhile are filtered, too.
 	filter(t, at, "state:paused")
 	shown(t, at, "none is paused")
 	c.patch("node-4", map[string]any{remediations.PauseKey: "true disk"}, nil)
@@ -87,14 +88,14 @@ func TestTheFilterFindsByAnything(t *testing.T) {
 func TestArrowsMoveAndEnterOpens(t *testing.T) {
 	c := newCluster(t)
 	at, p := tab(t), c.ui("")
-	require.NoError(t, at.Size(t.Context(), 700, 900)) // a few columns, and rows that are not full
+	require.NoError(t, at.Size(t.Context(), 700, 900)) // so that there are few columns, and rows that are not full
 	c.open(at, p, "/")
 	press := func(key, want string) {
 		t.Helper()
 		require.NoError(t, at.Press(t.Context(), key))
 		await(t, at, "the focus is on "+want, focused+" === "+quoted(want))
 	}
-	// Where a tile is: its column, and its row among all.
+	// These are a tile's column, and its row among all rows.
 	place := func(node string) (x, y float64) {
 		t.Helper()
 		at, err := browser.Eval[[]float64](t.Context(), at, fmt.Sprintf(`(r => [r.left, r.top + scrollY])(%s.getBoundingClientRect())`, tile(node)))
@@ -108,7 +109,7 @@ func TestArrowsMoveAndEnterOpens(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, columns)
 	press(kb.ArrowRight, "node-3")
-	for _, down := range []string{"node-12", "node-21", "node-4", "node-13", "node-22", "node-5"} { // zone-0, zone-1 and zone-2 have eight each
+	for _, down := range []string{"node-12", "node-21", "node-4", "node-13", "node-22", "node-5"} { // zone-0, zone-1 and zone-2 have eight nodes each
 		x, y := place("node-3")
 		press(kb.ArrowDown, down)
 		nowX, nowY := place(down)
@@ -117,7 +118,7 @@ func TestArrowsMoveAndEnterOpens(t *testing.T) {
 	}
 	press(kb.ArrowUp, "node-22")
 	press(kb.ArrowUp, "node-13")
-	// What the filter hides is passed over.
+	// Tiles that the filter hides are skipped.
 	filter(t, at, "node-1")
 	press(kb.ArrowDown, "node-12")
 	press(kb.ArrowRight, "node-15")
@@ -134,8 +135,8 @@ func TestArrowsMoveAndEnterOpens(t *testing.T) {
 	await(t, at, "Esc closes it", `!document.getElementById("help").open`)
 }
 
-// With many nodes a tile is a square, which says to a screen reader what it does not show. Those
-// that the filter finds have names.
+// With many nodes a tile is only a square. A screen reader still reads what the square does not
+// show. Tiles that the filter finds show their names.
 func TestManyNodesAreSquares(t *testing.T) {
 	l := lab.New(t, lab.Options{Components: lab.APIServerOnly, Nodes: 1})
 	c := settled(t, l)

@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// loadedOnce is set on a page, and gone when the page was loaded again.
+// loadedOnce sets a variable on a page. If the page is loaded again, the variable is gone.
 const loadedOnce = "window.loadedOnce"
 
 func markLoaded(t *testing.T, at *browser.Tab) {
@@ -107,7 +107,7 @@ func TestTheJSONIsWhatThePageShows(t *testing.T) {
 	require.Len(t, states, fleet)
 }
 
-// The API server goes away under an open page, and comes back.
+// The API server goes away while a page is open, and comes back.
 func TestThePageSaysThatItIsNotCurrent(t *testing.T) {
 	c := newCluster(t)
 	const node = "node-2"
@@ -132,7 +132,7 @@ func TestThePageSaysThatItIsNotCurrent(t *testing.T) {
 	t.Logf("the page says so %s after the API server went away", time.Since(began).Round(time.Millisecond))
 	require.NotEmpty(t, tileState(t, at, node), "what was known stays")
 
-	// What happens meanwhile is on the page once the API server is back.
+	// What has happened in between is on the page once the API server is back.
 	c.record(node, remediations.PhaseVerifying, nil)
 	away.Store(false)
 	began = time.Now()
@@ -148,7 +148,7 @@ func tileState(t *testing.T, at *browser.Tab, node string) string {
 	return state
 }
 
-// The command ends under an open page, which says so too.
+// The command ends while a page is open, and the page says so.
 func TestThePageSaysThatItsCommandEnded(t *testing.T) {
 	c := newCluster(t)
 	at := tab(t)
@@ -159,7 +159,8 @@ func TestThePageSaysThatItsCommandEnded(t *testing.T) {
 	await(t, at, "the page says that it is not current", `document.body.dataset.connection === "lost"`)
 }
 
-// A node breaks, is held by a silence, is repaired and proven: shown on its page as it happens.
+// A node breaks, is held by a silence, is repaired, and the cure is proven. Its page shows each of
+// these as it happens.
 func TestTheNodesPageShowsTheRepair(t *testing.T) {
 	c := newCluster(t)
 	d := c.drydock(map[string]any{})

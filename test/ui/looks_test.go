@@ -29,18 +29,18 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// screenshots is the folder that takes pictures of the pages, as `make screenshots` sets it; empty:
-// no picture is kept.
+// screenshots is the folder for pictures of the pages. `make screenshots` sets it. If it is empty,
+// no picture is written.
 var screenshots = os.Getenv("DRYDOCK_SCREENSHOTS")
 
-// look is one way to look at a page.
+// look is one way to show a page: its path, size and colors.
 type look struct {
-	// name is the picture's; empty: no picture is kept.
+	// name is the file name of the picture. If it is empty, no picture is written.
 	name, path, scheme string
 	width, height      int64
 }
 
-// looks are at each page of the incident.
+// looks are all pages that show the incident.
 func looks(node, calm string) []look {
 	return []look{
 		{"ui-fleet", "/", "light", 1280, 1000},
@@ -58,8 +58,8 @@ func looks(node, calm string) []look {
 	}
 }
 
-// The pages are accessible: axe-core finds nothing serious on any, light or dark, wide or narrow.
-// Its control is a page of bad habits.
+// The pages are accessible: axe-core finds nothing serious on any of them, light or dark, wide or
+// narrow. The control is a page with bad habits.
 func TestThePagesAreAccessible(t *testing.T) {
 	bad := tab(t)
 	page := `<!doctype html><html><title>x</title><body style="background:#fff;color:#ddd"><img src="/x"><button></button><p>pale</p></body></html>`
@@ -79,7 +79,7 @@ func rules(found []finding) (out []string) {
 	return out
 }
 
-// seen looks at each page, asks axe-core, and keeps the picture.
+// seen opens each page, runs axe-core, and writes the picture.
 func (c *cluster) seen(all []look, args ...string) {
 	c.t.Helper()
 	p := c.ui(lab.FromHome, append(args, "--alertmanager", c.lab.AlertmanagerURLs()[0])...)
@@ -90,7 +90,7 @@ func (c *cluster) seen(all []look, args ...string) {
 		c.open(at, p, "/")
 		at.Forget()
 		c.open(at, p, l.path)
-		await(c.t, at, l.path+" is whole", `document.readyState === "complete" && ["ok", undefined].includes(document.body.dataset.connection)`) // the report is a file, and has none
+		await(c.t, at, l.path+" is whole", `document.readyState === "complete" && ["ok", undefined].includes(document.body.dataset.connection)`) // the report is a plain file without a connection
 		require.Empty(c.t, at.Complaints(), "%s, %s, %d px", l.path, l.scheme, l.width)
 		wide, err := browser.Eval[bool](c.t.Context(), at, "document.documentElement.scrollWidth > document.documentElement.clientWidth")
 		require.NoError(c.t, err)
@@ -107,9 +107,9 @@ func (c *cluster) seen(all []look, args ...string) {
 	}
 }
 
-// incident is a fleet on an ordinary bad day: one node under repair, others waiting for their turn,
-// for a person or for a silence. Drydock's own rules decide it: the holds are the answers of its
-// guards, and the breakers are those that it would judge.
+// incident creates a fleet on a typical bad day. One node is under repair, and others wait for
+// their turn, for a person or for a silence. Drydock's own rules decide it: the holds are the
+// results of its guards, and the breakers are those that it would compute.
 func (c *cluster) incident() ruleBook {
 	c.t.Helper()
 	at := time.Now().UTC().Truncate(time.Second)
@@ -198,15 +198,15 @@ policies:
 	return rules
 }
 
-// ruleBook is what Drydock decides in one configuration.
+// ruleBook decides as Drydock would with one configuration.
 type ruleBook struct {
 	c      *cluster
 	config *config.Config
 	file   string
 }
 
-// rules reads a configuration that enforces, with the lab's Alertmanager and a Civo that nothing
-// calls.
+// rules reads a configuration that enforces, with the lab's Alertmanager, and with a Civo that is
+// never called.
 func (c *cluster) rules(more string) ruleBook {
 	c.t.Helper()
 	file := filepath.Join(c.t.TempDir(), "drydock.yaml")
@@ -224,7 +224,7 @@ providers: {civo: {clusterID: 3c1f7b1e-9f4a-4f52-a6cf-3ab1e2f10f7d, region: LON1
 	return ruleBook{c, read, file}
 }
 
-// judge writes the limits and the breakers of the present Nodes into the ledger. It returns how
+// judge writes the limits and the breakers for the present Nodes into the ledger. It returns how
 // many nodes the cluster's breaker counts as unhealthy, and of how many.
 func (r ruleBook) judge(l *ledger.Ledger, firing func(node string) bool) (unhealthy, nodes int) {
 	r.c.t.Helper()
@@ -239,19 +239,19 @@ func (r ruleBook) judge(l *ledger.Ledger, firing func(node string) bool) (unheal
 	return f.Health()
 }
 
-// why is the answer of Drydock's guards about the node.
+// why returns the decision of Drydock's guards about the node.
 func (r ruleBook) why(node string) (answer inspect.Why) {
 	r.c.t.Helper()
 	program, err := r.c.lab.PluginProgram(r.c.t.Context())
 	require.NoError(r.c.t, err)
 	cmd := exec.CommandContext(r.c.t.Context(), program, "why", node, "-o", "json", "--config", r.file, "--alertmanager", r.c.lab.AlertmanagerURLs()[0])
 	cmd.Env = []string{"HOME=" + r.c.t.TempDir(), "KUBECONFIG=" + r.c.lab.AdminKubeconfig()}
-	out, _ := cmd.Output() // the exit code is the answer, too
+	out, _ := cmd.Output() // an error is ignored, because the exit code is a part of the answer
 	require.NoError(r.c.t, json.Unmarshal(out, &answer), "%s", out)
 	return answer
 }
 
-// fire makes the alert fire at the Alertmanager, for as long as the test takes.
+// fire makes the alert fire in Alertmanager until the test ends.
 func (c *cluster) fire(labels map[string]string, since time.Time) {
 	c.t.Helper()
 	send := func(ctx context.Context, ends time.Time) {
@@ -268,7 +268,7 @@ func (c *cluster) fire(labels map[string]string, since time.Time) {
 	c.t.Cleanup(func() { send(context.WithoutCancel(c.t.Context()), time.Now()) })
 }
 
-// leads writes the Lease of a replica that leads, until the test ends.
+// leads writes the Lease of a leading replica, until the test ends.
 func (c *cluster) leads(replica string) {
 	c.t.Helper()
 	leases := c.lab.Client().CoordinationV1().Leases(lab.Namespace)
@@ -281,7 +281,7 @@ func (c *cluster) leads(replica string) {
 	c.t.Cleanup(func() { _ = leases.Delete(context.WithoutCancel(c.t.Context()), lease.Name, metav1.DeleteOptions{}) })
 }
 
-// What only `make screenshots` needs: fleets of one node and of thousands, and a storm that stops
+// This is only for `make screenshots`: fleets of one node and of thousands, and a storm that stops
 // all repairs.
 func TestScreenshotsOfOtherFleets(t *testing.T) {
 	if screenshots == "" {

@@ -14,15 +14,15 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// Rights of the people in these tests.
+// These are the rights of the people in the tests.
 const (
 	readsAll = `[{apiGroups: [""], resources: [nodes, configmaps, events], verbs: [get, list, watch]},
   {apiGroups: [events.k8s.io], resources: [events], verbs: [get, list, watch]},
   {apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, list]}]`
 )
 
-// account is the kubeconfig of a person with these rights, through server; empty: the API server
-// itself.
+// account returns the kubeconfig of a person with these rights. It connects through server or, if
+// server is empty, to the API server itself.
 func (c *cluster) account(name, rules, server string) string {
 	c.t.Helper()
 	kubeconfig, err := c.lab.PersonKubeconfig(c.t.Context(), name, rules, server)
@@ -30,7 +30,7 @@ func (c *cluster) account(name, rules, server string) string {
 	return kubeconfig
 }
 
-// running is Drydock, with the provider that it asks.
+// running is a running Drydock, with its provider.
 type running struct {
 	*lab.Drydock
 	civo *lab.Civo
@@ -38,13 +38,14 @@ type running struct {
 
 var receiverToken string
 
-// drydock runs the real one with short times until the test ends; over is laid over its policy.
+// drydock runs the real Drydock with short times until the test ends. over is merged over its
+// policy.
 func (c *cluster) drydock(over map[string]any) *running {
 	c.t.Helper()
 	ctx := context.WithoutCancel(c.t.Context())
 	if receiverToken == "" {
 		var err error
-		// Without admission: tests write into records, and take away what earlier ones left.
+		// Admission is off, because tests write records and remove what earlier tests left.
 		receiverToken, err = c.lab.PrepareDrydockWith(ctx, map[string]any{
 			"admission": map[string]any{"policy": map[string]any{"enabled": false}}, "config": map[string]any{"mode": "enforce"},
 		})
@@ -67,7 +68,8 @@ func (c *cluster) drydock(over map[string]any) *running {
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() {
 		d.Kill()
-		// No other replica would take the lead before its Lease has ended.
+		// Otherwise the next replica could not become the leader before this one's Lease has
+		// expired.
 		_ = c.lab.Client().CoordinationV1().Leases(lab.Namespace).Delete(ctx, "drydock", metav1.DeleteOptions{})
 	})
 	require.NoError(c.t, c.lab.SetWebhook(ctx, lab.WebhookTarget{URL: d.ReceiverURL, TokenFile: receiverToken}))
@@ -75,7 +77,7 @@ func (c *cluster) drydock(over map[string]any) *running {
 	return &running{d, civo}
 }
 
-// reboots are the calls that really had an effect on that node.
+// reboots returns the calls that really had an effect on that node.
 func (c *cluster) reboots(node string) (count int) {
 	id := strings.TrimPrefix(c.node(node).Spec.ProviderID, "civo://")
 	for _, call := range c.civo.Done(civosim.HardReboots) {
@@ -86,13 +88,13 @@ func (c *cluster) reboots(node string) (count int) {
 	return count
 }
 
-// silence is one that stands on the Alertmanager.
+// silence is a silence in Alertmanager.
 type silence struct {
 	c  *cluster
 	id string
 }
 
-// silence makes one for 20 minutes, which does not outlive the test.
+// silence creates a silence for 20 minutes. It is removed at the end of the test.
 func (c *cluster) silence(by, comment string, matchers ...string) silence {
 	c.t.Helper()
 	args := append([]string{"silence", "add", "--author=" + by, "--comment=" + comment, "--duration=20m"}, matchers...)
@@ -120,7 +122,7 @@ func (c *cluster) amtool(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// whyFlags are what the command needs to know what Drydock knows.
+// whyFlags are the flags with which the command knows what Drydock knows.
 func (c *cluster) whyFlags(d *running) []string {
 	return []string{"--config", d.ConfigFile, "--alertmanager", c.lab.AlertmanagerURLs()[0]}
 }

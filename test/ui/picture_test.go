@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// paletteSize is how many colors a picture keeps: a page has few, and their shades at the edges of
-// letters.
+// paletteSize is how many colors a picture keeps. A page has few colors, plus their shades at the
+// edges of letters.
 const paletteSize = 128
 
-// small is the PNG with its most frequent colors alone, which makes it a fraction of the size.
+// small returns the PNG with only its most frequent colors, which makes it much smaller.
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	full, err := png.Decode(bytes.NewReader(picture))

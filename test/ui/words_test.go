@@ -16,18 +16,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// readsOnly is a person who may look at everything and write nothing.
+// readsOnly are the rights of a person who may read everything and write nothing.
 const readsOnly = readsAll
 
-// say does on the node's page what a person does: opens the word's dialog, types, and tries it on
-// the server. write is the second half.
+// say does what a person does on the node's page: it opens the dialog of an annotation, types,
+// tries the change on the server, and writes it. write is the second half.
 func (c *cluster) say(at *browser.Tab, word string, typed map[string]string) {
 	c.t.Helper()
 	c.try(at, word, typed)
 	await(c.t, at, "the dry run of "+word+" is answered", fmt.Sprintf(`document.querySelector(%q).disabled === false`, "#word-"+word+" [data-do=write]"))
 }
 
-// try is say without the answer.
+// try does the same as say, up to the answer to the try.
 func (c *cluster) try(at *browser.Tab, word string, typed map[string]string) {
 	c.t.Helper()
 	await(c.t, at, "the word "+word+" is offered", fmt.Sprintf(`document.getElementById(%q)`, "open-"+word))
@@ -53,7 +53,8 @@ func (c *cluster) write(at *browser.Tab, word string) {
 	require.NoError(c.t, at.Click(c.t.Context(), dialog+" [data-do=write]"))
 }
 
-// annotated waits until the node has the annotation (no value: not any more), and gives the Node.
+// annotated waits until the node has the annotation with this value, and returns the Node. An empty
+// value means that the node does not have the annotation.
 func (c *cluster) annotated(name, key string, there bool) *corev1.Node {
 	c.t.Helper()
 	var n *corev1.Node
@@ -65,8 +66,8 @@ func (c *cluster) annotated(name, key string, there bool) *corev1.Node {
 	return n
 }
 
-// A person's word through the page leaves on the Node exactly what the command leaves, and nothing
-// before it is written.
+// An annotation that a person writes through the page leaves exactly the same on the Node as the
+// command does. Nothing is written before the person confirms.
 func TestAWordThroughThePageIsTheCommands(t *testing.T) {
 	c := newCluster(t)
 	p := c.ui("")
@@ -113,7 +114,8 @@ func TestAWordThroughThePageIsTheCommands(t *testing.T) {
 	}
 }
 
-// words are the annotations that people write, without what only differs between two nodes.
+// words returns the annotations that people write, without the parts that always differ between two
+// nodes.
 func words(n *corev1.Node, node string) map[string]string {
 	out := maps.Clone(n.Annotations)
 	for k, v := range out {
@@ -123,13 +125,13 @@ func words(n *corev1.Node, node string) map[string]string {
 		case k == remediations.ApproveKey || k == remediations.CancelKey:
 			out[k] = strings.Replace(v, idOf(node), "the repair's ID", 1)
 		default:
-			out[k] = strings.ReplaceAll(v, "-", " ") // the command's words are one argument
+			out[k] = strings.ReplaceAll(v, "-", " ") // in the command, several words are one argument
 		}
 	}
 	return out
 }
 
-// writers are the field managers of the annotation.
+// writers returns the field managers of the annotation.
 func writers(n *corev1.Node, key string) (out []string) {
 	for _, f := range n.ManagedFields {
 		if strings.Contains(string(f.FieldsV1.GetRawBytes()), `"f:`+key+`"`) {
@@ -139,7 +141,7 @@ func writers(n *corev1.Node, key string) (out []string) {
 	return out
 }
 
-// command runs `kubectl drydock` with the words of the line.
+// command runs `kubectl drydock` with the words of the line as arguments.
 func (c *cluster) command(kubeconfig, line string) {
 	c.t.Helper()
 	program, err := c.lab.PluginProgram(c.t.Context())
@@ -153,7 +155,8 @@ func (c *cluster) command(kubeconfig, line string) {
 	require.NoError(c.t, err, "%s: %s", line, out)
 }
 
-// A person who may only look sees that before a click, and what is sent anyway is refused.
+// A person who may only read sees that before a click. If the page sends a change anyway, it is
+// refused.
 func TestWhoMayOnlyLookSeesWhy(t *testing.T) {
 	c := newCluster(t)
 	const node = "node-16"
@@ -181,7 +184,7 @@ func TestWhoMayOnlyLookSeesWhy(t *testing.T) {
 	c.annotated(node, remediations.PauseKey, true)
 }
 
-// A page that was started to look at changes nothing.
+// A page that was started read-only changes nothing.
 func TestAReadOnlyPageChangesNothing(t *testing.T) {
 	c := newCluster(t)
 	const node = "node-17"

@@ -20,8 +20,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// A write whose answer is late, lost or cut is shown as what it is, with the cluster, and is sent
-// once.
+// The answer to a write may be late, lost or cut. The page then shows what it knows, with the name
+// of the cluster, and sends the write only once.
 func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 	c := newCluster(t)
 	proxy, err := c.lab.NewProxy()
@@ -34,7 +34,7 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 	write := func(r *http.Request) bool { return r.Method == http.MethodPatch && !r.URL.Query().Has("dryRun") }
 	for _, f := range []struct {
 		name, node string
-		// before and after are what happens to the write and to its answer.
+		// before and after are hooks for the write and for its answer.
 		before, after func() lab.Verdict
 		kind, says    string
 		there         bool
@@ -79,12 +79,12 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 	}
 }
 
-// The page's own program ends after the click, before it has answered: it is unknown whether the
-// write was done. Without a write, nothing was written, which is the control.
+// The page's program ends after the click, before it has answered. Then it is unknown whether the
+// write was done. The control: if the write was not sent, nothing was written.
 func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 	for _, f := range []struct {
 		name       string
-		tries      bool // the dry run is the last that it answers
+		tries      bool // whether the dry run is the last request that it answers
 		kind, says string
 	}{
 		{"after the dry run", true, "unknown", "kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again."},
@@ -128,8 +128,8 @@ func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 	}
 }
 
-// A browser repeats a write by itself where its connection ended without an answer. It is written
-// once: what a colleague ended in between stays ended. The repeated request is the control.
+// A browser repeats a write by itself if the connection ended without an answer. The write is done
+// once: a pause that a colleague ended in between stays ended. The control is the repeated request.
 func TestAWriteThatTheBrowserRepeatsIsWrittenOnce(t *testing.T) {
 	const node = "node-17"
 	c := newCluster(t)
@@ -160,7 +160,7 @@ func TestAWriteThatTheBrowserRepeatsIsWrittenOnce(t *testing.T) {
 	c.write(at, "pause")
 	<-written
 	c.annotated(node, remediations.PauseKey, true)
-	c.patch(node, map[string]any{remediations.PauseKey: nil}, nil) // a colleague ends it
+	c.patch(node, map[string]any{remediations.PauseKey: nil}, nil) // a colleague ends the pause
 	close(ended)
 	kind, said := outcome(t, at, "pause")
 	require.Equal(t, "written", kind, said)
@@ -169,8 +169,8 @@ func TestAWriteThatTheBrowserRepeatsIsWrittenOnce(t *testing.T) {
 	require.NotContains(t, c.node(node).Annotations, remediations.PauseKey)
 }
 
-// A page whose program takes the write and never answers stops waiting, and says that it does not
-// know.
+// If the page's program receives the write and never answers, the page stops waiting, and says that
+// the result is unknown.
 func TestAPageStopsWaitingForAWrite(t *testing.T) {
 	const node = "node-17"
 	c := newCluster(t)
@@ -188,9 +188,9 @@ func TestAPageStopsWaitingForAWrite(t *testing.T) {
 	c.annotated(node, remediations.PauseKey, true)
 }
 
-// A reset is of the repair that was tried: where another one is exhausted when it is written,
-// nothing is, whether the form names the repair or not. A new try, which is about that one, is the
-// control.
+// A reset is for the repair that was tried. If another repair is exhausted when the reset is
+// written, nothing is written, whether the form names the repair or not. The control: a new try is
+// about the new repair, and works.
 func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
 	const node = "node-17"
 	c := newCluster(t)
@@ -227,7 +227,7 @@ func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
 	}
 }
 
-// outcome waits until the dialog of the word says how a write ended.
+// outcome waits until the dialog shows how a write ended.
 func outcome(t *testing.T, at *browser.Tab, word string) (kind, said string) {
 	t.Helper()
 	place := `document.querySelector("#word-` + word + ` .outcome")`
@@ -239,8 +239,8 @@ func outcome(t *testing.T, at *browser.Tab, word string) (kind, said string) {
 	return kind, said
 }
 
-// relay stands between the browser and the page, and hands each write that the page has answered to
-// then, with the answer.
+// relay stands between the browser and the page. It passes each write that the page has answered to
+// then, together with the answer.
 func relay(t *testing.T, p *lab.Page, then func(w http.ResponseWriter, r *http.Request, answer func())) (origin string) {
 	t.Helper()
 	page, err := url.Parse(p.Origin)
@@ -289,7 +289,8 @@ func cut(t *testing.T, w http.ResponseWriter) {
 	_ = conn.Close()
 }
 
-// openBy goes to the page through the relay at origin, as all that the tab opens afterwards does.
+// openBy opens the page through the relay at origin. Everything that the tab opens afterwards also
+// goes through the relay.
 func (c *cluster) openBy(at *browser.Tab, p *lab.Page, origin string) {
 	c.t.Helper()
 	address, err := p.Fresh(c.t.Context())

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each sentence is odd by one pattern alone, which stands before it.
+// Each sentence matches exactly one pattern, which is named before it.
 var odd = map[string]string{
 	"of which":         "the node, two disks of which are full",
 	"whom":             "a person whom the alert names",
@@ -106,8 +106,8 @@ func TestWideCommentsAreFound(t *testing.T) {
 	}
 }
 
-// TestNamesAndCodeDoNotMakeALongSentence: a list of tests or of links, the lines of a drawing and
-// indented code are not prose. As many words of prose are too long, also those of one link.
+// TestNamesAndCodeDoNotMakeALongSentence: a list of tests or links, the lines of a drawing, and
+// indented code are not prose. The same number of words of prose is too long, also within one link.
 func TestNamesAndCodeDoNotMakeALongSentence(t *testing.T) {
 	count := func(body string) (n int) {
 		for _, each := range page(t, "a.md", []byte(body)) {

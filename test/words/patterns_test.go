@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// A pattern is a word or a turn of phrase that Drydock does not use, and what to write instead.
+// A pattern is a word or a phrase that Drydock does not use, with what to write in its place.
 type pattern struct {
 	name    string
-	has     string // a part that each match has: most texts lack it
+	has     string // a text that each match contains; most texts lack it, which saves time
 	matches *regexp.Regexp
 	write   string
-	fine    *regexp.Regexp // what matches and is plain English all the same
+	fine    *regexp.Regexp // texts that match but are plain English
 }
 
-// patterns is the closed list.
+// patterns is the closed list of patterns.
 var patterns = []pattern{
 	{"of which", "wh", re(`\b(of|by|for|from|to|in|with|on|under|through|before|after|against) (which|whom|whose)\b`),
 		"two sentences, or the noun", nil},
@@ -54,7 +54,7 @@ var patterns = []pattern{
 
 var re = regexp.MustCompile
 
-// count returns how often the pattern stands in the text, which is in lower case, with single
+// count returns how often the pattern matches the text. The text must be in lower case, with single
 // spaces.
 func (p pattern) count(says string) int {
 	if !strings.Contains(says, p.has) {
@@ -66,16 +66,17 @@ func (p pattern) count(says string) int {
 	return len(p.matches.FindAllStringIndex(says, -1))
 }
 
-// A sentence has at most so many words. The Kubernetes documentation style guide is the model.
+// mostWords is the largest number of words in a sentence. The Kubernetes documentation style guide
+// is the model.
 const mostWords = 30
 
 var sentenceEnds = regexp.MustCompile(`[.:;!?](\s|$)|\|| · `)
 
-// names are several pieces of code one after the other, or several links: tests, marks, keys or
+// names matches several pieces of code one after the other, or several links: tests, marks, keys or
 // pages. They count as one word.
 var names = regexp.MustCompile(`(\[[^][|]{1,40} )?\bx( ,| and| or)?( (\[[^][|]{1,40} )?x\b( ,| and| or)?)+`)
 
-// longSentences returns how many sentences of prose are too long.
+// longSentences returns how many sentences of the prose in a text are too long.
 func longSentences(t text) (n int) {
 	if t.kind != "comment" && t.kind != "page" {
 		return 0

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A text is one thing that people read, and where it stands.
+// A text is one piece of text that people read, with its place.
 type text struct {
 	file string
 	line int
@@ -29,13 +29,13 @@ type text struct {
 
 const root = "../.."
 
-// generated files follow their sources, which are read themselves. The changelog and the licence
-// are not the product's voice.
+// generated are generated files. They are left out, because their sources are checked. The
+// changelog and the license are left out, too.
 var generated = regexp.MustCompile(
 	`^(CHANGELOG\.md|docs/(configuration|metrics)\.md|docs/config\.schema\.json|charts/drydock/(README\.md|values\.schema\.json)|.*/testdata/.*)$`)
 
-// all returns each text of the repository: comments and names of tests everywhere, strings of the
-// product, pages, rules, the chart, and descriptions of schemas.
+// all returns each text of the repository. These are comments and names of tests in all Go files,
+// strings of the product, pages, rules, the chart, and descriptions in schemas.
 func all(t *testing.T) (out []text) {
 	t.Helper()
 	list := exec.Command("git", "ls-files")
@@ -84,7 +84,7 @@ func kindOf(name string) string {
 	return ""
 }
 
-// product reports whether people who only use Drydock may read the file's strings.
+// product reports whether people who only use Drydock may read the strings of the file.
 func product(name string) bool {
 	return !strings.HasSuffix(name, "_test.go") && !strings.HasPrefix(name, "test/") && !strings.HasPrefix(name, "tools/") &&
 		!strings.HasPrefix(name, "internal/lab/") && !strings.HasPrefix(name, "remediations/testing/")
@@ -124,17 +124,18 @@ func source(t *testing.T, name string, body []byte) (out []text) {
 	return out
 }
 
-// reasons are those for the bounds of a key of the configuration, in the tags of its field.
+// reasons matches the reasons in struct tags of the configuration: they follow the bound of a key.
 var reasons = regexp.MustCompile(`(?:least|most):"[^",]*, ([^"]+)"`)
 
-// prose are several words, or one that messages are made of.
+// prose matches strings that people read: several words, or a single word that is a part of
+// messages.
 var prose = regexp.MustCompile(`\s|^[a-z]+$`)
 
-// A comment that stands alone has at most so many columns; a tab is one. The linter holds the width
-// of code.
+// mostColumns is the largest width of a comment on a line of its own. A tab counts as one column.
+// The linter checks the width of code.
 const mostColumns = 100
 
-// wide returns the lines from first to last that are a comment alone and too wide.
+// wide returns the lines from first to last that contain only a comment and are too wide.
 func wide(name string, lines []string, first, last int) (out []text) {
 	for n := first; n <= last; n++ {
 		says := strings.TrimSpace(lines[n-1])
@@ -145,12 +146,12 @@ func wide(name string, lines []string, first, last int) (out []text) {
 	return out
 }
 
-// A paragraph ends a sentence, and so does each line that stands as it is written.
+// A paragraph ends a sentence. So does each indented line.
 var sentences = strings.NewReplacer("\n\n", ".\n", "\n\t", ".\n")
 
 var directive = regexp.MustCompile(`^//(go:|nolint|lint:)`)
 
-// spaced writes TestANodeIsHeld as "test a node is held".
+// spaced splits a name into words: TestANodeIsHeld becomes "test a node is held".
 func spaced(name string) string {
 	var b strings.Builder
 	for i, r := range name {
@@ -164,8 +165,8 @@ func spaced(name string) string {
 
 var code = regexp.MustCompile("`[^`]*`|<!--.*?-->|\\]\\([^)]*\\)")
 
-// page returns a page's paragraphs, items of lists and rows of tables, without code, fenced or
-// indented, and without the addresses of links.
+// page returns a page's paragraphs, list items and table rows. It leaves out code, fenced or
+// indented, and the addresses of links.
 func page(_ *testing.T, name string, body []byte) (out []text) {
 	fenced, begins, indented := false, true, false
 	for i, l := range strings.Split(string(body), "\n") {

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDrydockSpeaksPlainly counts, by folder and kind of text, what of the closed list still stands
-// there, and comments that are too wide. The numbers in left.txt only go down: a new odd word
-// fails, and so does a number that is higher than what is there. UPDATE=1 lowers them, and never
-// raises one.
+// TestDrydockSpeaksPlainly counts, by folder and kind of text, the patterns of the closed list that
+// are still there, and comments that are too wide. left.txt has the allowed numbers, which may only
+// become smaller. The test fails if there are more than allowed, and also if there are fewer.
+// UPDATE=1 lowers the numbers in left.txt, and never raises one.
 func TestDrydockSpeaksPlainly(t *testing.T) {
 	found, used := map[string][]string{}, map[exception]bool{}
 	excepted := exceptions(t)
@@ -65,8 +65,8 @@ func TestDrydockSpeaksPlainly(t *testing.T) {
 	t.Logf("%d odd words are left in %d places; %d texts are excepted with a reason", sum(lowered), len(lowered), len(excepted))
 }
 
-// room is where the text is counted: its folder, without what is below a provider's or a target's,
-// and its kind.
+// room is the place where the text is counted: its folder, and its kind. Subfolders of a provider
+// or a target do not count separately.
 func (t text) room() string {
 	return path.Dir(t.file) + " " + strings.ReplaceAll(t.kind, " ", "-")
 }
@@ -77,7 +77,8 @@ func (t text) odd(name, write string) string {
 
 type exception struct{ fragment, reason string }
 
-// exceptions reads lines of a fragment that is right as it stands, two spaces, # and the reason.
+// exceptions reads the file of exceptions. A line has a fragment that is right as it is, two
+// spaces, # and the reason.
 func exceptions(t *testing.T) (out []exception) {
 	t.Helper()
 	for line := range fileLines(t, "exceptions.txt") {
