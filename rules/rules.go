@@ -1,5 +1,5 @@
-// Package rules holds the alerts that Drydock ships. Each alert has one file, with a promtool test of
-// the same name in tests/ and a runbook of the same name in runbooks/.
+// Package rules holds the alerts that Drydock ships. Each alert has one file, with a promtool test
+// of the same name in tests/ and a runbook of the same name in runbooks/.
 //
 // Each alert has a severity, a summary, a description, a runbook_url and the labels of its target.
 // These labels are cluster and node, or cluster and location for the mesh. An alert about a sidecar
@@ -8,12 +8,13 @@
 //
 //   - the value that a shipped policy matches, for example node-not-ready: the alert goes to
 //     Drydock and to people;
-//   - none: the alert goes only to people, because a repair of the node does not help, or because the
-//     alert is about Drydock itself;
+//   - none: the alert goes only to people, because a repair of the node does not help, or because
+//     the alert is about Drydock itself;
 //   - drydock-self-test: the alert goes only to Drydock.
 //
-// Missing metrics are not a fault of a node. They do not start an alert about a node. If they end such
-// an alert, that must not look like a cure. The alert DrydockSourceDown fires for missing metrics.
+// Missing metrics are not a fault of a node. They do not start an alert about a node. If they end
+// such an alert, that must not look like a cure. The alert DrydockSourceDown fires for missing
+// metrics.
 package rules
 
 import (
@@ -92,7 +93,7 @@ func (r Rule) Wait() time.Duration {
 	return wait
 }
 
-// waits finds the time in a description such as "has not been Ready for 5 minutes".
+// waits finds the time in a description, for example in "has not been Ready for 5 minutes".
 var waits = regexp.MustCompile(`(?i)\bfor (\d+ (?:minutes?|hours?))\b`)
 
 // Shipped are the shipped rules, sorted by their alerts' names.

@@ -104,7 +104,7 @@ func (l *Lab) StartClusterAPI(ctx context.Context) (*ClusterAPI, error) {
 	return c, c.provide()
 }
 
-// kubeconfig returns the kubeconfig with which Cluster API reaches the Nodes.
+// kubeconfig returns Cluster API's kubeconfig for the Nodes.
 func (c *ClusterAPI) kubeconfig() ([]byte, error) {
 	config, err := c.lab.userConfig(ClusterAPIUser, "system:masters")
 	if err != nil {

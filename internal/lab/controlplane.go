@@ -153,8 +153,8 @@ func (l *Lab) startControllerManager(ctx context.Context) error {
 	return err
 }
 
-// grantController gives kube-controller-manager's user all rights, in place of the roles that each of
-// its controllers has otherwise.
+// grantController gives kube-controller-manager's user all rights, in place of the roles that each
+// of its controllers has otherwise.
 func (l *Lab) grantController(ctx context.Context) error {
 	_, err := l.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "drydock-lab-controller"},
@@ -169,8 +169,8 @@ func (l *Lab) grantController(ctx context.Context) error {
 
 const controllerManager = "system:kube-controller-manager"
 
-// CopyEtcd copies etcd's data, for which it stops etcd for a moment. It returns a function that
-// restores the copy: it kills etcd and the API server, puts the old data back, and starts both.
+// CopyEtcd stops etcd for a moment and copies its data. It returns a function that restores the
+// copy: it kills etcd and the API server, puts the old data back, and starts both.
 func (l *Lab) CopyEtcd(ctx context.Context) (restore func(ctx context.Context) error, err error) {
 	etcd, server, data, old := l.Process("etcd"), l.Process("kube-apiserver"), filepath.Join(l.dataDir(), "etcd"), filepath.Join(l.dataDir(), "etcd-copy")
 	etcd.Kill()

@@ -49,8 +49,8 @@ var allKarpenterKinds = map[string][]string{"karpenter": {
 	"kwok/apis/crds/karpenter.kwok.sh_kwoknodeclasses.yaml",
 }}
 
-// Karpenter runs the released Karpenter with its test provider, for which each instance is only a
-// Node object. The lab is the kubelet of these Nodes. Karpenter's own node repair is on.
+// Karpenter runs the released Karpenter with its test provider. Each instance of that provider is
+// only a Node object. The lab is the kubelet of these Nodes. Karpenter's own node repair is on.
 type Karpenter struct {
 	// Dynamic is a client for all objects, with an administrator's rights.
 	Dynamic dynamic.Interface

@@ -78,8 +78,8 @@ func (l *Lab) StartKured(ctx context.Context, node, affinity string) (*Kured, er
 }
 
 // kuredPod is a shell script that does what a container runtime does for the pod. It puts the
-// ServiceAccount's files where every client looks for them. kured enters the namespaces of process 1
-// to run commands on its host. The script itself is process 1 of its own PID namespace.
+// ServiceAccount's files where every client looks for them. kured enters the namespaces of process
+// 1 to run commands on its host. The script itself is process 1 of its own PID namespace.
 const kuredPod = `d=/var/run/secrets/kubernetes.io/serviceaccount && mount -t tmpfs tmpfs /run && mkdir -p $d &&
 cp "$1" $d/token && cp "$2" $d/ca.crt && printf kube-system >$d/namespace && shift 2 && exec "$@"`
 

@@ -23,7 +23,7 @@ import (
 // MachineSetLabel is the label of Nodes that has the name of their MachineSet.
 const MachineSetLabel = "machine.openshift.io/cluster-api-machineset"
 
-// MachineAPIUser is the ServiceAccount with which the Machine API changes Nodes.
+// MachineAPIUser is the ServiceAccount that the Machine API uses to change Nodes.
 const MachineAPIUser = "system:serviceaccount:openshift-machine-api:machine-api-controllers"
 
 const (

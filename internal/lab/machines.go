@@ -101,8 +101,8 @@ func (m *machines) remember(id string, spec NodeSpec) {
 	m.models[id] = spec
 }
 
-// cloudController returns a client with the user name by which admission recognises Civo's cloud
-// controller.
+// cloudController returns a client with the user name of Civo's cloud controller, which admission
+// recognises.
 func (m *machines) cloudController() (kubernetes.Interface, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -71,8 +71,7 @@ type Options struct {
 	GroupInterval time.Duration
 	// RepeatInterval is for the lab's own configuration. If it is zero, it is 4 h.
 	RepeatInterval time.Duration
-	// Webhook receives the alerts. If it has no URL, the alerts are sent to nobody until SetWebhook
-	// is called.
+	// Webhook receives the alerts. If it has no URL, no alert is sent until SetWebhook is called.
 	Webhook WebhookTarget
 
 	// SharedControllerIdentity runs all controllers as
@@ -105,7 +104,7 @@ type Options struct {
 // few seconds.
 const DefaultNodeGrace = 20 * time.Second
 
-// LongNodeGrace is for labs in which no test waits until a silent node is found lost. Even on a
+// LongNodeGrace is for labs whose tests never wait until a silent node is found lost. Even on a
 // busy machine, no node then becomes Unknown by accident.
 const LongNodeGrace = 2 * time.Minute
 

@@ -87,7 +87,7 @@ type Remediator struct {
 	stopped, claimed []string
 }
 
-// RemediatorOptions select the remediator, and the Nodes on which it fails.
+// RemediatorOptions select the remediator, and the Nodes where it fails.
 type RemediatorOptions struct {
 	// Kind is SelfNodeRemediation or FenceAgentsRemediation. The default is SelfNodeRemediation.
 	Kind string

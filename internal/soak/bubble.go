@@ -27,7 +27,7 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 }
 
 // giveUp ends a case of rapid without a result. The panic has a function of its own, because rapid
-// tells failures apart by the place of their panic.
+// distinguishes failures by the place of their panic.
 func giveUp(why any) { panic(why) }
 
 // Awake returns t with its monotonic reading moved. The two clocks then disagree, as after a

@@ -20,7 +20,8 @@ func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 // cases. The flag -rapid.checks sets the number exactly.
 func Main(m *testing.M) { Checks(m, 100) }
 
-// Checks is Main for expensive cases. It runs checks cases, and in the soak a hundred times as many.
+// Checks is Main for expensive cases. It runs checks cases, and in the soak a hundred times as
+// many.
 func Checks(m *testing.M, checks int) {
 	flag.Parse()
 	chosen := false

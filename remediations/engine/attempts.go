@@ -15,9 +15,8 @@ import (
 // attemptsKept is how long an attempt is remembered. It is longer than any repair may take.
 const attemptsKept = 2 * remediations.PendingFor
 
-// attempts are the attempts whose call this process made, or for which it took a slot in the
-// ledger. The key is the attempt's ID. No attempt is called twice, even if its Node no longer shows
-// it.
+// attempts are the attempts whose call this process made, or whose slot it took in the ledger. The
+// key is the attempt's ID. No attempt is called twice, even if its Node no longer shows it.
 type attempts map[string]attempted
 
 type attempted struct {

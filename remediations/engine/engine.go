@@ -170,7 +170,7 @@ type Engine struct {
 	again        bool
 	// roster has the Nodes and what is derived from them. listedOnce is true once the Nodes were
 	// listed. wrote are the memories of Nodes whose last write the cache may not show yet. working
-	// are the names of Nodes on which a long-running step is under way.
+	// are the names of Nodes with a long-running step under way.
 	roster     *fleet.Roster
 	listedOnce bool
 	wrote      map[string]*memory
@@ -180,8 +180,8 @@ type Engine struct {
 	// prefetch has work to do.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// adoptions counts the polls whose alerts were adopted. It decides with which alert the next
-	// poll begins.
+	// adoptions counts the polls whose alerts were adopted. The next poll begins with another
+	// alert, chosen by this number.
 	adoptions int
 	// blindSince is when this process became blind: unable to judge how many nodes are unhealthy.
 	// Zero means that it is not blind.

@@ -28,9 +28,9 @@ type kind struct {
 	// the kind's decisions never ask for an observation.
 	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *pass, t *subject)
-	// call makes the call of the record's intent. It returns the key under which its Events are
-	// sent once. resume repeats a step that may be repeated. It is nil if the kind has no such
-	// step.
+	// call makes the call of the record's intent. It returns a key, and an Event about the call is
+	// sent once for each key. resume repeats a step that may be repeated. It is nil if the kind has
+	// no such step.
 	call   func(p *pass, t *subject, d lifecycle.Decision) (attempt string)
 	resume func(p *pass, t *subject, d lifecycle.Decision)
 	// slots counts the kind's repairs among the disruptive repairs. If slots is nil, these repairs
@@ -70,8 +70,7 @@ type slots struct {
 	ended  func(p *pass, l *ledger.Ledger, t *subject, d lifecycle.Decision) (changed bool)
 }
 
-// kinds are the kinds of every engine, in the order in which a pass decides about one node's
-// targets.
+// kinds are the kinds of every engine, in the order of a pass's decisions about one node's targets.
 var kinds = []*kind{&nodes, &locations, &sidecars}
 
 func kindOf(of remediations.Kind) *kind {

@@ -10,8 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// conflictsMost is the number of consecutive saves that met a conflict after which the next save
-// waits.
+// conflictsMost is how many consecutive saves may meet a conflict before the next save waits.
 const conflictsMost = 5
 
 // loadLedger reads the ledger. If there is none, it creates the ledger from the records on the

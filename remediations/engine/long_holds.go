@@ -29,7 +29,7 @@ type longHold struct {
 	since   time.Time
 	of      Trail
 	about   *remediations.Object
-	// pass is the number of the last pass in which the hold was active.
+	// pass is the number of the last pass with this hold.
 	pass int
 	// queued is true once the Event about this hold is in longHolds.due, and stays true after it
 	// was sent.

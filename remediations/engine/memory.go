@@ -24,8 +24,8 @@ type memory struct {
 	pods        *remediations.PodProof
 	asking      bool
 	// completing is true while the engine calls Complete for the last attempt. completedAt is when
-	// the last such call ended. completed is the intent ID of the attempt for which nothing is left
-	// to complete.
+	// the last such call ended. completed is the intent ID of the attempt that has nothing left to
+	// complete.
 	completing  bool
 	completedAt time.Time
 	completed   string

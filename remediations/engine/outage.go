@@ -25,7 +25,7 @@ type outage struct {
 	since, again time.Time
 	wait         time.Duration
 	err          error
-	// told is true once people were informed of the outage.
+	// The flag is set once people were informed of the outage.
 	told bool
 }
 

@@ -24,8 +24,7 @@ const (
 	// soon is the wait before a pass that must decide again, for example after a write conflict:
 	// the cache needs a moment to catch up.
 	soon = 50 * time.Millisecond
-	// patientAfter is the number of such passes in a row without a write after which the wait
-	// doubles.
+	// patientAfter is how many such passes in a row write nothing before the wait doubles.
 	patientAfter = 10
 	// later is the wait after the API server refused a request or did not answer.
 	later = 2 * time.Second

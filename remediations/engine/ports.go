@@ -241,8 +241,8 @@ type PodProver interface {
 type Worker interface {
 	// Work returns when the work is done or has turned out to be impossible, or soon after ctx
 	// ends. After it has returned, it changes nothing more. It calls mayStill before it begins. It
-	// reports its progress, and what blocks the work, through tell. An empty blocked means that
-	// nothing blocks it.
+	// reports its progress, and what blocks the work, through its last argument. An empty blocked
+	// means that nothing blocks it.
 	Work(ctx context.Context, m Machine, mayStill func() error, tell func(note, blocked string)) error
 }
 

@@ -18,7 +18,7 @@ import (
 type connection struct {
 	memory selftest.Memory
 	is     selftest.Result
-	// told is the last state that people were informed of, except unknown. So an Event about a bad
+	// This is the last state that people were informed of, except unknown. So an Event about a bad
 	// state is always followed by an Event about its end.
 	told selftest.State
 	// arrival is when the self-test's alert last arrived, according to the ledger. unread is the

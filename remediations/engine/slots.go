@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// slotYoung is the age up to which a slot may still get its intent. It is longer than the lifetime
-// of an intent and the time of a write to the API server together.
+// slotYoung is how long after it was taken a slot may still get its intent. It is longer than the
+// lifetime of an intent and the time of a write to the API server together.
 const slotYoung = 30 * time.Second
 
 // sweep frees slots of the ledger whose Node shows no repair in flight: the intent was never

@@ -15,10 +15,10 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// standsFor is the longest time for which a decision is used again without deciding anew.
+// standsFor is how long a decision may be used again before the core must decide again.
 const standsFor = 5 * time.Minute
 
-// standing is a decision by which an open breaker holds the node, together with the inputs of that
+// standing is the decision that an open breaker holds the node, together with the inputs of that
 // decision. In a storm thousands of nodes are held this way. While the inputs stay the same, a new
 // decision would be equal, except for the breaker's count of nodes in its message. So the pass uses
 // the old decision again.

@@ -71,8 +71,9 @@ func (e *Engine) take(ctx context.Context) bool {
 	return true
 }
 
-// Idle reports whether the engine has nothing to do: no node has a repair or an alert, and nothing
-// is waited for or held. A pass would decide nothing until a Node or an alert changes.
+// Idle reports whether the engine has nothing to do: no node has a repair or an alert, and the
+// engine waits for nothing and holds nothing. A pass would decide nothing until a Node or an alert
+// changes.
 func (e *Engine) Idle() bool {
 	if e.ledger == nil || e.looking || e.lookDue || e.underway > 0 || !e.leasesOut.since.IsZero() {
 		return false

@@ -13,8 +13,7 @@ import (
 // has this time to get a provider.
 const coverageEvery = 5 * time.Minute
 
-// lastCount is the last count of the Nodes on which a step has no provider, or more than one, by
-// step.
+// lastCount is the last count of the Nodes where a step has no provider, or more than one, by step.
 type lastCount struct {
 	at    time.Time
 	lacks map[string]coverage.Lack

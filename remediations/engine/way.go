@@ -20,9 +20,10 @@ import (
 //	verify  the answer is recorded, and Drydock waits for proof  verify
 //
 // A pass makes one decision about a target. The record on the Node carries the repair to the next
-// pass: a pass writes an intent and acts, the pass after the call's answer verifies, and later passes
-// wait for the proof. The core is called about three times before a call is made. It first returns
-// what it must know, and decides when Alertmanager, the provider and the leases have answered.
+// pass: a pass writes an intent and acts, the pass after the call's answer verifies, and later
+// passes wait for the proof. The core is called about three times before a call is made. It first
+// returns what it must know, and decides when Alertmanager, the provider and the leases have
+// answered.
 //
 // The files node.go, locations.go and sidecars.go have what differs for a kind of target. kinds.go
 // defines what a kind must provide.

@@ -26,7 +26,7 @@ type Writes struct {
 	// Limited are the other writes on Nodes that the API server refuses, one sentence for each.
 	// They hold no repair, because only some steps need them.
 	Limited []string
-	// Refused are the Nodes on which the last write of an alert failed, by name.
+	// Refused are the Nodes where the last write of an alert failed, by name.
 	Refused map[string]Refusal
 }
 
@@ -52,7 +52,7 @@ func (e *Engine) readWrites() {
 	}
 }
 
-// unwritten returns the Nodes on which Drydock cannot write alerts or the record. The value is the
+// unwritten returns the Nodes where Drydock cannot write alerts or the record. The value is the
 // reason, for people.
 func (p *pass) unwritten(now time.Time) map[string]string {
 	out := map[string]string{}

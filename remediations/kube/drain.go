@@ -36,8 +36,8 @@ const (
 	// evictAtOnce bounds the evictions at the same time, to limit the load on the API server and on
 	// webhooks.
 	evictAtOnce = 8
-	// callTimeout bounds one request. It is long because a slow webhook may take most of a minute,
-	// after which the API server itself gives up.
+	// callTimeout bounds one request. It is long because a slow webhook may take most of a minute.
+	// After a minute, the API server itself gives up.
 	callTimeout = time.Minute
 )
 

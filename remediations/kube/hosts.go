@@ -12,8 +12,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Pods finds out on which nodes pods run. It reads each pod from the API server, without a watch or
-// a cache.
+// Pods finds the nodes of pods. It reads each pod from the API server, without a watch or a cache.
 type Pods struct {
 	Client kubernetes.Interface
 	// Namespaces are the only namespaces whose pods are read. If Namespaces is empty, pods of all

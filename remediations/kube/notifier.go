@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// reportedFor is how long after a repair's end it is still reported, for example after a time
-	// in which no Alertmanager answered.
+	// reportedFor is how long after a repair's end it is still reported, for example if no
+	// Alertmanager answered for hours.
 	reportedFor = 24 * time.Hour
 	// notifyWithin bounds the time of one call of Notify.
 	notifyWithin = 30 * time.Second

@@ -96,7 +96,7 @@ func (w *WritePath) Doubt() {
 	}
 }
 
-// Watching returns a writer that calls write and notes each Node on which the write is refused.
+// Watching returns a writer that calls write and notes each Node that refuses the write.
 func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)

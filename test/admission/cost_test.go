@@ -19,7 +19,7 @@ import (
 	"drydock.dev/drydock/test/admission/requests"
 )
 
-// crowded is a node to which its kubelet has given very many labels and annotations.
+// crowded is a node that has very many labels and annotations from its kubelet.
 const crowded = "n5"
 
 // fill gives the Node that many labels and annotations. It also writes a record of Drydock's, so

@@ -36,7 +36,7 @@ func (y *yard) leads(phase remediations.Phase, more ...func(*corev1.Node)) {
 	}}, more...)...)
 }
 
-// choosing are the ways in which people can write Kilo's key of the leader.
+// choosing are the commands that people can use to write Kilo's key of the leader.
 func choosing(node string) [][]string {
 	key := admission.MeshLeaderKey
 	return [][]string{{"annotate", "node", node, key + "=true", "--overwrite"}, {"annotate", "node", node, key + "=", "--overwrite"}}

@@ -18,7 +18,7 @@ type cause struct {
 	of   func(c *comparison, d *difference) bool
 }
 
-// causes are all reasons for which the replay may decide otherwise.
+// causes are all possible reasons of the replay for another decision.
 var causes = []cause{
 	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", (*comparison).people},
 	{"Alertmanager answers each look, and the Watchdog is never late.", (*comparison).unanswered},

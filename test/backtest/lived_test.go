@@ -90,7 +90,7 @@ type ending struct {
 	remediations.Entry
 }
 
-// opening is a time in which a breaker was not closed. until is zero if it did not close again.
+// opening is a period while a breaker was not closed. until is zero if it did not close again.
 type opening struct {
 	scope       string
 	from, until time.Time

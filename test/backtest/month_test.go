@@ -41,12 +41,12 @@ const (
 	ruleFor = 2 * time.Second
 	// cycle is the length of a day in this month. The windows are closed for one minute of it.
 	cycle = 3 * time.Minute
-	// tooBusy is how late the machine may be in half a minute in which the test expects something.
-	// A plan that must run out before the windows close has only four seconds to spare.
+	// tooBusy is how late the machine may be in half a minute while the test expects something. A
+	// plan that must run out before the windows close has only four seconds to spare.
 	tooBusy = 3 * time.Second
 )
 
-// month is the world in which Drydock lives for a month.
+// month is Drydock's world for a month.
 type month struct {
 	t     *testing.T
 	lab   *lab.Lab

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// calm ends all alerts. It returns when Alertmanager has told Drydock so, and the Nodes are as
-// before. Only then are the alerts of the next storm new to both: Alertmanager does not post again
-// what it takes for known, and Drydock does not write an alert that is already on the Node.
+// calm ends all alerts. It returns when Alertmanager has informed Drydock of that, and the Nodes
+// are as before. Only then are the alerts of the next storm new to both: Alertmanager does not post
+// again what it takes for known, and Drydock does not write an alert that is already on the Node.
 func (y *yard) calm() error {
 	if err := y.deliver(true); err != nil {
 		return err

@@ -42,8 +42,8 @@ const (
 type fleet struct {
 	client kubernetes.Interface
 	size   int
-	// again is how often, and after which waits, adding a node is tried again. Only the preparation
-	// is repeated, never what is measured.
+	// again defines the retries of adding a node: their number, and the waits in between. Only the
+	// preparation is repeated, never what is measured.
 	again wait.Backoff
 	// bytes is the size of one node in JSON.
 	bytes int

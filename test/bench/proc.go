@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tick is the unit in which the kernel counts a process's time (USER_HZ). It is 1/100 s on every
-// platform of Linux.
+// tick is the kernel's unit for a process's time (USER_HZ). It is 1/100 s on every platform of
+// Linux.
 const tick = time.Second / 100
 
 // cpuOf returns the processor time that a process has used so far.

@@ -55,7 +55,7 @@ func (y *yard) measureStart() error {
 // earlier leader.
 const leadYoung = 2 * time.Minute
 
-// measureIdle measures a minute in which only heartbeats happen.
+// measureIdle measures a minute with nothing but heartbeats.
 func (y *yard) measureIdle() error {
 	y.sleep(max(0, leadYoung-time.Since(y.led)) + 5*time.Second)
 	y.profileWhile("idle", 55)
@@ -106,7 +106,7 @@ func (y *yard) minute() (calls []call, u usage, err error) {
 	mark, beats, began := y.audit.mark(), y.fleet.beats.Load(), time.Now()
 	y.sleep(time.Minute)
 	if err := y.ctx.Err(); err != nil {
-		return nil, u, err // the context ended before the minute was over
+		return nil, u, err // the context ended before the minute did
 	}
 	u.over, u.beats = time.Since(began), y.fleet.beats.Load()-beats
 	for i, pid := range pids {

@@ -129,8 +129,8 @@ func (y *yard) storm() (s stormed, err error) {
 }
 
 // written posts an alert for every node to Alertmanager. It returns how long it took until the API
-// server had answered the last write of an alert. It also returns the longest time in which the
-// leader's Lease was not renewed.
+// server had answered the last write of an alert. It also returns the longest time without a
+// renewal of the leader's Lease.
 func (y *yard) written() (took, leaseGap time.Duration, err error) {
 	mark := y.audit.mark()
 	began := time.Now()
@@ -258,7 +258,7 @@ func (y *yard) refused(ctx context.Context, node string) error {
 	return context.DeadlineExceeded
 }
 
-// afterStorm measures what needs a fleet in which every node has its alert.
+// afterStorm measures what needs a fleet whose nodes all have their alerts.
 func (y *yard) afterStorm() error {
 	resident, anonymous, peak, err := memoryOf(y.drydock.PID())
 	if err != nil {

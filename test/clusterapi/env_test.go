@@ -81,8 +81,7 @@ func newEnv(t *testing.T, set string, checked bool) *owners.Env {
 // skips is the annotation that keeps a MachineHealthCheck away from a Machine.
 const skips = "cluster.x-k8s.io/skip-remediation"
 
-// kept returns what asked returns for a Machine from which an attempt has kept its
-// MachineHealthCheck away.
+// kept returns the result of asked for a Machine whose MachineHealthCheck an attempt has kept away.
 func kept(attempt string) string { return "kept from its MachineHealthCheck by " + attempt }
 
 // finds makes the MachineHealthCheck treat a Machine as unhealthy whose Node is not Ready for that

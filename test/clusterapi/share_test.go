@@ -14,7 +14,7 @@ import (
 
 // The MachineHealthCheck requests a replacement of a machine that is not Ready for 5 s. Drydock's
 // BMC reboots one such machine, which takes longer than that. The MachineHealthCheck leaves that
-// machine alone. It has the other machine replaced, for which Drydock has no step.
+// machine alone. It has the other machine replaced, because Drydock has no step for that one.
 func TestAMachineHealthCheckLeavesAMachineUnderRepairAlone(t *testing.T) {
 	e := newEnv(t, "shared", true)
 	old, object, other := e.Node(e.Nodes[0]), e.Object(e.Nodes[0]), e.Object(e.Nodes[1])

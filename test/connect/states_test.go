@@ -86,7 +86,7 @@ func exposed(at time.Time) string {
 }
 
 // rulesNotLoaded: Prometheus does not have the alert. That happens if a PrometheusRule lacks the
-// label by which it is selected.
+// label that the selector needs.
 func rulesNotLoaded(b *berth) {
 	const name = "DrydockSelfTestLoadedLater"
 	r := b.receiver()

@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/internal/soak"
 )
 
-// fault is one way in which a call to the API server fails.
+// fault is one way for a call to the API server to fail.
 type fault struct {
 	name string
 	when moment

@@ -144,9 +144,9 @@ func (p *provider) nodeOf(path string) string {
 	return ""
 }
 
-// arrived checks the promises when a call arrives. Its Node must have a young intent for which no
-// call has arrived before, and a slot in the ledger. The slot may name the attempt of a leader that
-// has just continued after a stall. If two leaders begin on one Node at the same time, the Node's
+// arrived checks the promises when a call arrives. Its Node must have a young intent whose call has
+// not arrived before, and a slot in the ledger. The slot may name the attempt of a leader that has
+// just continued after a stall. If two leaders begin on one Node at the same time, the Node's
 // resourceVersion decides, and the limits count the Node once.
 func (p *provider) arrived(node string, at time.Time) {
 	y, ctx := p.yard, context.WithoutCancel(p.yard.t.Context())

@@ -20,8 +20,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tooLate is the time after which no call may leave, counted from before its intent (the 10 s of
-// invariant 4).
+// tooLate is how long after its intent a call may leave at the latest (the 10 s of invariant 4). It
+// is counted from before the intent.
 const tooLate = 11 * time.Second
 
 // TestALeaderThatStallsMakesNoLateCall stops the leader with SIGSTOP at three places between the

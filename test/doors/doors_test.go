@@ -198,7 +198,7 @@ func fullOfLabels() []byte {
 	return []byte(`{"version":"4","alerts":[` + strings.TrimSuffix(strings.Repeat(alert, 7000), ",") + `]}`)
 }
 
-// review is a forged AdmissionReview, in which a person uses break-glass.
+// review is a forged AdmissionReview about a person who uses break-glass.
 const review = `{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{"uid":"1","name":"node-1","operation":"UPDATE","userInfo":{"username":"cfo@example.com"},
 "oldObject":{"metadata":{"name":"node-1"}},"object":{"metadata":{"name":"node-1","annotations":{"drydock.dev/break-glass":"forged %d"}},"spec":{"unschedulable":true}}}}`
 

@@ -119,7 +119,7 @@ func TestTheStepWaitsForAPodWithoutAController(t *testing.T) {
 	require.Equal(t, 4, report.Total)
 	require.Empty(t, p.on())
 
-	// The drain ends when the step's time is over, and names what it waited for.
+	// The drain ends when the step's time has passed, and names what it waited for.
 	p.run("endless")
 	late := p.start(kube.DrainOptions{WithoutController: remediations.WithoutControllerWait})
 	late.says(p.ns + "/endless has no controller")

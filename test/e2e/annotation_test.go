@@ -61,7 +61,7 @@ func (y *yard) onDeckhouse(node string) (rebooted func() []string) {
 	return func() []string { mu.Lock(); defer mu.Unlock(); return append([]string{}, done...) }
 }
 
-// byDeckhouse returns a configuration in which Deckhouse reboots such nodes, and Civo all others.
+// byDeckhouse returns a configuration that lets Deckhouse reboot such nodes, and Civo all others.
 func byDeckhouse() lab.DrydockOptions {
 	o := byMetal3()
 	o.Config["providers"] = map[string]any{"annotation": map[string]any{"preset": "deckhouse"}}
@@ -76,8 +76,8 @@ func (y *yard) nothingAsked(node string) {
 	}, lab.Patience, 100*time.Millisecond, "no request of Drydock's is left on the Node")
 }
 
-// The whole chain on the Node itself, on which Drydock also writes its record: alert, witness,
-// intent, the annotation, a new boot ID, and nothing left behind.
+// The whole chain on the Node itself, where Drydock also writes its record: alert, witness, intent,
+// the annotation, a new boot ID, and nothing left behind.
 func TestAnAnnotationOnTheNodeRebootsTheMachine(t *testing.T) {
 	y := newYard(t)
 	rebooted := y.onDeckhouse("anno-0")

@@ -31,7 +31,7 @@ type fault struct {
 	// again means that the first attempt is given back and made again, because the request was
 	// refused.
 	again bool
-	// note is what the Event with that reason tells people about the first attempt. It is empty if
+	// note is the text about the first attempt in the Event with that reason. It is empty if
 	// Drydock died before it could know.
 	reason, note string
 }

@@ -50,7 +50,7 @@ func (y *yard) bareMetal(node string) (host func() *unstructured.Unstructured, r
 // byAnnotation is the provider that asks the baremetal-operator.
 func byAnnotation() map[string]any { return map[string]any{"preset": "metal3", "namespace": metal3} }
 
-// byMetal3 returns a configuration in which Metal3 reboots its own nodes, and Civo all others.
+// byMetal3 returns a configuration that lets Metal3 reboot its own nodes, and Civo all others.
 func byMetal3() lab.DrydockOptions {
 	return lab.DrydockOptions{Config: map[string]any{
 		"providers": map[string]any{"annotation": byAnnotation()}, "limits": map[string]any{"startupGrace": "0s"},

@@ -68,7 +68,7 @@ func newPerson(t *testing.T) *person {
 	return p
 }
 
-// firing counts, for each Alertmanager, the posts in which the alert fires.
+// firing counts, for each Alertmanager, the posts with a firing alert.
 func (p *person) firing(alert string) map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

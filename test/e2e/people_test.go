@@ -233,8 +233,8 @@ func (y *yard) away(cures func(civosim.Instance, civosim.Op) bool) (comeBack fun
 	return comeBack
 }
 
-// helpedAgain returns a value of Cures: the first reboot of each of these machines does not help, and
-// all other reboots do.
+// helpedAgain returns a value of Cures: the first reboot of each of these machines does not help,
+// and all other reboots do.
 func helpedAgain(nodes ...string) func(civosim.Instance, civosim.Op) bool {
 	var mu sync.Mutex
 	tries := map[string]int{}

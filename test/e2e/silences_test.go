@@ -100,7 +100,7 @@ func TestASilenceTearsNothing(t *testing.T) {
 	y.recovers(node, 1)
 }
 
-// These are sequences after which Alertmanager, as measured, posts nothing or something misleading.
+// After each of these sequences Alertmanager, as measured, posts nothing or something misleading.
 // Drydock queries the real state.
 
 func TestASilenceEndsAndNothingIsSent(t *testing.T) {

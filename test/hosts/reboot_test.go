@@ -16,7 +16,7 @@ import (
 	client "drydock.dev/drydock/remediations/providers/hosts"
 )
 
-// rebooting returns Drydock's configuration in which these hosts serve the step reboot for their
+// rebooting returns Drydock's configuration for the step reboot: these hosts serve it for their
 // nodes, and Civo for all others. The plan has only this step. wait is how long one attempt waits
 // for its proof.
 func (y *yard) rebooting(attempts int, wait string, names ...any) map[string]any {

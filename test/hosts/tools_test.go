@@ -36,8 +36,8 @@ func (y *yard) node(name string) *corev1.Node {
 	return n
 }
 
-// ready waits until a node's Ready condition is as wanted. It tolerates times in which no API
-// server answers.
+// ready waits until a node's Ready condition is as wanted. It waits also while no API server
+// answers.
 func (y *yard) ready(name string, want corev1.ConditionStatus) {
 	y.t.Helper()
 	y.await(fmt.Sprintf("node %s has Ready=%s", name, want), func() bool {

@@ -98,7 +98,8 @@ func TestTheAgentsPodsAreNotReplicas(t *testing.T) {
 	require.Equal(t, 3, agents, "its DaemonSet, its Service and its NetworkPolicy")
 }
 
-// TestTheAgentFollowsTheConfiguration in all settings in which the agent and Drydock must agree.
+// TestTheAgentFollowsTheConfiguration in all settings that must be the same for the agent and for
+// Drydock.
 func TestTheAgentFollowsTheConfiguration(t *testing.T) {
 	var ds appsv1.DaemonSet
 	find(t, objects(t, render(t, "mesh", variants(t)["mesh"])), "DaemonSet", "mesh-agent", &ds)

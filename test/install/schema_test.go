@@ -127,8 +127,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	}
 }
 
-// TestAnExampleAsItIsConnectsNothing: the example leaves the label empty by which the user's
-// Prometheus selects, and the chart refuses that. The control: with the label, the chart renders.
+// TestAnExampleAsItIsConnectsNothing: the example leaves the label empty that the user's Prometheus
+// selects, and the chart refuses that. The control: with the label, the chart renders.
 func TestAnExampleAsItIsConnectsNothing(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root(t), "charts", "drydock", "examples", "*-values.yaml"))
 	require.NoError(t, err)

@@ -140,7 +140,7 @@ func count(t *testing.T, l *lab.Lab, namespace string) {
 }
 
 // TestTheNamespaceMayHavePodsOfASystemPriority: some API servers, as GKE's, admit such pods only in
-// a namespace with a matching ResourceQuota. The control: without the chart's quota none is
+// a namespace with a matching ResourceQuota. The control: without the chart's quota no pod is
 // admitted, and with another priority no quota is needed.
 func TestTheNamespaceMayHavePodsOfASystemPriority(t *testing.T) {
 	l := cluster(t)

@@ -79,8 +79,8 @@ func TestADegradedLeaderIsReplacedOverIPv6(t *testing.T) {
 	require.Equal(t, remediations.OutcomeRecovered, y.ended("west-1").Outcome)
 }
 
-// shipped are the shipped values of settings for which a lab's Drydock otherwise has shorter ones.
-// The policy is the shipped one.
+// shipped are the shipped values of settings that are shorter for a lab's Drydock otherwise. The
+// policy is the shipped one.
 func shipped() map[string]any {
 	return map[string]any{"alertmanager": map[string]any{"pollInterval": "15s", "maxStaleness": "30s"}}
 }

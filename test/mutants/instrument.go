@@ -90,7 +90,7 @@ func instrumented(of []mutant, first int) []byte {
 }
 
 // instrument writes the changed files and the switch of each package into dir. It returns the
-// overlay file with which the compiler uses them. The files in the work tree stay as they are.
+// overlay file that makes the compiler use them. The files in the work tree stay as they are.
 func instrument(all []mutant, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	write := func(name string, source []byte) error {

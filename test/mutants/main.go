@@ -1,18 +1,18 @@
-// Command mutants tests the tests of the safety core. It breaks the core on purpose, one small change
-// (a mutant) at a time, and runs the tests of the core, of admission and of the engine with each
-// mutant. A mutant that no test notices is a guard without a test. The command prints the mutants that
-// survive, and fails if explained.txt does not explain one of them.
+// Command mutants tests the tests of the safety core. It breaks the core on purpose, one small
+// change (a mutant) at a time, and runs the tests of the core, of admission and of the engine with
+// each mutant. A mutant that no test notices is a guard without a test. The command prints the
+// mutants that survive, and fails if explained.txt does not explain one of them.
 //
 // All mutants are compiled in at once. Each is behind a switch that the tests read from the
-// environment. A first run without a mutant notes which tests reach which mutant. For each mutant only
-// these tests run, the fast ones first, until one fails. Each processor (GOMAXPROCS) tries one mutant
-// at a time.
+// environment. A first run without a mutant notes which tests reach which mutant. For each mutant
+// only these tests run, the fast ones first, until one fails. Each processor (GOMAXPROCS) tries one
+// mutant at a time.
 //
 //	go run ./test/mutants                   all mutants
 //	go run ./test/mutants -sample 20        twenty of them, chosen by -seed
 //	go run ./test/mutants -match guards     those whose names match
 //	go run ./test/mutants -near             only the pure packages, each with its own tests: minutes
-//	go run ./test/mutants -resume FILE      those that the output of an earlier run does not show as killed
+//	go run ./test/mutants -resume FILE      those that an earlier run, by its output, has not killed
 //	go run ./test/mutants -list             the list of the mutants
 package main
 

@@ -38,7 +38,7 @@ func (m mutant) String() string { return fmt.Sprintf("%s (line %d)", m.name(), m
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// kind is the way in which a mutant changes the code.
+// kind is the kind of change in the code.
 type kind int
 
 const (

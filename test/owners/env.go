@@ -176,7 +176,7 @@ func (e *Env) Ended() (entry remediations.Entry, on *corev1.Node) {
 	return entry, on
 }
 
-// Held waits until the node's repair is held with a message for which names returns true.
+// Held waits until the node's repair is held with a message that names accepts.
 func (e *Env) Held(node string, names func(message string) bool) {
 	e.T.Helper()
 	last := ""

@@ -122,7 +122,7 @@ func (c *cluster) amtool(args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// whyFlags are the flags with which the command knows what Drydock knows.
+// whyFlags are the flags that give the command Drydock's knowledge.
 func (c *cluster) whyFlags(d *running) []string {
 	return []string{"--config", d.ConfigFile, "--alertmanager", c.lab.AlertmanagerURLs()[0]}
 }

@@ -1,8 +1,8 @@
 // Package atonce counts, for a test, how many calls run at the same time.
 //
-// Two atomic integers would not be enough. Between the time when a caller counts and the time when
-// it compares its count with the maximum, another caller may store a larger maximum, which the
-// first caller would then overwrite.
+// Two atomic integers would not be enough. A caller counts, and then compares its count with the
+// maximum. In between, another caller may store a larger maximum, which the first caller would then
+// overwrite.
 package atonce
 
 import "sync"

@@ -60,7 +60,7 @@ func (s *Server) CallsTo(op Op) []Call {
 	return slices.DeleteFunc(slices.Clone(s.calls), func(c Call) bool { return op != Any && c.Op != op })
 }
 
-// Done returns the calls to an operation for which the provider did something, whatever it
+// Done returns those calls to an operation that made the provider do something, whatever it
 // answered.
 func (s *Server) Done(op Op) []Call {
 	return slices.DeleteFunc(s.CallsTo(op), func(c Call) bool { return c.Done == "" })

@@ -40,7 +40,7 @@ type Options struct {
 	Machines Machines
 	// RebootTime is how long a reboot takes. DeleteTime is how long a recycled machine is in the
 	// state DELETING. BuildTime is how long its successor takes to join after that. The default of
-	// each is no time.
+	// each is zero.
 	RebootTime, DeleteTime, BuildTime time.Duration
 	// Cures reports whether a reboot (HardReboots or SoftReboots) repairs the machine. If not, the
 	// machine comes up with the same fault. If Cures is nil, every reboot repairs its machine.

@@ -171,12 +171,12 @@ func (h *Host) follow(ctx context.Context, unit string, before int) error {
 	return fmt.Errorf("journalctl has ended: %w", errors.Join(lines.Err(), ended, errors.New(faults.String())))
 }
 
-// RebootAttempts returns the attempts of Drydock for which the host rebooted.
+// RebootAttempts returns the attempts of Drydock that made the host reboot.
 func (h *Host) RebootAttempts(ctx context.Context) ([]string, error) {
 	return h.taken(ctx, "drydock-reboot.service")
 }
 
-// taken returns the attempts for which systemd started this transient unit.
+// taken returns the attempts that made systemd start this transient unit.
 func (h *Host) taken(ctx context.Context, unit string) ([]string, error) {
 	text, err := h.journal(ctx, takenIn(unit)...)
 	if err != nil {

@@ -58,7 +58,7 @@ func onThread(f func() error) error {
 
 func (n *namespace) close() { _ = n.file.Close() } // at worst the namespace ends with the process
 
-// path returns the path under which other processes of this user find the namespace.
+// path returns the namespace's path for other processes of this user.
 func (n *namespace) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 // do runs f inside the namespace.

@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// EchoPort is the port on which every pod returns what it receives, over TCP and UDP.
+// EchoPort is the port of the echo service in every pod, which returns what it receives, over TCP
+// and UDP.
 const EchoPort = 7007
 
 // patience bounds one round trip of a packet. It is a thousand times what a round trip takes, but a

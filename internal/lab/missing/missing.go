@@ -8,7 +8,7 @@ import (
 
 // Need ends a test if err is not nil: err names what this machine lacks. On a developer's machine,
 // the test is skipped. If DRYDOCK_NO_SKIP is set, the test fails, because nothing should be missing
-// there, and nobody would notice a skipped test.
+// there, and a skipped test would go unnoticed.
 func Need(t testing.TB, what string, err error) {
 	t.Helper()
 	switch {

@@ -29,7 +29,7 @@ var noGC = []string{"GOGC=off", "GOMEMLIMIT=1GiB"}
 type group struct {
 	dir, tags string
 	targets   []target
-	packages  []sourcePackage // in the order in which go compiles them
+	packages  []sourcePackage // in the order of go's compilation
 
 	position map[string]float64 // the position of each package in the whole build
 	end      float64            // the position of the last package
@@ -180,7 +180,7 @@ func (g *group) run(ctx context.Context, args []string, stdout io.Writer, line f
 		}
 		return explain(err, logPath)
 	}
-	os.Remove(logPath) // after a success, nobody needs the log
+	os.Remove(logPath) // the log is not needed after a success
 	return nil
 }
 

@@ -197,8 +197,8 @@ func (t target) ldflags() string {
 	return ld
 }
 
-// recipe returns the flags and the environment with which the program is built. A hash of them is
-// in the folder's name.
+// recipe returns the flags and the environment of the program's build. A hash of them is in the
+// folder's name.
 func (t target) recipe() string {
 	args := []string{"build", "-trimpath", "-mod=readonly", "-buildvcs=false", "-ldflags=" + t.ldflags(), "-o="}
 	if t.tags != "" {

@@ -31,7 +31,7 @@ type progress struct {
 	first float64   // the progress when the first package was compiled
 	since time.Time // when that was
 	ready int       // the number of programs of finished modules
-	now   string    // the folder in which the current module's programs appear
+	now   string    // the folder where the current module's programs appear
 }
 
 func newProgress(out io.Writer, missing []target) *progress {
@@ -57,7 +57,7 @@ func (p *progress) expect(g *group) {
 	g.end = p.total
 }
 
-// building sets the folder in which the programs of the current group appear.
+// building sets the folder where the programs of the current group appear.
 func (p *progress) building(folder string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -71,7 +71,7 @@ func (s *Server) CallsTo(key string, op Op) []Call {
 	})
 }
 
-// Done returns the calls for which the sidecar did something, also if their callers got an error or
+// Done returns the calls that made the sidecar do something, also if their callers got an error or
 // no answer.
 func (s *Server) Done(key string) []Call {
 	return slices.DeleteFunc(s.CallsTo(key, Submit), func(c Call) bool { return c.Done == "" })

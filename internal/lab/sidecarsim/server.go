@@ -23,7 +23,7 @@ import (
 
 // Options describe the sidecars of one cluster.
 type Options struct {
-	// Port is the port on which every sidecar listens, on its own pod's address. It is required.
+	// Port is the port where every sidecar listens, on its own pod's address. It is required.
 	Port int
 	// Review asks the API server about a caller, as kube-rbac-proxy does. If it is nil, every
 	// caller with a token may do everything.
@@ -95,7 +95,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Port returns the port on which the sidecars listen.
+// Port returns the port where the sidecars listen.
 func (s *Server) Port() int { return s.o.Port }
 
 // Run starts the sidecar of a pod, with its gate closed. If the same pod already runs, it does

@@ -15,8 +15,8 @@ import (
 )
 
 // APIServer describes a real API server as the backend of a provider. The config connects as an
-// administrator, whoever the provider's user is. conflict is the reason in a 409 answer: the object
-// already exists, or has changed.
+// administrator, whatever the provider's user is. conflict is the reason in a 409 answer: the
+// object already exists, or has changed.
 func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) HTTPOptions {
 	t.Helper()
 	admin, err := rest.TransportFor(config)

@@ -12,8 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// contextCases are the cases in which the caller cancels the call, or in which an answer never
-// comes.
+// contextCases are the cases where the caller cancels the call, or an answer never comes.
 func contextCases() []aCase {
 	return []aCase{
 		{"a context that is over", func(t testing.TB, p Provider) {
@@ -95,7 +94,8 @@ func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	return time.Since(<-arrived)
 }
 
-// byItself asserts that a call ends by the provider's own time limit if nobody cancels it.
+// byItself asserts that a call ends by the provider's own time limit if the caller does not cancel
+// it.
 func byItself(t testing.TB, p Provider, f Fault, change bool) {
 	t.Helper()
 	asked := clean(t, p)

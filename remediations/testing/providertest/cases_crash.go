@@ -17,7 +17,7 @@ import (
 // on record, so this process must not make it.
 var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
 
-// crashCases are the cases in which the process ends during an Act and another process continues.
+// crashCases are the cases where the process ends during an Act and another process continues.
 func crashCases() []aCase {
 	return []aCase{
 		{"a crash before the work", func(t testing.TB, p Provider) { crashing(t, p, false) }},

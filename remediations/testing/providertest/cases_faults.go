@@ -65,7 +65,7 @@ func (s *scene) actWith(first, count int, f Fault) outcome {
 	return o
 }
 
-// lookCases are the cases in which a request that changes nothing meets a fault.
+// lookCases are the cases where a request that changes nothing meets a fault.
 func lookCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {
@@ -157,7 +157,7 @@ func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	}
 }
 
-// changeCases are the cases in which the only request that changes something meets a fault.
+// changeCases are the cases where the only request that changes something meets a fault.
 func changeCases() []aCase {
 	var all []aCase
 	for i, f := range faults() {

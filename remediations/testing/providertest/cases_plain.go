@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// plainCases are the cases in which the backend behaves well.
+// plainCases are the cases where the backend behaves well.
 func plainCases() []aCase {
 	return []aCase{
 		{"one machine, one change", func(t testing.TB, p Provider) {
@@ -63,7 +63,7 @@ func plainCases() []aCase {
 	}
 }
 
-// identityCases are the cases in which it is uncertain which machine is meant.
+// identityCases are the cases where it is uncertain which machine is meant.
 func identityCases() []aCase {
 	var all []aCase
 	for _, which := range Scenes {

@@ -18,8 +18,7 @@ type proof struct {
 // asking asks the provider for the proof. kept is what Survey returned for the record.
 type asking func(kept remediations.Before) error
 
-// cases returns the cases in which nothing is proven: no answer came, or the record names no
-// machine.
+// cases returns the cases where nothing is proven: no answer came, or the record names no machine.
 func (c proof) cases() (all []aCase) {
 	for i, f := range faults() {
 		if f.silent() {

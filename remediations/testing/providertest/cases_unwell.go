@@ -23,7 +23,7 @@ const (
 	answersBefore = 3
 )
 
-// unwellCases are the cases in which the backend gives one wrong answer, is slow, or partly fails.
+// unwellCases are the cases where the backend gives one wrong answer, is slow, or partly fails.
 func unwellCases() []aCase {
 	var all []aCase
 	for i, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusInternalServerError, http.StatusServiceUnavailable} {

@@ -12,22 +12,22 @@
 //
 // What the cases demand:
 //
-//   - Survey reports in advance every reason for which Act would refuse, and changes nothing. No call
-//     ever changes another machine than the requested one.
+//   - Survey reports in advance every reason why Act would refuse, and changes nothing. No
+//     call ever changes another machine than the requested one.
 //   - An outcome is "refused" only if the backend certainly did nothing, and "accepted" only if the
 //     backend said so. Some faults look the same whether the work was done or not: each of them is
 //     tried in both ways.
-//   - One Act sends at most one request that changes something. It calls mayStill last, right before
-//     that request.
-//   - The engine ensures that an attempt is made at most once: it never acts again on an intent that
-//     is on record, whatever the provider remembers. So a provider that starts after a crash does
-//     nothing by itself, and calls mayStill like the first one. A backend that can distinguish
+//   - One Act sends at most one request that changes something. It calls mayStill last, right
+//     before that request.
+//   - The engine ensures that an attempt is made at most once: it never acts again on an intent
+//     that is on record, whatever the provider remembers. So a provider that starts after a crash
+//     does nothing by itself, and calls mayStill like the first one. A backend that can distinguish
 //     attempts does not make a second change for the same attempt either.
 //   - No error, answer or log line shows a secret, contains a line break, or is unbounded, whatever
 //     the backend puts into its answers.
-//   - A single error (one 401, 403 or 5xx) does not spend an attempt if certainly nothing was done. It
-//     does not make the provider refuse the next call for this or another machine. Between the intent
-//     and the change the provider waits for few answers, because the backend may be slow.
+//   - A single error (one 401, 403 or 5xx) does not spend an attempt if certainly nothing was done.
+//     It does not make the provider refuse the next call for this or another machine. Between the
+//     intent and the change the provider waits for few answers, because the backend may be slow.
 //   - A call ends soon after its context has ended, and leaves no goroutine and no request behind.
 package providertest
 
@@ -93,9 +93,9 @@ type World struct {
 	Changed func() []string
 	// Set puts the backend into the scene. It returns the machine for the request.
 	Set func(Scene) engine.Machine
-	// Refuses are further states in which Act must refuse the machine. Each function puts the
-	// backend into its state and returns the machine for the request. Survey must report the
-	// refusal in advance. If Refuses is nil, only the Scenes are tested.
+	// Refuses are further states where Act must refuse the machine. Each function puts the backend
+	// into its state and returns the machine for the request. Survey must report the refusal in
+	// advance. If Refuses is nil, only the Scenes are tested.
 	Refuses map[string]func() engine.Machine
 	// Stage takes an accepted replacement of Machine to a stage, and returns the provider IDs of
 	// the new machines that the provider may name then. It is required if the Actuator is an
@@ -118,8 +118,8 @@ type Wire interface {
 	Misbehave(first, count int, f Fault)
 	// Requests returns the requests that arrived, in order.
 	Requests() []Request
-	// Await returns true once a request has arrived for which match returns true, and false if the
-	// context ends before.
+	// Await waits for a request that matches. It returns false if the context ends before one
+	// arrives.
 	Await(ctx context.Context, match func(Request) bool) bool
 	// Busy returns how many requests have no answer yet.
 	Busy() int
@@ -127,9 +127,9 @@ type Wire interface {
 	Strays() int
 	// Overread reports whether the provider read more of an endless answer than it should.
 	Overread() bool
-	// Connects returns how many connections were made. reliable reports whether the test can tell
-	// if a connection was made before or after a call of mayStill. Over plain TCP it cannot,
-	// because a connection may exist before its listener knows of it.
+	// Connects returns how many connections were made. reliable reports whether the order of
+	// connections and calls of mayStill is known. Over plain TCP it is unknown, because a
+	// connection may exist before its listener knows of it.
 	Connects() (many int, reliable bool)
 }
 
@@ -142,7 +142,7 @@ type Request struct {
 	What string
 }
 
-// Scene is a state of the backend in which no machine may be changed.
+// Scene is a state of the backend that forbids any change of a machine.
 type Scene string
 
 // The scenes. Scenes lists all of them.

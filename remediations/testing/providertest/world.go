@@ -227,7 +227,7 @@ func everyText(values []any) string {
 	return all.String()
 }
 
-// spellings returns the forms in which the secret may appear. They include its first half, which
+// spellings returns the possible forms of the secret in a text. They include its first half, which
 // remains if a text was cut.
 func spellings(secret string) []string {
 	inJSON, _ := json.Marshal(secret) // a string never fails

@@ -51,7 +51,7 @@ func LimitsAlone() *remediations.Config {
 // Quiet returns false for every node: no alert fires.
 func Quiet(string) bool { return false }
 
-// DesignOrder are the reasons in the order in which their guards must speak.
+// DesignOrder are the reasons in the required order of their guards.
 var DesignOrder = []remediations.Reason{
 	remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonCordonedByOther, remediations.ReasonAlertUnconfirmed, remediations.ReasonBlind, remediations.ReasonWritesDenied, remediations.ReasonStoreWentBack, remediations.ReasonSilenced, remediations.ReasonInhibited, remediations.ReasonAlertResolved, remediations.ReasonNotWitnessed,
 	remediations.ReasonTooYoung, remediations.ReasonFleetUnhealthy, remediations.ReasonOutsideWindow, remediations.ReasonNodeUnderRepair, remediations.ReasonCooldown, remediations.ReasonRepairsSpent, remediations.ReasonPolicyFailing,

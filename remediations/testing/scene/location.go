@@ -41,7 +41,7 @@ type LocationScene struct {
 type Sight struct {
 	Never bool   `json:"never"`
 	Age   string `json:"age"`
-	// Took is how long the observation took. The default is no time.
+	// Took is how long the observation took. The default is zero.
 	Took    string  `json:"took"`
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`

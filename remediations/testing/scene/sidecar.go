@@ -40,7 +40,7 @@ type Sighting struct {
 	Closed  string         `json:"closed"`  // since when the gate is known to be closed; the default is since this observation
 	Opened  string         `json:"opened"`  // when the sidecar last answered that it is ready; the default is unknown
 	Age     string         `json:"age"`
-	Took    string         `json:"took"` // how long the observation took; the default is no time
+	Took    string         `json:"took"` // how long the observation took; the default is zero
 	UID     string         `json:"uid"`  // none: there is no such pod
 	Node    string         `json:"node"`
 	Health  sidecar.Health `json:"health"`

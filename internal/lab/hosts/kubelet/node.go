@@ -33,8 +33,8 @@ type written struct {
 	lease  *coordinationv1.Lease // as last written; if nil, it must be read first
 }
 
-// A kubelet cannot tell a hanging API server from a slow one. So after stagger it tries the next
-// API server, too. patience bounds one answer. It is almost as long as the node may be silent.
+// For a kubelet, a hanging API server looks like a slow one. So after stagger it tries the next API
+// server, too. patience bounds one answer. It is almost as long as the node may be silent.
 const (
 	stagger  = time.Second
 	patience = 5 * time.Second
