@@ -27,7 +27,7 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// quick returns the shipped rules with a look back of seconds instead of minutes, and without a
+// quick returns the shipped rules with time ranges of seconds in place of minutes, and without a
 // minimum age of nodes.
 func quick(t *testing.T) []string {
 	t.Helper()
@@ -48,7 +48,7 @@ func quick(t *testing.T) []string {
 	return out
 }
 
-// firing are the alerts that fire now, as "alert node remediation".
+// firing returns the alerts that fire now, as "alert node remediation".
 func firing(l *lab.Lab) []string {
 	resp, err := http.Get(l.PrometheusURL() + "/api/v1/alerts")
 	if err != nil {
@@ -114,8 +114,8 @@ func evaluated(t *testing.T, l *lab.Lab, times float64) {
 
 var iterations = regexp.MustCompile(`(?m)^prometheus_rule_group_iterations_total\{rule_group="([^"]+)"\} (\S+)$`)
 
-// agent lets Cilium's pod of the node run, with the given readiness. The DaemonSet's controller has
-// made the pod. A lab has no scheduler, so the test binds it.
+// agent makes Cilium's pod of the node run, with the given readiness. The DaemonSet's controller
+// has created the pod. A lab has no scheduler, so the test binds the pod.
 func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 	t.Helper()
 	pods := l.Client().CoreV1().Pods("kube-system")
@@ -148,8 +148,8 @@ func agent(t *testing.T, l *lab.Lab, node string, ready bool) {
 
 const selfTestFires, sourceSeenFires = "DrydockSelfTest  drydock-self-test", "DrydockSelfTest  drydock-self-test seen"
 
-// TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand; these come
-// from a real kube-state-metrics, of real objects.
+// TestRulesFireOnWhatKubeStateMetricsReallySays: promtool's series are written by hand. The series
+// here come from a real kube-state-metrics, about real objects.
 func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	drydock := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "drydock_leader 1")
@@ -217,7 +217,7 @@ func TestRulesFireOnWhatKubeStateMetricsReallySays(t *testing.T) {
 	require.Eventually(t, fires, lab.Patience, time.Second, "nothing else is only slow to fire, and goes on: %v", want)
 
 	many := func() bool { return slices.Contains(firing(l), "NodesNotReady  none") }
-	for i, node := range []string{"node-0", "node-1", "gpu-well", "gpu-shared"} { // with silent five of fourteen
+	for i, node := range []string{"node-0", "node-1", "gpu-well", "gpu-shared"} { // together with the silent node, five of fourteen
 		l.Break(node)
 		if i == 2 {
 			require.Eventually(t, func() bool {

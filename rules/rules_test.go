@@ -23,7 +23,7 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// The values of the label remediation that do not belong to a policy.
+// These are the values of the label remediation that do not belong to a policy.
 const (
 	peopleOnly = "none"
 	selfTest   = "drydock-self-test"
@@ -35,7 +35,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// shipped are the rules by the name of their file, without its ending.
+// shipped are the rules by the names of their files without the ending.
 func shipped(t *testing.T) map[string]rule {
 	t.Helper()
 	names, err := rules.Names()
@@ -84,7 +84,7 @@ func TestEveryAlertSaysWhatPeopleAndRoutesNeed(t *testing.T) {
 		if r.Labels["remediation"] == selfTest {
 			severities = []string{"none"}
 		}
-		if name == "DrydockRepairInProgress" { // information, and not a reason to page a person
+		if name == "DrydockRepairInProgress" { // it is only information, and must not page a person
 			severities = []string{"info"}
 		}
 		require.Contains(t, severities, r.Labels["severity"], name)
@@ -107,8 +107,8 @@ func TestEveryAlertSaysWhatPeopleAndRoutesNeed(t *testing.T) {
 }
 
 // TestRulesAboutNodesSayHowLongTheyWait: `kubectl drydock why` shows that time for a fault whose
-// alert does not fire yet. It is never shorter than the rule's `for`. An alert about Drydock itself
-// is the control: its description names no time that a node waits for.
+// alert does not fire yet. It is never shorter than the rule's `for`. The control is an alert about
+// Drydock itself, whose description names no such time.
 func TestRulesAboutNodesSayHowLongTheyWait(t *testing.T) {
 	all := shipped(t)
 	parsed, err := rules.Shipped()
@@ -131,8 +131,8 @@ func TestRulesAboutNodesSayHowLongTheyWait(t *testing.T) {
 	require.Empty(t, parsed[i].Waits)
 }
 
-// TestEveryRuleLeadsSomewhere: to a policy, only to people, or to the self-test; and each policy
-// has a rule.
+// TestEveryRuleLeadsSomewhere: to a policy, only to people, or to the self-test. Each policy has a
+// rule.
 func TestEveryRuleLeadsSomewhere(t *testing.T) {
 	all := shipped(t)
 	policies := config.Shipped().Policies
@@ -169,7 +169,7 @@ func TestEveryRuleLeadsSomewhere(t *testing.T) {
 	}
 }
 
-// matched are the values of the label remediation that policies ask for.
+// matched returns the values of the label remediation that policies match.
 func matched(policies []config.PolicyInfo) []string {
 	var out []string
 	for _, p := range policies {
@@ -182,7 +182,7 @@ func matched(policies []config.PolicyInfo) []string {
 	return out
 }
 
-// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error selects nothing,
+// TestTheRulesNameWhatDrydockKnows: a reason or a phase with a typing error would match nothing,
 // without any error.
 func TestTheRulesNameWhatDrydockKnows(t *testing.T) {
 	known := map[string][]string{
@@ -219,8 +219,8 @@ var heldOnPurpose = map[remediations.Reason]string{
 // firesLate are the reasons that DrydockRepairHeldTooLong reports after four hours.
 var firesLate = []remediations.Reason{remediations.ReasonCordonedByOther, remediations.ReasonInhibited}
 
-// TestEachReasonOfAHoldFires, or is held on purpose: promtool evaluates the rule with a hold for
-// each reason that Drydock knows, so that no repair is held for days without an alert.
+// TestEachReasonOfAHoldFires, or is left out on purpose. promtool evaluates the rule with a hold
+// for each reason that Drydock knows, so that no repair is held for days without an alert.
 func TestEachReasonOfAHoldFires(t *testing.T) {
 	type m = map[string]any
 	all := shipped(t)
@@ -292,8 +292,9 @@ func TestEachCauseOfBlindnessHasARule(t *testing.T) {
 	}
 }
 
-// TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm by firing when it
-// must not than by staying silent. A case that expects an alert at any time is one that fires.
+// TestMoreCasesStaySilentThanFire: an alert that repairs nodes does more harm if it fires by
+// mistake than if it does not fire. A case counts as one that fires if it expects an alert at any
+// time.
 func TestMoreCasesStaySilentThanFire(t *testing.T) {
 	total := map[bool]int{}
 	for name := range shipped(t) {
@@ -323,7 +324,7 @@ func TestMoreCasesStaySilentThanFire(t *testing.T) {
 			cases[fires]++
 		}
 		require.Positive(t, cases[true], "%s: no case shows that it fires", name)
-		if name != "DrydockSelfTest" { // it always fires
+		if name != "DrydockSelfTest" { // because it always fires
 			require.GreaterOrEqual(t, cases[false], cases[true], "%s: silent cases against those that fire", name)
 		}
 		total[true], total[false] = total[true]+cases[true], total[false]+cases[false]

@@ -13,15 +13,15 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// anyJob are the metrics that rules ask for under any job, because a forged one can do no more than
+// anyJob are the metrics that rules accept from any job, because a forged one can do no more than
 // the rule's comment says.
 var anyJob = map[string]bool{
 	"sei_controller_seinode_sidecar_ready":        true,
 	"apiserver_admission_webhook_fail_open_count": true,
 }
 
-// TestEveryRuleBelievesOnlyTheJobThatMaySpeak: metrics of any pod are scraped by some job, and must
-// not cause an alert.
+// TestEveryRuleBelievesOnlyTheJobThatMaySpeak: some job scrapes the metrics of any pod, and those
+// must not cause an alert.
 func TestEveryRuleBelievesOnlyTheJobThatMaySpeak(t *testing.T) {
 	const (
 		stateMetrics = `job=~"kube-state-metrics|.+[-/]kube-state-metrics"`
@@ -33,7 +33,7 @@ func TestEveryRuleBelievesOnlyTheJobThatMaySpeak(t *testing.T) {
 	words := regexp.MustCompile(`"[^"]*"`)
 	seen := 0
 	for name, r := range shipped(t) {
-		// A metric's name in quotes is a label's value.
+		// A metric's name in quotes is the value of a label, and does not count.
 		bare := words.ReplaceAllStringFunc(r.Expr, func(s string) string { return strings.ReplaceAll(s, "_", "\x00") })
 		for _, m := range selector.FindAllStringSubmatch(bare, -1) {
 			metric, labels := m[1], strings.ReplaceAll(m[2], "\x00", "_")
@@ -61,13 +61,13 @@ func TestEveryRuleBelievesOnlyTheJobThatMaySpeak(t *testing.T) {
 	require.Greater(t, seen, 100)
 }
 
-// restored is the shortest `for` that Prometheus restores after its restart; kept is how long
-// Alertmanager keeps an alert that Prometheus does not send again.
+// restored is the shortest `for` whose state Prometheus restores after its restart. kept is how
+// long Alertmanager keeps an alert that Prometheus does not send again.
 const restored, kept = 10 * time.Minute, 4 * time.Minute
 
-// TestAnAlertThatRepairsNeitherLapsesNorLingers: it outlives a short gap of its source and a
-// restart of Prometheus. It ends long before the shortest wait of any policy that takes it, because
-// a repair has recovered only when its alert has ended.
+// TestAnAlertThatRepairsNeitherLapsesNorLingers: the alert outlives a short gap of its source and a
+// restart of Prometheus. It ends long before the shortest wait of any policy that matches it,
+// because a repair has recovered its node only when the alert has ended.
 func TestAnAlertThatRepairsNeitherLapsesNorLingers(t *testing.T) {
 	for name, r := range shipped(t) {
 		if rem := r.Labels["remediation"]; rem == peopleOnly || rem == selfTest {
@@ -88,7 +88,7 @@ func TestAnAlertThatRepairsNeitherLapsesNorLingers(t *testing.T) {
 		}
 		for _, p := range config.Shipped().Policies {
 			if !p.Match.Matches(set) || p.Kind == remediations.KindSidecar || r.Alert == "APIServerDown" {
-				continue // whose own answer is the proof
+				continue // the API servers' own answers are the proof
 			}
 			for _, step := range p.Plan {
 				if !remediations.Shipped()[step.Name].Once {

@@ -16,14 +16,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// aboutDrydock are the alerts about Drydock itself. Every other alert is about what Drydock could
-// repair.
+// aboutDrydock are the alerts about Drydock itself. Every other alert is about something that
+// Drydock could repair.
 func aboutDrydock(name string) bool { return strings.HasPrefix(name, "Drydock") }
 
 // noKind is the kind of an alert that no policy takes.
 const noKind remediations.Kind = "none"
 
-// kindOf is the kind of target that the policies repair that take the alert.
+// kindOf is the kind of target that the alert's policies repair.
 func kindOf(r rule) remediations.Kind {
 	set := model.LabelSet{"alertname": model.LabelValue(r.Alert)}
 	for k, v := range r.Labels {
@@ -38,8 +38,8 @@ func kindOf(r rule) remediations.Kind {
 }
 
 // TestAlertsAreTrueInObserveMode: by default Drydock only observes, so no description promises a
-// repair without its condition. Each one that a policy takes ends with this condition and with
-// where to look.
+// repair unconditionally. The description of each alert with a policy ends with the condition, and
+// with where to look.
 func TestAlertsAreTrueInObserveMode(t *testing.T) {
 	condition := regexp.MustCompile(`\. Drydock [^.:]+ only if (?:providers\.kilo\.pairs is true and )?a policy in mode enforce takes this alert: (.+)$`)
 	promise := regexp.MustCompile(`Drydock (?:repairs|restarts|moves|marks|reboots|drains|replaces)`)
@@ -47,7 +47,7 @@ func TestAlertsAreTrueInObserveMode(t *testing.T) {
 		remediations.KindNode:      "kubectl drydock why {{ $labels.node }}",
 		remediations.KindSidecar:   "kubectl drydock why {{ $labels.node }}",
 		remediations.KindLocation:  "kubectl drydock why LEADER",
-		remediations.KindAPIServer: "see Drydock's log", // kubectl gets no answer
+		remediations.KindAPIServer: "see Drydock's log", // kubectl gets no answer then
 	}
 	seen := map[remediations.Kind]int{}
 	for name, r := range shipped(t) {
@@ -71,8 +71,8 @@ func TestAlertsAreTrueInObserveMode(t *testing.T) {
 }
 
 const (
-	// firstOfPolicy is for alerts that a policy takes. Quoted are the first lines that `kubectl
-	// drydock why` prints.
+	// firstOfPolicy is the first chapter of runbooks of alerts that a policy matches. It quotes the
+	// first lines that `kubectl drydock why` prints.
 	firstOfPolicy = "Does Drydock repair TARGET, or must you? The first line of `kubectl drydock why NODE` is the answer:\n" + `
 - ` + "`is under repair` or `is about to be repaired`" + `: wait, and ask again later.
 - ` + "`is not repaired: Observing holds it`" + `: Drydock only observes. REPAIR yourself (Diagnosis, Mitigation).
@@ -81,7 +81,7 @@ const (
 
 Without the plugin: ` + "`kubectl describe node NODE`" + ` shows Drydock's Events.
 `
-	// firstOfPeople is for alerts that only people take.
+	// firstOfPeople is the first chapter of runbooks of alerts that only people receive.
 	firstOfPeople = "Drydock does nothing for this alert: a person must find the cause. `kubectl drydock why NODE` shows whether Drydock repairs a node for another alert.\n"
 )
 

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTheOperatorsScrapeConfigIsPrometheussOwn: the lab runs the one, so the other must say the
-// same.
+// TestTheOperatorsScrapeConfigIsPrometheussOwn: the lab runs only the second file, so the first one
+// must have the same content.
 func TestTheOperatorsScrapeConfigIsPrometheussOwn(t *testing.T) {
 	read, err := readSidecarScrape()
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestTheOperatorsScrapeConfigIsPrometheussOwn(t *testing.T) {
 	require.Equal(t, asOperator(read.Jobs[0]), asOperator(object.Spec))
 }
 
-// asOperator writes a job's keys and words as the operator's kinds do.
+// asOperator writes a job with the keys and values that the operator's kinds use.
 func asOperator(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -15,7 +15,7 @@ func TestAFolderIsRemovedByItsLabOrTheNextOne(t *testing.T) {
 	}
 
 	alive, killed, kept := open(), open(), open()
-	require.NoError(t, killed.lock.Close()) // as when its process dies
+	require.NoError(t, killed.lock.Close()) // as if its process had died
 	kept.Keep()
 	kept.close()
 	stopped := open()

@@ -19,11 +19,11 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// grace is how long a node of the shared lab may be silent. A busy machine, and a restart of the
-// API server, must not take that long.
+// grace is how long a node of the shared lab may be silent. It is longer than the delays of a busy
+// machine and a restart of the API server.
 const grace = 12 * time.Second
 
-// hook is a webhook that hands over each alert as "alertname/node/status".
+// hook is a webhook that passes each alert on as "alertname/node/status".
 func hook(t *testing.T, token string) (url string, alerts <-chan string) {
 	c := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +45,8 @@ func hook(t *testing.T, token string) (url string, alerts <-chan string) {
 	return server.URL, c
 }
 
-// awaitAlert waits for the next alert about the node. Another node may be late for a moment on a
-// busy machine, and have its own.
+// awaitAlert waits for the next alert about the node. It ignores alerts about other nodes, which
+// may be late for a moment on a busy machine.
 func awaitAlert(t *testing.T, alerts <-chan string, node, want string) {
 	t.Helper()
 	deadline := time.After(lab.Patience)
@@ -111,7 +111,7 @@ func awaitRenewal(t *testing.T, l *lab.Lab, node string) {
 	require.Fail(t, "the lease is not renewed")
 }
 
-// requireKept requires that the lab continues to renew every node's lease, and that every node is
+// requireKept asserts that the lab continues to renew every node's lease, and that every node is
 // Ready. On a busy machine with a slow API server, a node may be Unknown for a moment.
 func requireKept(t *testing.T, l *lab.Lab) {
 	t.Helper()
@@ -125,14 +125,14 @@ func requireKept(t *testing.T, l *lab.Lab) {
 	}
 }
 
-// children lists the processes whose command line names the folder.
+// children returns the processes whose command line contains the folder.
 func children(t *testing.T, dir string) []string {
 	t.Helper()
 	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	require.NoError(t, err)
 	var found []string
 	for _, path := range lines {
-		line, err := os.ReadFile(path) // a process that has just ended is none of ours
+		line, err := os.ReadFile(path) // a process that has just ended does not count
 		if err == nil && strings.Contains(string(line), dir) {
 			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
 		}

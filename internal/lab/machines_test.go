@@ -20,9 +20,9 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// TestARecycledMachineComesBackAsAnother: the Node is deleted with its machine. The new one is
-// Ready and has its own UID, providerID and boot ID. Otherwise it is like the old one, without what
-// happened to that.
+// TestARecycledMachineComesBackAsAnother: the Node is deleted with its machine. The new machine's
+// Node is Ready and has its own UID, providerID and boot ID. Otherwise it is like the old one,
+// without what others wrote on that.
 func TestARecycledMachineComesBackAsAnother(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	for name, keep := range map[string]bool{"kept": true, "renamed": false} {
@@ -88,9 +88,9 @@ func TestANodeOfAnotherMachineIsLeftAlone(t *testing.T) {
 	require.Nil(t, after.DeletionTimestamp)
 }
 
-// TestARebootTakesTheNodeAway: while its machine is down longer than the grace, all that the
-// kubelet said is Unknown. It comes back under another boot ID, and with a fault that the reboot
-// did not cure.
+// TestARebootTakesTheNodeAway: if the machine is down for longer than the grace, all conditions of
+// its kubelet become Unknown. The machine comes up with another boot ID, and still has a fault that
+// the reboot did not cure.
 func TestARebootTakesTheNodeAway(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	kubelets := []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure}
@@ -131,8 +131,8 @@ func TestARebootTakesTheNodeAway(t *testing.T) {
 	awaitRenewal(t, l, "rebooted")
 }
 
-// A test ends, with the fault that it made and with its provider, while a machine just comes back:
-// nothing is left of any of it.
+// A test ends, together with its fault and its provider, while a machine is just coming up. Nothing
+// of them may be left.
 func TestANodeIsWellAfterATestThatEndedDuringAReboot(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	node := lab.NodeSpec{Name: "interrupted", ProviderID: "civo://interrupted"}
@@ -151,7 +151,7 @@ func TestANodeIsWellAfterATestThatEndedDuringAReboot(t *testing.T) {
 		_, err = apiOf(t, civo).HardRebootInstance(node.Name)
 		require.NoError(t, err)
 		<-starting
-		time.Sleep(rand.N(20 * time.Millisecond)) // some moment while the machine comes back: there is nothing to watch, for it is the order that varies
+		time.Sleep(rand.N(20 * time.Millisecond)) // a random moment while the machine comes up: the order of events must vary
 		require.NoError(t, l.Heal(ctx, node.Name, ""))
 		civo.Close()
 		awaitNode(t, l, node.Name, func(n *corev1.Node) bool { return ready(n) == corev1.ConditionTrue })

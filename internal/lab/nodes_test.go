@@ -39,8 +39,8 @@ func findCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCon
 	return corev1.NodeCondition{}
 }
 
-// This machine may be too slow to renew a lease, and a kubelet that has just started may not get
-// its second status through. The node is as it was before all the same: Ready, but for what a test
+// This machine may be too slow to renew a lease, and the second status of a kubelet that has just
+// started may be lost. Afterwards the node must be as before: Ready, except for what a test has
 // set.
 func TestANodeThatWasOnlyThoughtToBeIllComesBackAsItWas(t *testing.T) {
 	requireComesBackAsItWas(t, lab.Shared(t), corev1.ConditionUnknown)
@@ -63,7 +63,7 @@ func requireComesBackAsItWas(t *testing.T, l *lab.Lab, ready corev1.ConditionSta
 	require.NoError(t, l.Heal(ctx, "node-0", ""))
 }
 
-// The lab keeps its nodes itself: KWOK is only for their pods.
+// The lab itself renews the leases of its nodes. KWOK only runs their pods.
 func TestNodesWithoutPodsNeedNoKWOK(t *testing.T) {
 	ctx := t.Context()
 	l := lab.New(t, lab.Options{Components: lab.ControlPlane, NodeControllers: true, NoPods: true, Nodes: 2, NodeGrace: grace, Out: t.Output()})
@@ -90,8 +90,8 @@ func TestNodesWithoutPodsNeedNoKWOK(t *testing.T) {
 	requireKept(t, l)
 }
 
-// A machine that is replaced comes back under its name, and the lab must keep
-// the new node's lease although it kept the old one's.
+// A machine is replaced by one with the same name. The lab must renew the new node's lease,
+// although it has renewed the old one's.
 func TestANodeIsReplacedUnderItsName(t *testing.T) {
 	ctx, l := t.Context(), lab.Shared(t)
 	nodes := l.Client().CoreV1().Nodes()
@@ -122,7 +122,7 @@ func TestPodsOfALostNodeStayTerminatingUntilItReturns(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "p"},
 		Spec:       corev1.PodSpec{NodeName: "node-2", Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 	}
-	require.Eventually(t, func() bool { // needs the namespace's service account, which a controller makes
+	require.Eventually(t, func() bool { // a controller must first create the namespace's service account
 		_, err := pods.Create(ctx, pod, metav1.CreateOptions{})
 		return err == nil
 	}, lab.Patience, 50*time.Millisecond)

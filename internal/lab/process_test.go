@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// helperVariable makes the test binary a program that starts a lab and waits
-// to be killed.
+// helperVariable is the environment variable that makes the test binary a program that starts a lab
+// and waits to be killed.
 const helperVariable = "DRYDOCK_LAB_HELPER"
 
 func TestMain(m *testing.M) {
@@ -74,8 +74,8 @@ func TestAProcessThatFailsShowsItsLog(t *testing.T) {
 	require.ErrorContains(t, err, "waiting")
 }
 
-// As a kubelet starts the control plane's pods again, before they were ready once and later; one
-// that is killed stays so.
+// A process is restarted when it ends, before it was ready and afterwards, as a kubelet restarts
+// the control plane's pods. A process that was killed is not restarted.
 func TestAPartThatEndsIsStartedAgain(t *testing.T) {
 	ready := httptest.NewUnstartedServer(http.NotFoundHandler())
 	starts := filepath.Join(t.TempDir(), "starts")

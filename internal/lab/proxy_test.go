@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/internal/lab"
 )
 
-// throughProxy is a client with a service account's token and the role
-// cluster-admin, behind a proxy of its own.
+// throughProxy returns a client that connects through a proxy of its own. It has a service
+// account's token and the role cluster-admin.
 func throughProxy(t *testing.T, l *lab.Lab) (*lab.Proxy, kubernetes.Interface) {
 	t.Helper()
 	proxy, err := l.NewProxy()
@@ -52,12 +52,12 @@ func TestAProxyBreaksWhatItsHooksSay(t *testing.T) {
 		return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	}
 
-	// A watch delivers at once.
+	// A watch delivers its events at once.
 	w, err := maps.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=written"})
 	require.NoError(t, err)
 	defer w.Stop()
 
-	// Written, but the writer never learns of it.
+	// The write is carried out, but the client never gets the answer.
 	proxy.After(func(res *http.Response) lab.Verdict {
 		if res.Request.Method == http.MethodPost {
 			return lab.Reset
@@ -75,7 +75,7 @@ func TestAProxyBreaksWhatItsHooksSay(t *testing.T) {
 	}
 	proxy.After(nil)
 
-	// Refused before it is written.
+	// The write is refused before it is carried out.
 	var verdict atomic.Int64
 	proxy.Before(func(*http.Request) lab.Verdict { return lab.Verdict(verdict.Load()) })
 	verdict.Store(int64(lab.Unavailable))
@@ -93,7 +93,7 @@ func TestAProxyBreaksWhatItsHooksSay(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
-// apiStatus is the API server's answer in an error, if there was an answer.
+// apiStatus returns the API server's answer from an error, if there was an answer.
 func apiStatus(err error) apierrors.APIStatus {
 	var status apierrors.APIStatus
 	errors.As(err, &status)

@@ -23,7 +23,7 @@ import (
 	"drydock.dev/drydock/internal/lab/sidecarsim"
 )
 
-// pager takes what an Alertmanager posts, and remembers all of it.
+// pager receives what an Alertmanager posts, and keeps all of it.
 type pager struct {
 	url string
 
@@ -57,7 +57,7 @@ func newPager(t *testing.T) *pager {
 	return p
 }
 
-// pages are those of one pod.
+// pages returns the posts about one pod.
 func (p *pager) pages(pod, status string) []page {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +77,8 @@ func (p *pager) await(t *testing.T, pod, status string) page {
 }
 
 // TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot: the whole chain is real,
-// from the StatefulSet's controller to the Alertmanager's post, with the scrape configuration and
-// the rule that ship.
+// from the StatefulSet's controller to the Alertmanager's post, with the shipped scrape
+// configuration and the shipped rule.
 func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *testing.T) {
 	ctx, second, phone := t.Context(), time.Second, newPager(t)
 	l := lab.New(t, lab.Options{
@@ -97,9 +97,9 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 	_, err = s.AwaitCall(ctx, func(c sidecarsim.Call) bool { return c.Pod.Key() == rpc.Pod() && c.Status == http.StatusOK })
 	require.NoError(t, err)
 
-	// Two of the sidecars do not answer 503, although their gates are closed like the third's will
-	// be. They come first: Prometheus learns of pods within five seconds, and until then asks the
-	// current owner of the address.
+	// Two of the sidecars do not answer 503, although their gates are closed. They come first:
+	// Prometheus learns of new pods only within five seconds, and until then probes the present
+	// owner of an address.
 	s.Inject(hangs.Pod(), sidecarsim.Health, sidecarsim.Hang())
 	s.Inject(fails.Pod(), sidecarsim.Health, sidecarsim.Answer(http.StatusInternalServerError, nil))
 	replace := func(spec lab.SeiNodeSpec) {
@@ -133,7 +133,7 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 		"severity": "warning", "remediation": "sidecar-not-ready",
 	}, fired.Labels)
 
-	// The gate's opening resolves it.
+	// When the gate opens, the alert is resolved.
 	require.NoError(t, s.Post(ctx, rpc.Pod(), sidecarsim.MarkReady))
 	begun = time.Now()
 	t.Logf("resolved after %s", phone.await(t, "rpc-0", "resolved").At.Sub(begun))
@@ -141,7 +141,7 @@ func TestAReplacedPodsSidecarRaisesAnAlertAndOneThatDoesNotAnswerDoesNot(t *test
 	require.Empty(t, phone.pages("fails-0", "firing"))
 	require.Empty(t, phone.pages("well-0", "firing"))
 
-	// It was their answers that kept them silent, and nothing else.
+	// Only their other answers kept the alert from firing for them.
 	s.Heal(hangs.Pod())
 	s.Heal(fails.Pod())
 	phone.await(t, "hangs-0", "firing")
@@ -187,7 +187,7 @@ func TestTheProxyAsksTheAPIServerWhoPosts(t *testing.T) {
 	require.Equal(t, "system:serviceaccount:sei:guest", s.CallsTo(rpc.Pod(), sidecarsim.Submit)[2].User)
 	require.Empty(t, s.Closed())
 
-	// A right to this SeiNode's tasks alone is enough, and for no other.
+	// The right to the tasks of this SeiNode is enough for this one, and for no other SeiNode.
 	roles := l.Client().RbacV1()
 	_, err = roles.Roles("sei").Create(ctx, &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: "guest"}, Rules: []rbacv1.PolicyRule{{
 		APIGroups: []string{"sei.io"}, Resources: []string{"seinodetasks"}, ResourceNames: []string{"rpc"}, Verbs: []string{"create"},

@@ -10,7 +10,7 @@ func TestASampleIsOneCaseAndTheSoakIsAll(t *testing.T) {
 	cases := map[string]int{"a": 1, "b": 2, "c": 3}
 	t.Setenv("DRYDOCK_SOAK", "")
 	seen := map[string]int{}
-	for len(seen) < len(cases) { // another each time
+	for len(seen) < len(cases) { // each call returns another case
 		one := OneOf(t, cases)
 		require.Len(t, one, 1)
 		for name, v := range one {

@@ -25,13 +25,13 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// dock is a ledger's ConfigMap, or none, and a replica that writes into it; it counts the replica's
-// requests.
+// dock is a ledger's ConfigMap, which may be missing, and a replica that writes into it. It counts
+// the replica's requests.
 type dock struct {
 	cluster  *fake.Clientset
 	arrivals *kube.Arrivals
 	patches  atomic.Int64
-	away     atomic.Bool // the API server
+	away     atomic.Bool // whether the API server is not reachable
 }
 
 func newDock(t *testing.T, data map[string]string) *dock {
@@ -130,8 +130,8 @@ func TestAnArrivalThatCannotBeWrittenIsWrittenLater(t *testing.T) {
 	}
 }
 
-// TestALateArrivalTakesNothingBack: another replica had a later arrival while this one could not
-// write.
+// TestALateArrivalTakesNothingBack: while this replica could not write, another replica wrote a
+// later arrival, which stays.
 func TestALateArrivalTakesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDock(t, nil)
@@ -144,7 +144,7 @@ func TestALateArrivalTakesNothingBack(t *testing.T) {
 	})
 }
 
-// TestTheSelfTestIsAboutNoNode: whatever labels the alert has, and whichever policy would take it.
+// TestTheSelfTestIsAboutNoNode, whatever labels the alert has, and whatever policy matches it.
 func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 	arrived := 0
 	in := newIntake(t, lab.Shared(t).Client())
@@ -172,7 +172,7 @@ func TestTheSelfTestIsAboutNoNode(t *testing.T) {
 }
 
 // TestALedgerThatIsSavedMeetsAnArrival on the real API server: the leader's save conflicts with the
-// other replica's key, and keeps the key when it is repeated.
+// other replica's key. The repeated save keeps that key.
 func TestALedgerThatIsSavedMeetsAnArrival(t *testing.T) {
 	client := lab.Shared(t).Client()
 	store := kube.LedgerStore{Client: client, Namespace: "default", Name: "arrivals"}

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// heavyNode is as large as a real Node; Drydock needs almost nothing of it.
+// heavyNode returns a Node that is as large as a real one. Drydock needs almost nothing of it.
 func heavyNode() *corev1.Node {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid", Labels: map[string]string{}, Annotations: map[string]string{}}}
 	for i := range 20 {
@@ -36,7 +36,7 @@ func heavyNode() *corev1.Node {
 	return n
 }
 
-// BenchmarkTrim is the cost of each of a kubelet's status updates without its decoding.
+// BenchmarkTrim measures the cost of each status update of a kubelet, without its decoding.
 func BenchmarkTrim(b *testing.B) {
 	n := heavyNode()
 	b.ReportAllocs()
@@ -45,8 +45,8 @@ func BenchmarkTrim(b *testing.B) {
 	}
 }
 
-// BenchmarkUnchanged is the cost of an alert that its Node already has, as repeat_interval sends
-// it.
+// BenchmarkUnchanged measures the cost of an alert that its Node already has. Alertmanager sends it
+// again at repeat_interval.
 func BenchmarkUnchanged(b *testing.B) {
 	c := config.Shipped().Core
 	n := heavyNode()

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestChangesAreThoseOfTheCache: each change is returned once, a Node that is gone by its name, and
-// heartbeats cause no notice.
+// TestChangesAreThoseOfTheCache: each change is returned once. A Node that is gone is returned by
+// its name. Heartbeats cause no notice.
 func TestChangesAreThoseOfTheCache(t *testing.T) {
 	store, notices := cache.NewIndexer(cache.MetaNamespaceKeyFunc, nil), 0
 	f := Fleet{Indexer: store, Changes: NewChanges()}
@@ -70,8 +70,8 @@ func TestChangesAreBounded(t *testing.T) {
 	require.False(t, ok, "nobody notes changes")
 }
 
-// TestACacheThatGoesBackIsNoted, also by a replica that does not lead yet: etcd was restored from a
-// snapshot.
+// TestACacheThatGoesBackIsNoted, also by a replica that does not lead. That happens when etcd is
+// restored from a snapshot.
 func TestACacheThatGoesBackIsNoted(t *testing.T) {
 	f := Fleet{Changes: NewChanges()}
 	handler := Noticing(f.Changes, func() {})

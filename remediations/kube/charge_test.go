@@ -26,8 +26,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// harbour is a cluster with the Lease that installations compete for. Each write gives the Lease
-// another version, as an API server does.
+// harbour is a cluster with the Lease that installations compete for. Each write gives the Lease a
+// new version, as an API server does.
 type harbour struct {
 	t       *testing.T
 	cluster *fake.Clientset
@@ -69,7 +69,7 @@ func (h *harbour) holder() string {
 	return pointer.Deref(l.Spec.HolderIdentity, "")
 }
 
-// run runs a replica of the installation until stop; lead makes it the leader.
+// run runs a replica of the installation until stop is called. lead makes it the leader.
 func (h *harbour) run(identity string) (c *kube.Charge, lead, stop func()) {
 	elected := make(chan struct{})
 	c = &kube.Charge{
@@ -81,14 +81,14 @@ func (h *harbour) run(identity string) (c *kube.Charge, lead, stop func()) {
 	return c, sync.OnceFunc(func() { close(elected) }), sync.OnceFunc(func() { cancel(); require.NoError(h.t, <-ended) })
 }
 
-// made is the Lease in the form that the chart creates.
+// made returns the Lease as the chart creates it.
 func made() *coordinationv1.Lease {
 	return &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "drydock", UID: "u", ResourceVersion: "1"}}
 }
 
-// TestOneInstallationIsInChargeOfTheCluster: the one that leads first, with all of its replicas and
-// at once with each later leader of it. Another one takes over only when the Lease has not changed
-// for its duration and a margin.
+// TestOneInstallationIsInChargeOfTheCluster: the installation that leads first is in charge, with
+// all of its replicas, and each later leader of it is at once. Another installation takes over only
+// when the Lease has not changed for its duration and a margin.
 func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarbour(t, made())
@@ -117,7 +117,7 @@ func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 		require.NotEmpty(t, other.Lacking())
 
 		besideStops()
-		for range 65 { // the Lease counts for 40 s, and may be taken 30 s later
+		for range 65 { // the Lease is valid for 40 s, and may be taken 30 s later
 			require.NotEmpty(t, other.Lacking())
 			time.Sleep(time.Second)
 		}
@@ -129,7 +129,7 @@ func TestOneInstallationIsInChargeOfTheCluster(t *testing.T) {
 }
 
 // TestAClockThatIsWrongTakesNoLease: only what this process has observed counts, and not the times
-// in the Lease.
+// that the Lease contains.
 func TestAClockThatIsWrongTakesNoLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		old := made()
@@ -147,9 +147,9 @@ func TestAClockThatIsWrongTakesNoLease(t *testing.T) {
 	})
 }
 
-// TestALeaseThatCannotBeReadOrWrittenHolds, and the error names what is missing. It holds at once
-// if the Lease was never held, else when the last renewal is too old. The Lease is held again as
-// soon as possible.
+// TestALeaseThatCannotBeReadOrWrittenHolds: the error names what is missing. If the Lease was never
+// held, Drydock holds at once, and otherwise when the last renewal is too old. It takes the Lease
+// again as soon as possible.
 func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
 	forbidden := func(verb string) error {
 		return apierrors.NewForbidden(coordinationv1.Resource("leases"), "drydock", errors.New("User cannot "+verb+" it"))
@@ -190,8 +190,8 @@ func TestALeaseThatCannotBeReadOrWrittenHolds(t *testing.T) {
 	}
 }
 
-// TestAnAlertWaitsForTheFirstLeader: while no installation is in charge, or that is unknown, an
-// alert is not left to another Drydock. Its post is refused, so that it comes again.
+// TestAnAlertWaitsForTheFirstLeader: while no installation is in charge, or that is unknown, posts
+// are refused, so that Alertmanager sends them again.
 func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
@@ -231,7 +231,7 @@ func TestAnAlertWaitsForTheFirstLeader(t *testing.T) {
 	})
 }
 
-// TestWhoIsNotInChargeWritesNoAlert: neither from a post nor from a poll, nor from the queue. The
+// TestWhoIsNotInChargeWritesNoAlert, neither from a post, nor from a poll, nor from the queue. The
 // self-test's alert still arrives, because it shows that posts reach this installation.
 func TestWhoIsNotInChargeWritesNoAlert(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}

@@ -22,7 +22,7 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// conditionsOf makes Drydock keep the conditions of that node alone, on the lab's API server.
+// conditionsOf makes Drydock maintain the conditions of only that node, on the lab's API server.
 func conditionsOf(t *testing.T, name string, client kubernetes.Interface) *kube.Conditions {
 	return &kube.Conditions{Client: client, Registry: remediations.Shipped(), Now: time.Now, Log: logr.Discard(), Nodes: func(context.Context) ([]*corev1.Node, error) {
 		return []*corev1.Node{kube.Trim(node(t, name))}, nil
@@ -63,7 +63,7 @@ func inProgress(t *testing.T, name string) map[corev1.NodeConditionType]string {
 
 const theirs = "AdminRequested"
 
-// others makes another client set the condition on the node.
+// others sets the condition on the node as another client.
 func others(t *testing.T, name string, condition corev1.NodeConditionType) {
 	t.Helper()
 	text, err := announce.Patch(&corev1.Node{}, []corev1.NodeCondition{{Type: condition, Status: corev1.ConditionTrue, Reason: theirs, LastTransitionTime: metav1.Now()}}, nil)
@@ -72,9 +72,9 @@ func others(t *testing.T, name string, condition corev1.NodeConditionType) {
 	require.NoError(t, err)
 }
 
-// TestTheConditionsOfARepairOnTheAPIServer: they come with the record and go with it, and are
-// Drydock's own in the trimmed cache, too. A condition that another client has set, or made its
-// own, stays; a Node that has changed since is not written.
+// TestTheConditionsOfARepairOnTheAPIServer: they are set with the record and removed with it. The
+// trimmed cache shows, too, that they are Drydock's own. A condition that another client has set or
+// taken over stays. A Node that has changed since it was read is not written.
 func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 	const name, maintenance, drains = "node-8", corev1.NodeMaintenanceInProgress, corev1.NodeDrainInProgress
 	c := conditionsOf(t, name, lab.Shared(t).Client())
@@ -111,7 +111,7 @@ func TestTheConditionsOfARepairOnTheAPIServer(t *testing.T) {
 }
 
 // TestWhatACrashLeftIsKept: a process may die after the intent and before the conditions, or after
-// the end and before their removal. The next leader completes its work.
+// the end and before their removal. The next leader sets or removes them.
 func TestWhatACrashLeftIsKept(t *testing.T) {
 	const name = "node-9"
 	draining(t, name, true)
@@ -124,7 +124,7 @@ func TestWhatACrashLeftIsKept(t *testing.T) {
 	require.Empty(t, inProgress(t, name))
 }
 
-// older is the lab's API server, which reports that version.
+// older is the lab's API server, but it reports that version.
 type older struct {
 	kubernetes.Interface
 	version string
@@ -144,8 +144,8 @@ func (s saying) ServerVersionWithContext(context.Context) (*version.Info, error)
 }
 
 // TestNoConditionWhereTheAPIServerDoesNotKnowIt: before Kubernetes 1.37 no condition is set. A
-// condition that a newer API server accepted is removed all the same. A version that cannot be read
-// is an error, and sets no condition.
+// condition that a newer API server has accepted is still removed. A version that cannot be read is
+// an error, and then no condition is set.
 func TestNoConditionWhereTheAPIServerDoesNotKnowIt(t *testing.T) {
 	const name = "node-10"
 	for says, knows := range map[string]bool{"v1.30.14": false, "v1.36.9-gke.1004000": false, "v1.37.0": true, "v1.37.0-eks-1234567": true, "v1.37.2+k3s1": true} {

@@ -16,9 +16,9 @@ func TestAPodIsOverdueByWhatItsNodeIs(t *testing.T) {
 	now := time.Date(2026, 11, 20, 21, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(-d)) }
 	for name, c := range map[string]struct {
-		ready   corev1.ConditionStatus // empty: the node has no such condition
+		ready   corev1.ConditionStatus // if empty, the node has no such condition
 		since   time.Duration
-		deleted time.Duration // ago
+		deleted time.Duration // how long ago
 		grace   int64
 		want    bool
 	}{

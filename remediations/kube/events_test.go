@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// sent is the last Event, as an events.EventRecorder.
+// sent is an events.EventRecorder that keeps the last Event.
 type sent struct {
 	about                      *corev1.ObjectReference
 	kind, reason, action, note string
@@ -26,8 +26,8 @@ func (s *sent) Eventf(regarding, _ runtime.Object, kind, reason, action, note st
 	*s = sent{regarding.(*corev1.ObjectReference), kind, reason, action, fmt.Sprintf(note, args...)}
 }
 
-// TestAnEventIsAboutItsObject: a Node with the UID in the cache, an object of its own, or else the
-// ledger. A provider's text is in it on one line, and within the API server's limit.
+// TestAnEventIsAboutItsObject: that is a Node with the UID in the cache, an object of its own, or
+// else the ledger. A provider's text is on one line, and within the API server's limit.
 func TestAnEventIsAboutItsObject(t *testing.T) {
 	var s sent
 	e := kube.Events{Recorder: &s, Ledger: types.NamespacedName{Namespace: "drydock", Name: "drydock-ledger"}, Node: func(name string) *corev1.Node {

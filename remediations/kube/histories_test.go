@@ -14,8 +14,8 @@ import (
 )
 
 // TestWhatTwoReplicasObservedIsOneEntry: each replica observes the API servers by itself, and the
-// report must count one repair. A replica's own repair is its own entry, and so is an observation
-// at another time.
+// report must count one repair. A replica's own repair has an entry of its own, and so has an
+// observation at another time.
 func TestWhatTwoReplicasObservedIsOneEntry(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	entry := func(id string, outcome remediations.Outcome, began time.Duration) remediations.Entry {

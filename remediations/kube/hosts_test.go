@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestAPodOutsideTheProvidersNamespacesIsUnknown, and not an error that makes the sender try again:
-// the chart's rights are limited to the providers' namespaces.
+// TestAPodOutsideTheProvidersNamespacesIsUnknown. It must not be an error that makes the sender try
+// again: the chart gives rights only in the providers' namespaces.
 func TestAPodOutsideTheProvidersNamespacesIsUnknown(t *testing.T) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "uid"}}
 	pod := func(namespace string) *corev1.Pod {

@@ -18,12 +18,12 @@ import (
 )
 
 // TestAWriteOnANodeThatIsRefusedForSure is distinguished from a write that may have been done, and
-// from one after another client's change.
+// from a conflict with another client's change.
 func TestAWriteOnANodeThatIsRefusedForSure(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
 	for name, c := range map[string]struct {
 		answer error
-		is     error // nil: it may have been done
+		is     error // if nil, the write may have been done
 	}{
 		"a policy denies it":        {apierrors.NewForbidden(nodes, "n0", errors.New("ValidatingAdmissionPolicy denied request")), engine.ErrUnwritten},
 		"the annotations are full":  {apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n0", nil), engine.ErrUnwritten},

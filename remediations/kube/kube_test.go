@@ -106,8 +106,8 @@ func TestACordonIsOwnedByItsLastWriter(t *testing.T) {
 	require.False(t, owns(), "a person uncordoned it and cordoned it again")
 }
 
-// TestAnAnnouncementIsOwnedByItsLastWriter, and is not Drydock's alone if another client applied it
-// as well.
+// TestAnAnnouncementIsOwnedByItsLastWriter. It is not only Drydock's if another client has applied
+// it as well.
 func TestAnAnnouncementIsOwnedByItsLastWriter(t *testing.T) {
 	client := lab.Shared(t).Client()
 	j := kube.Journal{Client: client}
@@ -130,7 +130,7 @@ func TestAnAnnouncementIsOwnedByItsLastWriter(t *testing.T) {
 	require.Equal(t, []string{"example.com/ours"}, owned)
 }
 
-// TestAnAnnotationIsSetByItsFieldManager, as the API server recorded it.
+// TestAnAnnotationIsSetByItsFieldManager, which the API server has recorded.
 func TestAnAnnotationIsSetByItsFieldManager(t *testing.T) {
 	client := lab.Shared(t).Client()
 	j := kube.Journal{Client: client}
@@ -202,7 +202,7 @@ func TestLeasesAreReadOneByOneAndAllAtOnce(t *testing.T) {
 	require.Error(t, err, "a lease that could not be read is not one that does not exist")
 }
 
-// atOnce writes immediately.
+// atOnce is a writer that writes immediately.
 func atOnce(client kubernetes.Interface) intake.Direct {
 	return func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error {
 		if _, stored := client.(*fake.Clientset); !stored {
@@ -216,7 +216,8 @@ func atOnce(client kubernetes.Interface) intake.Direct {
 	}
 }
 
-// newIntake is an intake over the lab, with the Node as it is, not as a cache has it.
+// newIntake returns an intake on the lab's API server. It sees the Node as it is, and not as a
+// cache has it.
 func newIntake(t *testing.T, client kubernetes.Interface) intake.Intake {
 	t.Helper()
 	m, err := labels.NewMatcher(labels.MatchEqual, "remediation", "node-not-ready")
@@ -268,7 +269,7 @@ func TestAnAlertIsOnItsNodeWhenItIsAccepted(t *testing.T) {
 	require.Equal(t, intake.NoPolicy, record(other, "firing"))
 }
 
-// podIntake accepts alerts about pods' sidecars as well.
+// podIntake does the same, and also accepts alerts about pods' sidecars.
 func podIntake(t *testing.T) intake.Intake {
 	t.Helper()
 	return podIntakeOf(t, lab.Shared(t).Client())
@@ -295,11 +296,11 @@ func aboutPod(name string) map[string]string {
 	}
 }
 
-// createPod makes a pod that nothing runs; node may be empty: the pod is not scheduled yet.
+// createPod creates a pod that nothing runs. If node is empty, the pod is not scheduled yet.
 func createPod(t *testing.T, name, node string) {
 	t.Helper()
 	pods, accounts := lab.Shared(t).Client().CoreV1().Pods("default"), lab.Shared(t).Client().CoreV1().ServiceAccounts("default")
-	_, _ = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}) // without its controller
+	_, _ = accounts.Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, metav1.CreateOptions{}) // because the controller does not run
 	_, err := pods.Create(t.Context(), &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{Name: "c", Image: "i"}}},
@@ -413,14 +414,14 @@ func TestALocationsAlertIsOnTheNodeThatLeadsIt(t *testing.T) {
 	require.Equal(t, intake.UnknownLocation, record("fra1", "firing"), "no mesh is configured")
 }
 
-// locationRecord is the record of a repair of a location's leader.
+// locationRecord returns the record of a repair of a location's leader.
 func locationRecord(phase string) string {
 	return fmt.Sprintf(`{"v":1,"id":"aaaaaa","policy":"p","cause":{"alert":"9f2c0e5b6d1a4c33"},"location":"fra1","phase":%q,"step":{"index":0,"name":"promote-leader","attempt":1},`+
 		`"began":"2026-01-01T00:00:00Z","since":"2026-01-01T00:00:00Z","deadline":"2026-01-02T00:00:00Z"}`, phase)
 }
 
-// TestTheCarrierIsWhoseRepairIsUnderWay: an exhausted repair waits for a person, and the present
-// leader has the alert.
+// TestTheCarrierIsWhoseRepairIsUnderWay: an exhausted repair waits for a person, so the present
+// leader gets the alert.
 func TestTheCarrierIsWhoseRepairIsUnderWay(t *testing.T) {
 	key := remediations.AlertPrefix + "9f2c0e5b6d1a4c33"
 	for name, c := range map[string]struct {

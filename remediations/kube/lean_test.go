@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// fullNode has a value in each field that a decision uses, and in the fields around those that are
-// left out.
+// fullNode returns a Node with a value in each field that a decision uses, and in the fields beside
+// those that are left out.
 func fullNode() *corev1.Node {
 	n := heavyNode()
 	for i := range n.ManagedFields {
@@ -98,7 +98,7 @@ func TestALeanNodeThatIsCutOffIsAnError(t *testing.T) {
 	require.Positive(t, cut)
 }
 
-// BenchmarkDecode is the cost of reading each of a kubelet's status updates.
+// BenchmarkDecode measures the cost of decoding each status update of a kubelet.
 func BenchmarkDecode(b *testing.B) {
 	data, err := fullNode().Marshal()
 	require.NoError(b, err)

@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// crier records the posts.
+// crier keeps the posts.
 type crier struct {
 	posted []string
 	fails  error
@@ -33,9 +33,9 @@ func (c *crier) post(_ context.Context, ends []kube.Ended) error {
 	return nil
 }
 
-// TestEachEndIsReportedOnceAlsoByAnotherLeader: what ended while no Alertmanager answered, or while
-// no replica led, is reported for 24 hours. What ended before the first leader began, was only
-// observed or took no step is not reported.
+// TestEachEndIsReportedOnceAlsoByAnotherLeader: ends while no Alertmanager answered, or while no
+// replica led, are reported for 24 hours. These ends are not reported: those before the first
+// leader began, those of observed repairs, and those of repairs without a step.
 func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	noon := time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 	clock := testclock.NewFakePassiveClock(noon)
@@ -73,7 +73,7 @@ func TestEachEndIsReportedOnceAlsoByAnotherLeader(t *testing.T) {
 	require.NoError(t, first.Notify(t.Context()))
 	require.Equal(t, []string{"n1 aaaaaa Exhausted", "n1 bbbbbb Recovered"}, people.posted)
 
-	// A day later the first is forgotten and too old to be reported again.
+	// A day later the first end is forgotten, and is too old to be reported again.
 	clock.SetTime(noon.Add(48 * time.Hour))
 	ends("cccccc", remediations.OutcomeRecovered, clock.Now(), reboot)
 	require.NoError(t, second.Notify(t.Context()))

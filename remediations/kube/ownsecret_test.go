@@ -26,11 +26,12 @@ import (
 
 var secrets = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
 
-// safe is a Secret without data, as the chart makes it, with the replicas that keep its value.
+// safe is a Secret without data, as the chart creates it, with the replicas that maintain its
+// value.
 type safe struct {
 	cluster *fake.Clientset
 	writes  atomic.Int64
-	before  func() error // each write
+	before  func() error // called before each write
 }
 
 func newSafe(t *testing.T, data map[string][]byte) *safe {
@@ -48,7 +49,7 @@ func newSafe(t *testing.T, data map[string][]byte) *safe {
 	return s
 }
 
-// replica starts one, and stops it with the test.
+// replica starts a replica that stops with the test.
 func (s *safe) replica(t *testing.T) *kube.OwnSecret {
 	t.Helper()
 	own := kube.NewOwnSecret(s.cluster, types.NamespacedName{Namespace: "drydock", Name: "token"}, "token", clock.RealClock{}, logr.Discard())
@@ -64,7 +65,7 @@ func (s *safe) replica(t *testing.T) *kube.OwnSecret {
 
 func (s *safe) secret(t *testing.T) *corev1.Secret {
 	t.Helper()
-	o, err := s.cluster.Tracker().Get(secrets, "drydock", "token") // a reactor may be running, which holds the client
+	o, err := s.cluster.Tracker().Get(secrets, "drydock", "token") // a reactor may be running, and then the client is locked
 	require.NoError(t, err)
 	return o.(*corev1.Secret).DeepCopy()
 }
@@ -76,8 +77,8 @@ func (s *safe) put(t *testing.T, data map[string][]byte) {
 	require.NoError(t, s.cluster.Tracker().Update(secrets, secret, "drydock"))
 }
 
-// TestAnEmptySecretGetsAValueOfItsOwn: a long one, another one for each Secret, and with the
-// annotation that the chart reads.
+// TestAnEmptySecretGetsAValueOfItsOwn: the value is long, it differs for each Secret, and it comes
+// with the annotation that the chart reads.
 func TestAnEmptySecretGetsAValueOfItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, other := newSafe(t, nil), newSafe(t, nil)
@@ -90,7 +91,7 @@ func TestAnEmptySecretGetsAValueOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestAValueThatIsThereIsKept, also when a person writes another one later; the control is the
+// TestAValueThatIsThereIsKept, also if a person writes another value later. The control is the
 // empty Secret above.
 func TestAValueThatIsThereIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestNodesInRepairAreFoundByAnIndex: the memory to find them does not grow with the fleet.
+// TestNodesInRepairAreFoundByAnIndex: finding them takes an amount of memory that does not grow
+// with the fleet.
 func TestNodesInRepairAreFoundByAnIndex(t *testing.T) {
 	phase := func(p remediations.Phase) string { return fmt.Sprintf(`{"phase":%q}`, p) }
 	allocated := map[int]float64{}

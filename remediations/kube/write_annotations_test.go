@@ -18,8 +18,8 @@ import (
 	"drydock.dev/drydock/remediations/kube"
 )
 
-// TestAWriteToANodeThatIsGoneReturnsGone: the queue drops what waits for that Node, and tries any
-// other failed write again.
+// TestAWriteToANodeThatIsGoneReturnsGone: the queue then drops what waits for that Node. It repeats
+// a write after any other error.
 func TestAWriteToANodeThatIsGoneReturnsGone(t *testing.T) {
 	nodes := schema.GroupResource{Resource: "nodes"}
 	otherUID := apierrors.NewInvalid(schema.GroupKind{Kind: "Node"}, "n1", nil)

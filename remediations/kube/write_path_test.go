@@ -38,7 +38,7 @@ func full(name string) error {
 		field.TooLong(field.NewPath("metadata", "annotations"), "", 262144)})
 }
 
-// door is an API server that answers PATCHes of Nodes with answers, and remembers them.
+// door is an API server that answers PATCHes of Nodes with these answers, and records them.
 type door struct {
 	mu      sync.Mutex
 	answers func(node, body string) error
@@ -57,7 +57,7 @@ func (d *door) count() int {
 	return len(d.sent)
 }
 
-// pathOver returns a WritePath of a cluster with n Nodes and with the policies.
+// pathOver returns a WritePath for a cluster with n Nodes and with these policies.
 func pathOver(n int, policies ...*remediations.Policy) (*kube.WritePath, *door) {
 	d := &door{answers: func(string, string) error { return nil }}
 	client := fake.NewClientset()
@@ -76,8 +76,8 @@ func pathOver(n int, policies ...*remediations.Policy) (*kube.WritePath, *door) 
 	return kube.NewWritePath(client, all, &remediations.Config{Policies: policies}, func(int) int { return 0 }, clock.RealClock{}, logr.Discard()), d
 }
 
-// TestARefusalOfTheClusterIsDistinguishedFromOneOfANode: the words name what refuses, and every
-// write to the API server is a dry run.
+// TestARefusalOfTheClusterIsDistinguishedFromOneOfANode: the message names what refuses the write.
+// Every write to the API server is a dry run.
 func TestARefusalOfTheClusterIsDistinguishedFromOneOfANode(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("away")
 	for name, tc := range map[string]struct {
@@ -136,8 +136,8 @@ func TestAnAnswerThatSaysNothingChangesNothing(t *testing.T) {
 	require.Contains(t, w.Known().Denied, "'other'")
 }
 
-// TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem: their refusal limits Drydock, and holds
-// nothing.
+// TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem: if they are refused, only the steps that
+// need them are affected, and no repair is held.
 func TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem(t *testing.T) {
 	refused := func(_, body string) error {
 		if body == `{"metadata":{"uid":"uid-0"},"spec":{"unschedulable":true}}` {
@@ -166,8 +166,8 @@ func TestTheOtherWritesOnNodesAreTriedWherePoliciesNeedThem(t *testing.T) {
 	}
 }
 
-// TestDryRunsAreSeldom: one at the start and one each five minutes; soon after a doubt or a
-// refusal, and never more than one in 30 s.
+// TestDryRunsAreSeldom: there is one at the start and one every five minutes. After a doubt or a
+// refusal the next one comes soon, but never more than one in 30 s.
 func TestDryRunsAreSeldom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, d := pathOver(1)
@@ -196,8 +196,8 @@ func TestDryRunsAreSeldom(t *testing.T) {
 	})
 }
 
-// TestAWriteThatIsRefusedIsRememberedWithItsNode, until the Node accepts one, is gone, or nothing
-// is written any more.
+// TestAWriteThatIsRefusedIsRememberedWithItsNode, until the Node accepts a write or is gone, or
+// nothing is written on it any more.
 func TestAWriteThatIsRefusedIsRememberedWithItsNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := pathOver(1)

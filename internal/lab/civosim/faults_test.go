@@ -13,7 +13,7 @@ func TestFaultsStrikeBeforeOrAfterTheWork(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault Fault
 		done  int
-		want  error // nil: some error
+		want  error // if nil, any error
 		fine  bool
 	}{
 		"server error":           {fault: ServerError(), want: civogo.InternalServerError},

@@ -9,7 +9,7 @@ import (
 )
 
 // TestARecycleHasStages: both machines are in the lists until the old one is gone, and the pool's
-// count never moves.
+// count never changes.
 func TestARecycleHasStages(t *testing.T) {
 	deletion, building := make(chan time.Time), make(chan time.Time)
 	s, c, changes := start(t, func(o *Options) {
@@ -80,7 +80,7 @@ func TestARebootCuresOnlyTheConfiguredInstances(t *testing.T) {
 	}
 	_, err := c.HardRebootInstance("i-1")
 	require.NoError(t, err)
-	// Both of node-1's come back under boot IDs of their own.
+	// Both machines with the name node-1 come back, with boot IDs of their own.
 	var back []string
 	for range 6 {
 		if is := next(t, changes); is.what != "away" {

@@ -17,10 +17,10 @@ import (
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
-// tick is how often it is looked at.
+// tick is the time between two checks of a condition.
 const tick = 50 * time.Millisecond
 
-// shared are the hosts of all tests, and the lab on them.
+// shared are the hosts that all tests use, and the lab on them.
 var shared struct {
 	hosts *hosts.Hosts
 	lab   *lab.Lab
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// start gives a test hosts without a fault.
+// start returns the hosts for a test, without faults.
 func start(t *testing.T) (*hosts.Hosts, *lab.Lab, context.Context) {
 	t.Helper()
 	hosts.Need(t)
@@ -58,13 +58,13 @@ func start(t *testing.T) (*hosts.Hosts, *lab.Lab, context.Context) {
 			t.Logf("logs: %s, %s", shared.hosts.LogDir(), shared.lab.LogDir())
 		}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience) // for the test, and not for the lab's start
+	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience) // the time limit of the test, without the lab's start
 	t.Cleanup(cancel)
 	require.NoError(t, shared.hosts.Heal(ctx))
 	return shared.hosts, shared.lab, ctx
 }
 
-// becomes waits for a node's Ready condition.
+// becomes waits until a node's Ready condition is as wanted.
 func becomes(t *testing.T, l *lab.Lab, node string, want corev1.ConditionStatus) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -81,7 +81,7 @@ func becomes(t *testing.T, l *lab.Lab, node string, want corev1.ConditionStatus)
 	}, lab.Patience, 100*time.Millisecond, "node %s must become Ready=%s", node, want)
 }
 
-// by are those who restarted the kubelet since then.
+// by returns who has restarted the kubelet since then.
 func by(t *testing.T, h *hosts.Host, since time.Time) (out []string) {
 	t.Helper()
 	restarts, err := h.Restarts(t.Context(), hosts.KubeletUnit)
@@ -94,7 +94,7 @@ func by(t *testing.T, h *hosts.Host, since time.Time) (out []string) {
 	return out
 }
 
-// A host that reboots comes back with a boot ID of its own, which its kubelet reports; one that
+// A host that reboots comes back with a boot ID of its own, which its kubelet reports. A host that
 // powers off stays off.
 func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
 	h, l, ctx := start(t)
@@ -123,7 +123,7 @@ func TestAHostThatRebootsComesBackInAnotherBoot(t *testing.T) {
 	becomes(t, l, host.Name, corev1.ConditionTrue)
 }
 
-// A host that is only going down is as ill as one that is off.
+// A host that is shutting down counts as broken, like a host that is off.
 func TestAHostThatGoesDownIsHealedToo(t *testing.T) {
 	h, l, ctx := start(t)
 	host := h.Host("worker-2")
@@ -150,12 +150,12 @@ func TestAHostIsAMachineOfItsOwn(t *testing.T) {
 		require.NoError(t, err)
 		require.Contains(t, out, host.Name)
 		names[out] = true
-		require.Eventually(t, func() bool { // one that another test has just turned on may have no D-Bus yet
+		require.Eventually(t, func() bool { // a host that another test has just switched on may have no D-Bus yet
 			state, err := host.Run(ctx, "systemctl", "is-system-running", "--wait")
 			return err == nil && state == "running\n"
 		}, lab.Patience, tick, "%s is running", host.Name)
 		var n *corev1.Node
-		require.Eventually(t, func() bool { // a kubelet that has just started has not said its boot yet
+		require.Eventually(t, func() bool { // a kubelet that has just started has not reported its boot ID yet
 			n, err = l.Client().CoreV1().Nodes().Get(ctx, host.Name, metav1.GetOptions{})
 			return err == nil && strings.Contains(out, n.Status.NodeInfo.BootID)
 		}, lab.Patience, tick, "Node %s has its host's boot ID", host.Name)
@@ -169,7 +169,7 @@ func TestAHostIsAMachineOfItsOwn(t *testing.T) {
 	t.Logf("memory of the machine:\n%.90s", memory)
 }
 
-// capabilities reads the effective capabilities in a text of /proc/PID/status.
+// capabilities returns the effective capabilities from the text of a file /proc/PID/status.
 func capabilities(t *testing.T, status string) (bits uint64) {
 	t.Helper()
 	_, after, found := strings.Cut(status, "CapEff:")
@@ -179,8 +179,8 @@ func capabilities(t *testing.T, status string) (bits uint64) {
 	return bits
 }
 
-// TestACommandOnAHostCannotChangeTheMachine: it could set the clock of all hosts and of the
-// machine. The test only reads what it may do.
+// TestACommandOnAHostCannotChangeTheMachine: such a command could otherwise set the clock of all
+// hosts and of the machine. The test only reads what the command may do.
 func TestACommandOnAHostCannotChangeTheMachine(t *testing.T) {
 	h, _, ctx := start(t)
 	own, err := os.ReadFile("/proc/self/status")
@@ -219,7 +219,8 @@ func TestAnAPIServerStopsWithItsKubeletAndTheOthersContinue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			require.NoError(t, fault(h.Host("cp-2"), ctx))
 			require.Error(t, h.Host("cp-2").Ready(ctx))
-			// The member of etcd that leads may have been this one: then the others elect another first.
+			// This host may have had the leader of etcd. Then the others first elect another
+			// leader.
 			require.NoError(t, h.Host("cp-1").AwaitAPI(ctx))
 			require.NoError(t, h.Host("cp-3").AwaitAPI(ctx))
 			becomes(t, l, "cp-2", corev1.ConditionUnknown)
@@ -267,7 +268,7 @@ func TestWhoRestartedAUnitStandsInTheJournalOfTheHost(t *testing.T) {
 	require.NoError(t, restart("a1-1-1"))
 	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 1 }, lab.Patience, 50*time.Millisecond)
 	require.Error(t, restart("b1-1-1"), "systemd refuses a second one while there is a first")
-	_, err := worker.Run(ctx, "systemctl", "stop", "drydock-restart-"+hosts.KubeletUnit) // and takes one after it
+	_, err := worker.Run(ctx, "systemctl", "stop", "drydock-restart-"+hosts.KubeletUnit) // and another attempt succeeds afterwards
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return restart("c1-1-1") == nil }, lab.Patience, 50*time.Millisecond)
 	require.Eventually(t, func() bool { return len(by(t, worker, began)) == 2 }, lab.Patience, 50*time.Millisecond)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What systemd writes where an attempt meets the unit's own Restart= was seen on a host whose
-// kubelet dies all the time.
+// The input is what systemd wrote on a real host when an attempt met the unit's own Restart=, with
+// a kubelet that dies all the time.
 func TestAnAttemptThatMeetsSystemdsOwnRestartIsStillTheAttempts(t *testing.T) {
 	boot, scheduled, started := entry{ID: unitStarted, Unit: KubeletUnit}, entry{ID: restartScheduled, Unit: KubeletUnit}, entry{ID: unitStarted, Unit: KubeletUnit}
 	asked := func(name string) entry {

@@ -18,11 +18,11 @@ import (
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
-// childKey marks the copy of this test binary that is to be killed.
+// childKey is the environment variable that marks the copy of this test binary that the test kills.
 const childKey = "DRYDOCK_HOSTS_CHILD"
 
-// Hosts whose process is killed leave no process, mount or device behind; the next ones remove
-// their control groups.
+// If the process of hosts is killed, it leaves no process, mount or device behind. The next hosts
+// remove its control groups.
 func TestKilledHostsLeaveNothing(t *testing.T) {
 	hosts.Need(t)
 	if os.Getenv(childKey) != "" {
@@ -75,7 +75,7 @@ func TestKilledHostsLeaveNothing(t *testing.T) {
 	require.Empty(t, groupsOf(t, child.Process.Pid))
 }
 
-// groupsOf are the control groups of a process's hosts.
+// groupsOf returns the control groups that a process has made for its hosts.
 func groupsOf(t *testing.T, pid int) []string {
 	t.Helper()
 	var out []string
@@ -87,7 +87,7 @@ func groupsOf(t *testing.T, pid int) []string {
 	return out
 }
 
-// processesOf are the processes that have something of the folder in their command.
+// processesOf returns the processes whose command line contains the folder.
 func processesOf(t *testing.T, dir string) []string {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -101,7 +101,7 @@ func processesOf(t *testing.T, dir string) []string {
 	return out
 }
 
-// devices are this machine's ends of the networks of hosts.
+// devices returns this machine's network devices for hosts.
 func devices(t *testing.T) []string {
 	t.Helper()
 	all, err := net.Interfaces()
@@ -115,7 +115,7 @@ func devices(t *testing.T) []string {
 	return out
 }
 
-// left are those of the devices that are still there.
+// left returns those of the devices that still exist.
 func left(t *testing.T, before []string) []string {
 	t.Helper()
 	return slices.DeleteFunc(slices.Clone(before), func(name string) bool { return !slices.Contains(devices(t), name) })

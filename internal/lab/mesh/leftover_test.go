@@ -19,11 +19,11 @@ import (
 	"drydock.dev/drydock/internal/lab/mesh"
 )
 
-// childKey marks the copy of this test binary that is to be killed.
+// childKey is the environment variable that marks the copy of this test binary that the test kills.
 const childKey = "DRYDOCK_MESH_CHILD"
 
-// A mesh whose process is killed leaves nothing: no process, and so no namespace, for it has no
-// name.
+// If the process of a mesh is killed, it leaves no process behind. Its namespaces have no names, so
+// they are gone, too.
 func TestAKilledMeshLeavesNothing(t *testing.T) {
 	mesh.Need(t)
 	if os.Getenv(childKey) != "" {
@@ -36,7 +36,7 @@ func TestAKilledMeshLeavesNothing(t *testing.T) {
 		var namespace string
 		require.Eventually(t, func() bool {
 			namespace, err = os.Readlink(fmt.Sprintf("/proc/%d/ns/net", p.PID()))
-			return err == nil && namespace != mine // nsenter has gone in
+			return err == nil && namespace != mine // nsenter is now in the other namespace
 		}, lab.Patience, time.Millisecond)
 		fmt.Println("child", p.PID(), namespace)
 		_, _ = io.Copy(io.Discard, os.Stdin) // until it is killed
@@ -74,7 +74,7 @@ func TestAKilledMeshLeavesNothing(t *testing.T) {
 	require.Equal(t, named, after)
 }
 
-// in are the processes in a network namespace.
+// in returns the processes in a network namespace.
 func in(t *testing.T, namespace string) []string {
 	t.Helper()
 	links, err := filepath.Glob("/proc/[0-9]*/ns/net")
@@ -88,7 +88,7 @@ func in(t *testing.T, namespace string) []string {
 	return inside
 }
 
-// echoes says that a pod answers there.
+// echoes reports whether a pod answers at that address.
 func echoes(address string) bool {
 	c, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {
@@ -98,7 +98,7 @@ func echoes(address string) bool {
 	return mesh.Exchange(c) == nil
 }
 
-// Two meshes have the same addresses, and nothing to do with each other.
+// Two meshes have the same addresses, and do not affect each other.
 func TestMeshesRunSideBySide(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		t.Run(name, func(t *testing.T) {
@@ -132,13 +132,13 @@ func TestWhatAPodServesIsScrapedBesideTheMeshOrOverIt(t *testing.T) {
 		}
 		return out
 	}
-	reaches := func(want ...string) { // one that is late on a busy machine is not reached in the first try
+	reaches := func(want ...string) { // on a busy machine the first scrape may be late
 		require.Eventually(t, func() bool { return slices.Equal(want, reached()) }, lab.Patience, 100*time.Millisecond, "%v", want)
 	}
 	all := []string{"west-1", "west-2", "west-3", "east-1", "east-2", "east-3", "cloud-1", "cloud-2"}
 	reaches(all...)
 	require.NoError(t, n.DropNewVXLAN("west-1"))
-	reaches(all...) // beside the mesh, a dark pod is scraped
+	reaches(all...) // from outside the mesh, Prometheus reaches a pod that is cut off
 	n.ScrapeFrom("cloud-2")
 	reaches("west-1", "east-1", "east-2", "east-3", "cloud-1", "cloud-2")
 	n.Unscraped("east-1")

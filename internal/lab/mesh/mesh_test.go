@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// start is a mesh of the test's own, with an API server and Kilo.
+// start makes a mesh for this test only, with an API server and Kilo.
 func start(t *testing.T) (*mesh.Network, *mesh.Kilo, context.Context) {
 	t.Helper()
 	mesh.Need(t)
@@ -30,7 +30,7 @@ func start(t *testing.T) (*mesh.Network, *mesh.Kilo, context.Context) {
 	return n, k, ctx
 }
 
-// flows requires that new flows pass from one pod to another.
+// flows asserts that new flows pass from one pod to another.
 func flows(t *testing.T, n *mesh.Network, from, to string, why ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), lab.Patience)
@@ -39,8 +39,8 @@ func flows(t *testing.T, n *mesh.Network, from, to string, why ...any) {
 	require.NoError(t, err, why...)
 }
 
-// mute requires that new flows do not pass on so many ways. It looks again, for on a busy machine
-// one that is well may be late.
+// mute asserts that new flows do not pass on exactly that many paths. It repeats the check, because
+// on a busy machine a working path may be late.
 func mute(t *testing.T, n *mesh.Network, ways int, why string) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(n.Mute(t.Context())) == ways }, lab.Patience, 100*time.Millisecond, why)
@@ -135,7 +135,7 @@ func TestALeaderThatRelaysNothingIsWellWithinItsLocation(t *testing.T) {
 	flows(t, n, "cloud-2", "east-2")
 }
 
-// What carries pods' packets does not ask which they are.
+// The path for the pods' packets does not depend on what kind of packets they are.
 func TestPodsMayHaveIPv6(t *testing.T) {
 	mesh.Need(t)
 	n, err := mesh.NewIPv6()

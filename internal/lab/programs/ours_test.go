@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOurProgramIsLinkedOnlyWhereItChanged: what the cache has is left there as it is; half of one,
-// which a killed build left, is built again. Each caller has a file of its own.
+// TestOurProgramIsLinkedOnlyWhereItChanged: a program in the cache stays as it is. Half a program,
+// which a killed build left, is built again. Each caller gets a file of its own.
 func TestOurProgramIsLinkedOnlyWhereItChanged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a program")

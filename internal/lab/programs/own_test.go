@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake is a program that only says its version.
+// fake makes a program that only prints its version.
 func fake(t *testing.T, dir, name, says string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// small is a program that builds in seconds once its modules are there.
+// small is a program that builds within seconds when its modules are downloaded.
 const small = "gotestsum"
 
 func TestEveryProgramIsPinnedAndHasAPlace(t *testing.T) {
@@ -113,7 +113,8 @@ func TestEveryModuleUnderToolsIsUsed(t *testing.T) {
 	for _, p := range all {
 		delete(unused, p.tool)
 	}
-	// internal/lab takes the CRDs of the two modules without a program.
+	// internal/lab uses only the CustomResourceDefinitions of these two modules, which have no
+	// program.
 	require.Equal(t, map[string]bool{"README.md": true, "cert-manager": true, "prometheus-operator": true}, unused)
 }
 

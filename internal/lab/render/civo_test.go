@@ -15,7 +15,7 @@ import (
 	civo "drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
-// rendered is what the chart makes of the values for Civo, with these two values set.
+// rendered returns the rendered chart with the values for Civo and these two values.
 func rendered(t *testing.T, clusterID, region string) (map[string]string, error) {
 	t.Helper()
 	root, err := programs.ModuleRoot()

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// meant are how the warnings of the variants in ci begin that their own values cause.
+// meant are the beginnings of warnings that the variants in ci cause on purpose.
 var meant = map[string]string{
 	"everything": "providers.sidecars[0]: the token travels over http",
 	"hosts":      "policies[0]: policy fence takes GPU nodes, too",
@@ -25,7 +25,7 @@ var meant = map[string]string{
 	"sei":        "providers.sidecars[0]: the token travels over http",
 }
 
-// steps are those of shipped policies about nodes that a provider carries out.
+// steps are those steps of shipped policies about nodes that a provider carries out.
 var steps = []string{"reboot", "replace", "restart-kubelet", "restart-containerd", "restart-cni", "restart-kube-proxy"}
 
 // TestExamplesAndVariantsLoadWithoutWarnings: users cannot act on a warning about the shipped

@@ -22,7 +22,7 @@ const key = "sei/rpc-0"
 
 var pod = sidecarsim.Pod{Namespace: "sei", Name: "rpc-0", UID: "first", Node: "n1", IP: "127.65.0.1", SeiNode: "rpc"}
 
-// client asks one simulator's sidecars.
+// client sends requests to one simulator's sidecars.
 type client struct {
 	*sidecarsim.Server
 	t    *testing.T
@@ -58,13 +58,13 @@ func start(t *testing.T) *client {
 	return c
 }
 
-// do sends a request; the status is 0 where no whole answer came.
+// do sends a request. The status is 0 if no complete answer came.
 func (c *client) do(method, path, token, body string) (status int, answer string) {
 	c.t.Helper()
 	return c.doFor(c.t.Context(), method, path, token, body)
 }
 
-// doFor is do that gives up with the context.
+// doFor does the same as do, until the context ends.
 func (c *client) doFor(ctx context.Context, method, path, token, body string) (status int, answer string) {
 	c.t.Helper()
 	url := "http://" + net.JoinHostPort("127.65.0.1", strconv.Itoa(c.Port())) + path
@@ -85,7 +85,7 @@ func (c *client) doFor(ctx context.Context, method, path, token, body string) (s
 	return response.StatusCode, string(text)
 }
 
-// giveUp sends a request that hangs, and gives it up when it has arrived.
+// giveUp sends a request that hangs, and cancels it when it has arrived.
 func (c *client) giveUp(op sidecarsim.Op, method, path, body string) {
 	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
@@ -107,7 +107,7 @@ func (c *client) health() int {
 	return status
 }
 
-// post posts a task as Sei's controller, and returns the status and the id.
+// post posts a task as Sei's controller, and returns the status and the task's ID.
 func (c *client) post(kind, id string) (int, string) {
 	c.t.Helper()
 	body := map[string]string{"type": kind}

@@ -23,7 +23,7 @@ const token = "a-token-that-nobody-may-see"
 type api struct {
 	mu       sync.Mutex
 	machines []machine
-	// reset are the machines that were reset, and attempts the attempts that requested it.
+	// reset are the machines that were reset. attempts are the attempts that requested the resets.
 	reset, attempts []string
 }
 
@@ -66,7 +66,7 @@ func (a *api) set(which providertest.Scene) engine.Machine {
 	return engine.Machine{Node: "node-1", ProviderID: "strange://m-1", Attempt: "abcdef-0-1"}
 }
 
-// strange describes a stranger's provider with these flaws.
+// strange returns an outside author's provider that has these flaws.
 func strange(flaws ...string) providertest.Provider {
 	has := map[string]bool{}
 	for _, f := range flaws {
@@ -151,7 +151,7 @@ func TestEachFlawIsFound(t *testing.T) {
 			}
 			restore := func() {}
 			if slices.Contains(seconds, flaw) {
-				restore = providertest.Soon(5 * time.Second) // the suite waits for it
+				restore = providertest.Soon(5 * time.Second) // short, because the suite waits for it
 			}
 			said := failure(t, by, strange(flaw))
 			restore()
@@ -162,10 +162,10 @@ func TestEachFlawIsFound(t *testing.T) {
 	}
 }
 
-// seconds are the flaws that only a wait shows.
+// seconds are the flaws that are found only by waiting.
 var seconds = []string{"has no time limit", "does not end with its context", "leaves a goroutine"}
 
-// failure runs one case beside the test, and returns how it failed; empty: it passed.
+// failure runs one case, and returns how it failed. It returns an empty text if the case passed.
 func failure(t *testing.T, name string, p providertest.Provider) string {
 	t.Helper()
 	run := providertest.Case(name)
@@ -180,7 +180,7 @@ func failure(t *testing.T, name string, p providertest.Provider) string {
 	return r.said
 }
 
-// recorder is a test that records its failure. It ends the case and not the test.
+// recorder is a testing.TB that records its failure. It ends the case and not the test.
 type recorder struct {
 	testing.TB
 	said string

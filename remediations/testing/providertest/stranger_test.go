@@ -18,8 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// stranger is a provider that an outside author may write, for a small API: GET /machines?name=NAME
-// lists machines, POST /machines/ID/reset resets one. It has each flaw in flaws.
+// stranger is a provider as an outside author may write it, for a small API: GET
+// /machines?name=NAME lists machines, and POST /machines/ID/reset resets one. It has each flaw in
+// flaws.
 type stranger struct {
 	url, token string
 	timeout    time.Duration
@@ -33,7 +34,7 @@ type machine struct {
 	Power string `json:"power"`
 }
 
-// refusal is an error that excludes any change. again is the wait before the next try.
+// refusal is an error which shows that nothing was changed. again is the wait before the next try.
 type refusal struct {
 	error
 	account, passing bool
@@ -162,7 +163,7 @@ func (s stranger) find(ctx context.Context, m engine.Machine) (machine, error) {
 	return all[0], nil
 }
 
-// send makes one request. A request that left is completed, but its caller waits at most until
+// send sends one request. A request that has left is completed, but its caller waits only until
 // gaveUp ends.
 func (s stranger) send(ctx, gaveUp context.Context, method, path string) ([]byte, error) {
 	wait := s.timeout
@@ -231,7 +232,7 @@ func (s stranger) judge(answer *http.Response, body []byte) error {
 	return nil
 }
 
-// clean makes the error one line without the token.
+// clean returns the error as one line without the token.
 func (s stranger) clean(err error) error {
 	said := err.Error()
 	if !s.flaws["shows its token"] {
