@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/targets/location"
 )
 
-// TestAMachineThatSleptLooksAgain: the machine is suspended between its look and its decision, and
-// by its monotonic clock no time has passed. Earlier observations prove nothing now.
+// TestAMachineThatSleptLooksAgain: the machine is suspended between an observation and the
+// decision, and its monotonic clock does not count that time. Earlier observations prove nothing
+// then.
 func TestAMachineThatSleptLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct{ sleeps, silenced bool }{
 		"it slept, and somebody made a silence": {true, true},
@@ -50,7 +51,7 @@ func TestAMachineThatSleptLooksAgain(t *testing.T) {
 }
 
 // TestObservationsBeforeASleepAreForgotten: all observations from before the sleep are forgotten,
-// and no observation from when the machine was awake.
+// and none from while the machine was awake.
 func TestObservationsBeforeASleepAreForgotten(t *testing.T) {
 	then := time.Now()
 	sign := signs.Sign{Kind: signs.StaleLease}

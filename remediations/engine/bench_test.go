@@ -148,7 +148,7 @@ func (w *still) Act(ctx context.Context, _ Machine, _ func() error) (remediation
 	return remediations.CallUnknown, ctx.Err()
 }
 
-// settled is an engine that has come to rest over such a fleet.
+// settled returns an engine over such a fleet that has nothing left to write.
 func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	t.Helper()
 	c := modelConfig()
@@ -230,8 +230,9 @@ func BenchmarkStandingStorm(b *testing.B) {
 	require.Equal(b, ledger.BreakerOpen, e.ledger.Status.Breakers[ledger.ScopeCluster].State)
 }
 
-// TestADecisionStandsUntilAlertmanagerSaysOtherwise: a changed answer about one alert ends the
-// decision about its node. The decisions about the other nodes stand.
+// TestADecisionStandsUntilAlertmanagerSaysOtherwise: a decision is used again until Alertmanager's
+// answer about its alert changes. A changed answer about one alert has no effect on the decisions
+// about other nodes.
 func TestADecisionStandsUntilAlertmanagerSaysOtherwise(t *testing.T) {
 	const nodes = 20
 	e, w, beat, poll := storming(t, nodes)
@@ -305,8 +306,8 @@ func TestADecisionByTimesFromTheFutureDoesNotStand(t *testing.T) {
 	}
 }
 
-// TestADecisionStandsWhileTheStormMoves: a changed count of the breaker changes the message of a
-// decision, and nothing else, unless a step depends on how many nodes have the fault.
+// TestADecisionStandsWhileTheStormMoves: a changed count of the breaker only changes the message of
+// a decision, unless a step depends on how many nodes have the fault.
 func TestADecisionStandsWhileTheStormMoves(t *testing.T) {
 	const nodes = 20
 	for name, c := range map[string]struct {
@@ -349,8 +350,9 @@ func TestADecisionStandsWhileTheStormMoves(t *testing.T) {
 	}
 }
 
-// TestLooksLeaveRoomInAStorm: each alert of a storm requests a look. With few alerts the next look
-// follows at once, in a storm after a rest, and no request is lost.
+// TestLooksLeaveRoomInAStorm: each alert of a storm requests a query of Alertmanager. With few
+// alerts the next query follows at once. In a storm it follows after a rest, and no request is
+// lost.
 func TestLooksLeaveRoomInAStorm(t *testing.T) {
 	for alerts, rest := range map[int]time.Duration{10: 0, 1000: 200 * time.Millisecond, 8000: longestLookRest} {
 		t.Run(fmt.Sprint(alerts), func(t *testing.T) {

@@ -16,9 +16,9 @@ import (
 // outlet is a provider whose call switches a machine off, and which must switch it on again.
 type outlet struct {
 	w *world
-	// dies: the process is killed when the machine has been switched off.
+	// dies means that the process is killed when the machine has been switched off.
 	dies bool
-	// jammed: the machine cannot be switched on.
+	// jammed means that the machine cannot be switched on.
 	jammed    bool
 	off       bool
 	offs, ons int

@@ -15,16 +15,16 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// story is one course of events: the first engine dies at a given call, and another takes over.
+// story is one course of events. The first engine dies at a given call, and another one takes over.
 type story struct {
 	config *remediations.Config
-	// pods of n0 have a gated sidecar.
+	// pods is how many pods of n0 have a gated sidecar.
 	pods int
-	// mesh: the nodes are in locations.
+	// mesh means that the nodes are in locations.
 	mesh bool
 	// before is what has already happened. begin is what happens next.
 	before, begin func(w *world)
-	// meanwhile is what happens while there is no leader. May be nil.
+	// meanwhile is what happens while there is no leader. It may be nil.
 	meanwhile func(t *testing.T, w *world)
 	after     func(t *testing.T, w *world)
 }
@@ -134,8 +134,8 @@ func requireReplaced(t *testing.T, w *world) {
 	require.Len(t, e, 1)
 	require.Equal(t, []string{"reboot:1", "drain:1", "replace:1"}, e[0].Steps.Texts())
 	require.Empty(t, w.slots(t))
-	// A repair with a slot and without a recorded intent counts as well: a count that is too high
-	// is safe.
+	// A repair with a slot but without a recorded intent counts as well. Such a count is too high,
+	// which is safe.
 	require.LessOrEqual(t, len(at(w, func() []ledger.Begun { return w.book().Repairs["civo://m0"] })), 2)
 }
 
@@ -148,7 +148,7 @@ func requireEnd(t *testing.T, w *world, want remediations.Outcome) {
 	require.LessOrEqual(t, w.callCount(), 2)
 }
 
-// play runs a story. crashAt 0: no engine dies. It returns the first engine's port calls that
+// play runs a story. If crashAt is 0, no engine dies. It returns the first engine's port calls that
 // change something.
 func (s story) play(t *testing.T, crashAt int, after bool) (log []string) {
 	inWorld(t, s.config, 6, func(t *testing.T, w *world) {

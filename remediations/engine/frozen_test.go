@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// breaker is the cluster's breaker in the ledger. Closed: the ledger has none.
+// breaker returns the cluster's breaker in the ledger. If the ledger has none, it is closed.
 func (w *world) breaker() ledger.Breaker {
 	return at(w, func() ledger.Breaker {
 		if l := w.book(); l != nil {

@@ -100,7 +100,7 @@ func TestTheProviderIsAskedWhileAlertmanagerIs(t *testing.T) {
 	}
 }
 
-// TestNewsAreLookedAtAtOnce: nothing else looks between two polls.
+// TestNewsAreLookedAtAtOnce: nothing else queries Alertmanager between two polls.
 func TestNewsAreLookedAtAtOnce(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()

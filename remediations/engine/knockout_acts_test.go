@@ -16,7 +16,7 @@ const sidecarUnderRepair = `{"v":1,"id":"s1","policy":"p","cause":{"alert":"a"},
 
 func enforcing(_ *remediations.Config, p *remediations.Policy) { p.Mode = remediations.ModeEnforce }
 
-// actKnockOuts are invariants 1, 2 and 4.
+// actKnockOuts are the knock-outs of invariants 1, 2 and 4.
 func actKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"1: observe mode does nothing": {

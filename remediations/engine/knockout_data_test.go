@@ -45,7 +45,7 @@ func sampledLeases(_ *testing.T, w *world) {
 	w.pass(5 * time.Minute)
 }
 
-// dataKnockOuts are invariant 6.
+// dataKnockOuts are the knock-outs of invariant 6.
 func dataKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"6: a missing Ready condition is no fault": {

@@ -23,7 +23,7 @@ func drained(then func(w *world)) func(*testing.T, *world) {
 	}
 }
 
-// goesOn makes a drain continue, whatever Decide returns.
+// goesOn makes a drain continue whatever Decide returns.
 func (h *hands) goesOn() {
 	h.decision(func(s *lifecycle.State, d *lifecycle.Decision) {
 		if r := s.Journal.Record; r != nil && r.Phase == remediations.PhaseActing && r.Step.Name == "drain" && s.Call != nil && s.Call.Outcome == "" {

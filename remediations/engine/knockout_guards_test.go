@@ -66,8 +66,8 @@ func inWaves(nodes, waves int) func(*testing.T, *world) {
 	}
 }
 
-// guardKnockOuts are the guards that count: checking them takes more than one decision.
-// TestNoGuardIsIdle has all of them, one decision each.
+// guardKnockOuts are the knock-outs of guards that count, because checking them takes more than one
+// decision. TestNoGuardIsIdle tests all guards with one decision each.
 func guardKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"FleetUnhealthy: open": {

@@ -33,7 +33,7 @@ func three(c *remediations.Config) { c.Limits.Concurrent.Value = 3 }
 
 func noControlPlane(n *corev1.Node) { delete(n.Labels, "node-role.kubernetes.io/control-plane") }
 
-// limitKnockOuts are invariant 3.
+// limitKnockOuts are the knock-outs of invariant 3.
 func limitKnockOuts() map[string]knockOut {
 	one := remediations.Quantity{Value: 1}
 	return map[string]knockOut{

@@ -29,7 +29,8 @@ func cancel(w *world) {
 	w.edit("n0", edit(remediations.CancelKey, id))
 }
 
-// peopleKnockOuts are what people may write apart from a pause: requests, cancel, break-glass.
+// peopleKnockOuts are the knock-outs of what people may write except a pause: requests, cancel,
+// break-glass.
 func peopleKnockOuts() map[string]knockOut {
 	asked := func(first func(w *world)) func(*testing.T, *world) {
 		return func(_ *testing.T, w *world) {

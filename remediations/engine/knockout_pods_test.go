@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// podKnockOuts are the conditions of the pod: S0, and invariant 7.
+// podKnockOuts are the knock-outs of the conditions about the pod (S0, and invariant 7).
 func podKnockOuts() map[string]knockOut {
 	quietly := func(_ *world, g *gated) { g.silenced = true }
 	aloud := func(_ *world, g *gated) { g.silenced = false }

@@ -35,7 +35,7 @@ func (h *hands) record(change func(*remediations.Record)) {
 	})
 }
 
-// proofKnockOuts are invariant 7.
+// proofKnockOuts are the knock-outs of invariant 7.
 func proofKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"7: a reboot is proven by a new boot ID": {

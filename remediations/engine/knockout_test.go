@@ -17,12 +17,12 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// knockOut is one clause of an invariant, and how to remove it. In its scenario only that clause
-// prevents a violation. With the clause nothing is violated. Without it, the world's check of that
-// invariant, the same as in TestWhateverHappens, must fail.
+// knockOut is one clause of an invariant, and how to remove it. In its scenario, only that clause
+// prevents a violation. With the clause nothing is violated. Without it, the check of that
+// invariant must fail. The check is the same as in TestWhateverHappens.
 type knockOut struct {
 	config func(*remediations.Config)
-	nodes  int // 0: six
+	nodes  int // 0 means six
 	layout layout
 	take   func(*hands)
 	tale   func(*testing.T, *world)
@@ -30,7 +30,7 @@ type knockOut struct {
 	speaks string
 }
 
-// knockOuts are all tables. Each file has those of some invariants.
+// knockOuts are all tables of knock-outs. Each file has the table for some invariants.
 func knockOuts() map[string]knockOut {
 	all := map[string]knockOut{}
 	for _, some := range []map[string]knockOut{actKnockOuts(), limitKnockOuts(), wordKnockOuts(), dataKnockOuts(), proofKnockOuts(), traceKnockOuts(), guardKnockOuts(), peopleKnockOuts(), drainKnockOuts(), replaceKnockOuts(), sidecarKnockOuts(), leaderKnockOuts(), witnessKnockOuts(), livenessKnockOuts(), storeKnockOuts(), machineKnockOuts(), outageKnockOuts(), signKnockOuts(), powerKnockOuts()} {

@@ -24,7 +24,7 @@ func exhausted(_ *testing.T, w *world) {
 	w.pass(30 * time.Minute)
 }
 
-// traceKnockOuts are invariants 8, 10 and 11.
+// traceKnockOuts are the knock-outs of invariants 8, 10 and 11.
 func traceKnockOuts() map[string]knockOut {
 	return map[string]knockOut{
 		"8: only Drydock's own cordon is undone": {

@@ -28,7 +28,7 @@ func unwitnessed(h *hands) {
 	}
 }
 
-// witnessKnockOuts are the second witness of invariants 5 and 7.
+// witnessKnockOuts are the knock-outs of the second witness, a part of invariants 5 and 7.
 func witnessKnockOuts() map[string]knockOut {
 	const unfounded = "5: a call for n0, and its Node shows no fault"
 	return map[string]knockOut{

@@ -34,7 +34,7 @@ func forgedPost(_ *testing.T, w *world) {
 	w.pass(5 * time.Minute)
 }
 
-// wordKnockOuts are invariants 5 and 9.
+// wordKnockOuts are the knock-outs of invariants 5 and 9.
 func wordKnockOuts() map[string]knockOut {
 	const nobody = "5: a call for n0"
 	all := map[string]knockOut{

@@ -16,7 +16,7 @@ var nodeNames = []string{"n0", "n1", "n2", "n3", "n4", "n5"}
 func pick(t *rapid.T) string { return rapid.SampledFrom(nodeNames).Draw(t, "node") }
 
 // oneOf draws one of the actions. The world has more actions that block a repair than actions that
-// advance one. Drawn with equal probability, hardly any world would see a repair.
+// advance one. If all were equally likely, a repair would happen in hardly any world.
 func oneOf(actions map[string]func(*rapid.T)) func(*rapid.T) {
 	names := slices.Sorted(maps.Keys(actions))
 	return func(t *rapid.T) { actions[rapid.SampledFrom(names).Draw(t, "what")](t) }

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// alertTail: an alert outlives its cause by the next scrape and evaluation.
+	// alertTail is how long an alert outlives its cause: until the next scrape and evaluation.
 	alertTail = 20 * time.Second
 	// sendEvery is how often the source sends its alerts again. alertLife is how long each sending
 	// lasts.
@@ -22,8 +22,8 @@ const (
 	alertLife = 8 * sendEvery
 )
 
-// replicaState is the state of one Alertmanager. empty: it was restarted, and shows the Watchdog
-// but no alert yet. ahead: its clock is far ahead.
+// replicaState is the state of one Alertmanager. empty means that it was restarted, and has the
+// Watchdog but no other alert yet. ahead means that its clock is far ahead.
 type replicaState struct{ dead, noWatchdog, empty, ahead bool }
 
 // labelsOf are the labels of the machine's alert. labelsOfSecond are the labels of its alert of the
@@ -51,10 +51,10 @@ type sent struct {
 	labels map[string]string
 	starts time.Time
 	at     time.Time
-	// forged: the alert was posted into Alertmanager's own API, which needs no credentials. No
-	// route sends it to Drydock.
+	// forged means that the alert was posted into Alertmanager's own API, which needs no
+	// credentials. No route sends such an alert to Drydock.
 	forged bool
-	pod    *gated // the alert is about this pod's sidecar, or about this location; nil: about neither
+	pod    *gated // if set, the alert is about this pod's sidecar, or about this location
 	place  *place
 }
 

@@ -44,9 +44,9 @@ func (i *instance) OwnsAnnotations(_ context.Context, node string, keys []string
 	return owned, nil
 }
 
-// checkAnnouncements checks invariants 1, 8 and 9 of announcements. The record shows that an
-// announcement is Drydock's. Drydock removes an announcement only while it is Drydock's own, and at
-// the end of the repair. after are the annotations after the write.
+// checkAnnouncements checks invariants 1, 8 and 9 for announcements. Drydock removes an
+// announcement at the end of the repair, and only if the record shows that it is Drydock's own.
+// after are the annotations after the write.
 func (w *world) checkAnnouncements(i *instance, cur *corev1.Node, c NodeChange) {
 	m := w.machines[cur.Name]
 	was := remediations.ReadJournal(cur).Record

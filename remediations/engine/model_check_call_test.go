@@ -12,11 +12,11 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// lastWord is how long before a call a person's request may arrive too late to stop it: a round
-// trip.
+// lastWord is how long before a call a person's request may arrive and still be too late to stop
+// it. It is the time of a round trip.
 const lastWord = 100 * time.Millisecond
 
-// checkCall checks a call when the provider receives it: invariants 1, 4, 5, 6, 9, 10.
+// checkCall checks a call when the provider receives it, by invariants 1, 4, 5, 6, 9 and 10.
 func (w *world) checkCall(i *instance, step string, m Machine) {
 	w.checkName(m.Node)
 	now := time.Now()
@@ -74,8 +74,8 @@ func (w *world) checkCall(i *instance, step string, m Machine) {
 	w.checkData(i, m.Node, now, lookedFor)
 }
 
-// witness notes since when a Node shows no fault. The check is simple: every policy here is about a
-// node that is not Ready, or Broken, or has lost GPUs.
+// witness notes since when a Node shows no fault. The check is simple, because each policy here is
+// about a node that is not Ready, or is Broken, or has lost GPUs.
 func (w *world) witness(name string) {
 	if now, _ := strconv.Atoi(w.nodes[name].Labels[signs.GPUCountLabel]); w.gpus && now < fullGPUs {
 		delete(w.unfounded, name)
@@ -92,7 +92,7 @@ func (w *world) witness(name string) {
 	}
 }
 
-// checkData checks invariant 6: nothing is done if data is missing.
+// checkData checks invariant 6: nothing is done while data is missing.
 func (w *world) checkData(i *instance, node string, now time.Time, looked time.Duration) {
 	if c := remediations.ReadyCondition(w.nodes[node]); c == nil && now.Sub(w.machines[node].since) > 2*behind+looked {
 		w.fail("6: something was done to %s, which reports no Ready condition", node)
@@ -118,12 +118,12 @@ func (w *world) checkData(i *instance, node string, now time.Time, looked time.D
 	}
 }
 
-// lookedFor is the largest age of an engine's data when its call is made: ten seconds at the
-// intent, and ten until the call.
+// lookedFor is how old an engine's data may be when its call is made: ten seconds at the intent,
+// and ten more until the call.
 const lookedFor = 22 * time.Second
 
-// unsilenced checks invariant 5 for a person's request: an Alertmanager answered, and no answer
-// shows a silenced or inhibited alert about the node.
+// unsilenced checks invariant 5 for a person's request. At least one Alertmanager has answered, and
+// no answer shows a silenced or inhibited alert about the node.
 func (w *world) unsilenced(i *instance, node string, now time.Time) bool {
 	for _, l := range w.looks {
 		if l.by != i || now.Sub(l.at) > 30*time.Second {

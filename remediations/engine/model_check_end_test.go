@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// curedAt is a cure of a Node that may relapse.
+// curedAt is a cure of a Node. Its fault may come back as a relapse.
 type curedAt struct {
 	at   time.Time
 	node types.UID
 	last remediations.StepRef
 }
 
-// cures remembers how a repair of the Node ended.
+// cures notes how a repair of the Node ended.
 func (w *world) cures(i *instance, cur *corev1.Node, e remediations.Entry) {
 	key := cur.Name + "/" + e.Policy
 	delete(w.cured, key)
@@ -28,8 +28,8 @@ func (w *world) cures(i *instance, cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
-// checkRelapsed: an alert that comes back on the same Node soon after a cure does not restart the
-// plan.
+// checkRelapsed: if an alert comes back on the same Node soon after a cure, the plan must not start
+// from its beginning.
 func (w *world) checkRelapsed(i *instance, cur *corev1.Node, p *remediations.Policy, next *remediations.Record) {
 	c, known := w.cured[cur.Name+"/"+p.Name]
 	if !known || c.node != cur.UID || i.offset != 0 || next.Cause.Alert == "" || time.Since(c.at)+time.Minute > p.RelapseWindow {
@@ -81,8 +81,8 @@ func (w *world) checkEnd(i *instance, cur *corev1.Node, e remediations.Entry) {
 		w.fail("7: %s of %s, which is not Ready", e.Outcome, cur.Name)
 	}
 	w.checkGPUs(cur, e)
-	// A person may request a repair of a node that shows no fault. Then no witness names a sign
-	// that must be gone, and the node counts as healthy since it became Ready.
+	// If a person requests a repair of a node that shows no fault, no witness names a sign that
+	// must be gone. Then the node counts as healthy since it became Ready.
 	onRequest, well := strings.HasPrefix(e.Request, "remediation/"), m.wellSince
 	if onRequest && m.readySince.Before(well) {
 		well = m.readySince

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// inFlight are the other Nodes whose record in the API server shows a repair in flight.
+// inFlight returns the other Nodes whose record in the API server shows a repair in flight.
 func (w *world) inFlight(except string) (out []*corev1.Node) {
 	for _, n := range w.nodes {
 		if r := w.record(n.Name); n.Name != except && r != nil && !isPlanted(r.ID) && r.Phase.InFlight() && time.Since(r.Deadline) < remediations.OverdueFor {
@@ -20,8 +20,8 @@ func (w *world) inFlight(except string) (out []*corev1.Node) {
 	return out
 }
 
-// parked are the other Nodes that have been Pending after their drain for so long that each cache
-// shows it. Drydock has cordoned them, and they count against a Node that is not drained yet.
+// parked returns the other Nodes that have been Pending after their drain for long enough that each
+// cache shows it. Drydock has cordoned them. They count against a Node that is not drained yet.
 func (w *world) parked(except string) (out []*corev1.Node) {
 	for _, n := range w.nodes {
 		r := w.record(n.Name)
@@ -39,7 +39,7 @@ func isParked(n *corev1.Node) bool {
 		slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 }
 
-// checkLimits checks invariant 3 in the simplest way, from the repairs really in flight. A share is
+// checkLimits checks invariant 3 by counting the repairs that are really in flight. A share may be
 // of the fleet as it is, or as the engine's cache has it: a Node may have appeared or gone a moment
 // ago.
 func (w *world) checkLimits(i *instance, cur *corev1.Node, next *remediations.Record) {
@@ -161,8 +161,8 @@ func (w *world) judge() {
 	note(ledger.ScopeCluster, cluster)
 }
 
-// checkWide checks a step that changes the whole cluster. Enough nodes have the fault, or had it at
-// the last look. No other repair changed the cluster a short while ago.
+// checkWide checks a step that changes the whole cluster. Enough nodes must have the fault, now or
+// at the last look, and no other repair may have changed the cluster a short while ago.
 func (w *world) checkWide(i *instance, next *remediations.Record) {
 	sick := 0
 	for _, m := range w.machines {

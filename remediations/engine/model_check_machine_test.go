@@ -10,7 +10,7 @@ import (
 )
 
 // remake creates the Node again on that machine, with the old Node's annotations, labels, taints
-// and cordon, as a backup or GitOps does.
+// and cordon. A backup or a GitOps tool may do that.
 func (w *world) remake(name, providerID string) {
 	was, before := w.nodes[name], w.machines[name]
 	if was == nil {
@@ -44,8 +44,9 @@ func repairOf(intent string) string {
 	return id
 }
 
-// checkMachine: a node's own record stays about the machine of its first step, as long as it is
-// written. The records of sidecars and locations name their pod or location instead, and continue.
+// checkMachine: while a node's own record is written, it stays about the machine of its first step.
+// The records of sidecars and locations name their pod or location instead, and continue on another
+// machine.
 func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 	for key, value := range c.Annotations {
 		if key != remediations.NodeRepairKey || value == nil {
@@ -53,7 +54,7 @@ func (w *world) checkMachine(cur *corev1.Node, c NodeChange) {
 		}
 		r, err := modelRegistry.DecodeRecord(*value)
 		if err != nil || r.Intent == nil || isPlanted(r.ID) {
-			continue // no record: see checkRecord; no step: no machine was changed; planted: names no machine
+			continue // checkRecord covers a Node without a record; without a step no machine was changed; a planted record names no machine
 		}
 		switch of, known := w.of[r.ID]; {
 		case !known:

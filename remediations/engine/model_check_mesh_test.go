@@ -44,7 +44,7 @@ func (w *world) checkLeaderWrite(i *instance, cur *corev1.Node, c NodeChange) {
 }
 
 // sameIntent reports whether the record has the same intent as before. An attempt that was given
-// back gets a name when the repair continues without it; that is not a new intent.
+// back gets a name when the repair continues without it, and that does not count as a new intent.
 func sameIntent(was, next *remediations.Record) bool {
 	if was == nil || was.Intent == nil {
 		return false
@@ -124,8 +124,8 @@ func (w *world) checkLeaderIntent(i *instance, cur *corev1.Node, was, next *reme
 	w.checkTurn(i, cur, was, next)
 }
 
-// checkTurn checks the fence: the slot in the ledger, and the time between two repairs of one
-// location's leader.
+// checkTurn checks two things before a repair of a leader: its slot in the ledger, and the time
+// since the last repair of the same location's leader.
 func (w *world) checkTurn(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	if l := w.book(); l != nil {
 		if !slices.ContainsFunc(l.Slots, func(s ledger.Slot) bool {
@@ -206,8 +206,8 @@ func (w *world) checkMove(i *instance, m remediations.Move) {
 	}
 }
 
-// checkKey checks a move when it writes a key, the first or a later one. The intent still stands
-// and is young enough for a call, and no person has stopped it.
+// checkKey checks a move each time it writes a key. The intent is still on record and young enough
+// for a call, and no person has stopped it.
 func (w *world) checkKey(i *instance, m remediations.Move) {
 	now := time.Now()
 	on, r := w.intended(m)

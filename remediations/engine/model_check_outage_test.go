@@ -12,10 +12,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// The clause about providers that do not answer: no step is skipped because of a provider's outage.
+// These are the checks about providers that do not answer: no step may be skipped because of a
+// provider's outage.
 
 const (
-	// outageSays is the provider's error about all machines, muteSays its error about one machine.
+	// outageSays is the provider's error about all machines. muteSays is its error about one
+	// machine.
 	outageSays = "the API does not answer"
 	muteSays   = "the controller of the machine does not answer"
 )
@@ -33,8 +35,8 @@ func (ofAll) Survey() remediations.Survey {
 }
 func (ofMachine) Survey() remediations.Survey { return remediations.Survey{Unreached: true} }
 
-// answerGiven is an answer to a question about a node's machine. alone: only this machine cannot be
-// reached.
+// answerGiven is an answer to a question about a node's machine. alone means that only this machine
+// cannot be reached.
 type answerGiven struct {
 	at    time.Time
 	by    *instance
@@ -59,9 +61,9 @@ func (w *world) tried(m Machine, err error) {
 	w.tries[m.Node] = append(all, now)
 }
 
-// checkPassed: a step whose provider must be reached is skipped only if the plan allows it, and if
-// the machine alone was unreachable for ten minutes or five calls. Answers to another process may
-// not be on record, so they end nothing here.
+// checkPassed: a step whose provider must be reached may be skipped only if the plan allows it, and
+// if the machine alone was unreachable for ten minutes or five calls. Answers to another process
+// may not be on record, so they do not end that time here.
 func (w *world) checkPassed(i *instance, cur *corev1.Node, was, next *remediations.Record) {
 	before := 0
 	if was != nil && was.ID == next.ID {

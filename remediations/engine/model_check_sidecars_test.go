@@ -35,8 +35,8 @@ func (w *world) checkSidecarWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkApprovalGivenBack: an approval that is removed from the record never reached the sidecar,
-// and does not count as an attempt.
+// checkApprovalGivenBack: an approval that is removed from the record must never have reached the
+// sidecar. It does not count as an attempt.
 func (w *world) checkApprovalGivenBack(was, next *remediations.Record) {
 	if was == nil {
 		w.fail("4: an attempt of %s was given back that was on no record", next.ID)

@@ -15,13 +15,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Each violation begins with the number of DESIGN's invariant, or with the name of the guard that
-// let it pass.
+// Each violation begins with the number of its invariant in DESIGN, or with the name of the guard
+// that should have prevented it.
 
 // truncated is what a record's times lose, because the record keeps whole seconds.
 const truncated = time.Second
 
-// behind is how far an engine's knowledge may lag: its cache's three seconds, and a pass.
+// behind is how old an engine's knowledge may be: three seconds of its cache, and a pass.
 const behind = 5 * time.Second
 
 // checkName checks invariant 10: a name that was never a Node's reaches no port.
@@ -31,7 +31,7 @@ func (w *world) checkName(name string) {
 	}
 }
 
-// checkStops: one machine's answers stop no policy.
+// checkStops: the answers of a single machine must not stop a policy.
 func (w *world) checkStops(data map[string]string) {
 	l, err := ledger.Decode(data)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *world) checkWrite(i *instance, cur *corev1.Node, c NodeChange) {
 	}
 }
 
-// checkRelapse: if nothing is added to a history, it changes only because a cure relapsed or a
+// checkRelapse: without a new entry, a history may change only because a cure relapsed or a
 // person reset the machine.
 func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
 	for i := range next {
@@ -131,8 +131,8 @@ func (w *world) checkRelapse(cur *corev1.Node, old, next []remediations.Entry) {
 	}
 }
 
-// wrong reports whether a clock that was ahead wrote the time. A process with a correct clock may
-// correct that time.
+// wrong reports whether the time was written by a clock that was ahead. A process with a correct
+// clock may correct such a time.
 func wrong(t time.Time) bool { return time.Until(t) > 30*time.Second }
 
 // checkLabel: after each write of a record the label matches the records. An unreadable record
@@ -248,9 +248,9 @@ func (w *world) checkIntent(i *instance, cur *corev1.Node, was, next *remediatio
 		}
 		w.checkRelapsed(i, cur, p, next)
 		w.gpusAt[next.ID], _ = strconv.Atoi(cur.Labels[signs.GPUCountLabel])
-		// An alert that began again after the last look still counts as the alert of that look. If
-		// its source claims that it began long ago, it is as old as Drydock's first reading of it,
-		// even if it ended for a moment in between.
+		// If an alert began again after the last look, it still counts as the alert of that look.
+		// If its source claims an early start, the alert is as old as Drydock's first reading of
+		// it, even if it ended for a moment in between.
 		seen, _ := remediations.DecodeAlert(remediations.AlertPrefix+next.Cause.Alert, cur.Annotations[remediations.AlertPrefix+next.Cause.Alert])
 		m := w.machines[cur.Name]
 		anew := (m.backdated || time.Since(m.since) < lookedFor) && !seen.ReceivedAt.IsZero() && time.Since(seen.ReceivedAt)+truncated >= p.For
@@ -305,8 +305,8 @@ func (w *world) checkState() {
 	}
 }
 
-// overdue checks the last sentence of invariant 7: no phase but Exhausted outlives its deadline by
-// more than a pass.
+// overdue checks the last sentence of invariant 7: only the phase Exhausted may outlive its
+// deadline by more than a pass.
 func (w *world) overdue(slack time.Duration) {
 	for name := range w.nodes {
 		w.checkPlaceOf(name, slack)

@@ -44,7 +44,7 @@ func (i *instance) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, erro
 	return i.w.nodes[n.Name].DeepCopy(), nil
 }
 
-// keepShowing retries beside the loop, as the leader does, what Show could not write.
+// keepShowing repeats, beside the loop as the leader does, what Show could not write.
 func (i *instance) keepShowing(ctx context.Context) {
 	for ctx.Err() == nil {
 		time.Sleep(5 * time.Second)

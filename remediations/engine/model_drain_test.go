@@ -15,9 +15,9 @@ import (
 // overdue is how long a drain waits for a pod on a dead machine.
 const overdue = time.Minute
 
-// podsOf are the pods of one machine that a drain moves. blocked: a budget allows no eviction.
-// forever: evicted pods do not end, although the machine is up. refused: one pod must not be
-// evicted, and retrying does not change that.
+// podsOf are the pods of one machine that a drain evicts. blocked means that a budget allows no
+// eviction. forever means that evicted pods do not end although the machine is up. refused means
+// that one pod must not be evicted, and that retrying does not change that.
 type podsOf struct {
 	left                      int
 	blocked, forever, refused bool
@@ -103,7 +103,7 @@ func (d drainer) evict(ctx context.Context, m Machine) {
 	d.leave(fatal)
 }
 
-// awake waits until the process is awake: when a process is suspended, all its goroutines are.
+// awake waits until the process is awake. If a process is suspended, all its goroutines are.
 func (i *instance) awake() {
 	time.Sleep(time.Until(at(i.w, func() time.Time { return i.asleepUntil })))
 }
@@ -116,12 +116,12 @@ func (w *world) ending(m Machine) time.Duration {
 	return overdue
 }
 
-// noticed is how long an engine may take to notice what ends a drain: its data lags, and the drain
-// takes a second.
+// noticed is how long an engine may take to notice what must end a drain: its data is a few seconds
+// old, and the drain checks once a second.
 const noticed = behind + time.Second
 
-// checkEviction checks every eviction of a pod: invariants 1, 4, 5, 6, 8, 9, and that there is no
-// storm.
+// checkEviction checks every eviction of a pod by invariants 1, 4, 5, 6, 8 and 9, and that the
+// breaker is closed.
 func (w *world) checkEviction(i *instance, m Machine) {
 	w.checkName(m.Node)
 	now, n := time.Now(), w.nodes[m.Node]
@@ -166,7 +166,7 @@ func (w *world) checkEviction(i *instance, m Machine) {
 	}
 }
 
-// drainLooked is the largest age of a drain's data: MaxStaleness, and a pass.
+// drainLooked is how old a drain's data may be: MaxStaleness, and a pass.
 const drainLooked = 32 * time.Second
 
 // checkDrainWord checks invariant 5 of an eviction. An Alertmanager confirmed its cause in the last
@@ -193,8 +193,8 @@ func (w *world) checkDrainWord(i *instance, m Machine, r *remediations.Record, n
 	}
 }
 
-// draining returns the record whose drain runs on the machine's Node now. Otherwise it returns
-// since when none does.
+// draining returns the record whose drain runs on the machine's Node now. If none does, it returns
+// since when that is so.
 func (w *world) draining(m Machine) (r *remediations.Record, since time.Time) {
 	by := func(n *corev1.Node) *remediations.Record {
 		if n == nil || string(n.UID) != m.UID {

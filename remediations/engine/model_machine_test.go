@@ -16,21 +16,22 @@ import (
 	"drydock.dev/drydock/remediations/announce"
 )
 
-// machine is what a Node stands for.
+// machine is the machine behind a Node.
 type machine struct {
 	name, providerID string
 	boots            int
-	booting          int // which of its boots is under way; an overtaken boot has no effect
+	booting          int // the number of the boot that is under way; an overtaken boot has no effect
 	up               bool
-	// bootID is the boot ID that its Node reports instead of its own. Nil: its own.
+	// bootID is the boot ID that its Node reports in place of its own. If it is nil, the Node
+	// reports the machine's own.
 	bootID *string
-	// sick is how many reboots cure the machine. 0: it is healthy. kubelet: a restart of the
-	// kubelet cures it, too.
+	// sick is how many reboots cure the machine. 0 means that it is healthy. kubelet means that a
+	// restart of the kubelet cures it, too.
 	sick    int
 	kubelet bool
 	// broken is how many reboots repair a fault that the kubelet does not report: the node stays
-	// Ready, and its condition Broken is True. lapsed: its alert does not fire despite a fault, for
-	// example while its rule starts again.
+	// Ready, and its condition Broken is True. lapsed means that its alert does not fire despite a
+	// fault, for example while its rule starts again.
 	broken int
 	lapsed bool
 	since  time.Time // when its health last changed
@@ -38,37 +39,38 @@ type machine struct {
 	wellSince time.Time
 	// readySince is when its node last became Ready, whatever else was wrong with it.
 	readySince time.Time
-	// mute: it reports no Ready condition. stuck: its alert continues although it is healthy.
-	// second: while it is not healthy, an alert of the milder policy fires, too.
+	// mute means that it reports no Ready condition. stuck means that its alert continues although
+	// it is healthy. second means that an alert of the milder policy also fires while it is not
+	// healthy.
 	mute, stuck, second bool
-	// forged: an attacker posts alerts about it into Alertmanager's own API.
+	// forged means that an attacker posts alerts about it into Alertmanager's own API.
 	forged bool
-	// backdated: its alert claims to have begun an hour earlier.
+	// backdated means that its alert claims to have begun an hour earlier.
 	backdated              bool
-	leaseFrozen            time.Time // since when its kubelet renews no lease; zero: it does
+	leaseFrozen            time.Time // since when its kubelet renews no lease; zero if it renews the lease
 	bootTakes              time.Duration
 	cordonedBy             string
 	stripped               bool
 	announcedBy            map[string]string
 	silenced, inhibited    bool
-	silencedHere           int // a silence that only this replica knows; 0: both
+	silencedHere           int // a silence that only this replica knows; 0 if both know it
 	unprocessed, unheardBy bool
 	pods                   podsOf
 	podRestarts            int // of the node's own pod of a DaemonSet
-	// unmonitored is since when nothing confirms its condition Broken. Zero: its monitor does.
-	// relatches is how long after each boot the condition comes back. Zero: it does not. gpus are
-	// the GPUs that it finds. gpusBack: its next boot finds all of them.
+	// unmonitored is since when nothing confirms its condition Broken. It is zero while its monitor
+	// does. relatches is how long after each boot the condition comes back, and zero if it does
+	// not. gpus are the GPUs that it finds. gpusBack means that its next boot finds all of them.
 	unmonitored time.Time
 	relatches   time.Duration
 	gpus        int
 	gpusBack    bool
 	// recycled is when the provider took it away. marked is the time of Drydock's out-of-service
-	// taint. Zero: neither happened.
+	// taint. Each is zero if that has not happened.
 	recycled, marked time.Time
 	registered       bool // again, as another Node
-	// offSince is since when its power is off, and onSince when it was last switched on. Zero: it
-	// is on, or never was off. markedBoot is the boot that ended when Drydock switched it off and
-	// marked it. Empty: not so marked.
+	// offSince is since when its power is off, and onSince when it was last switched on. Each is
+	// zero if that does not apply. markedBoot is the boot that ended when Drydock switched it off
+	// and set the taint. It is empty if Drydock did not.
 	offSince, onSince time.Time
 	markedBoot        string
 	// offBy is the attempt that switched it off.

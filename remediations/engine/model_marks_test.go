@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Dated marks of other tools: their owner removes them, or forgets to.
+// These are dated marks of other tools. Their owner removes them, or forgets to.
 const (
 	kuredReboots  = "weave.works/kured-reboot-in-progress"
 	notNeeded     = "DeletionCandidateOfClusterAutoscaler"
@@ -43,7 +43,7 @@ func unmark(n *corev1.Node) {
 	n.Spec.Taints = slices.DeleteFunc(slices.Clone(n.Spec.Taints), func(t corev1.Taint) bool { return t.Key == notNeeded })
 }
 
-// dateOfMark is the date of the mark on the Node. Zero: it has none.
+// dateOfMark returns the date of the mark on the Node. It is zero if the Node has no mark.
 func dateOfMark(n *corev1.Node) time.Time {
 	if at, err := time.Parse(time.RFC3339, n.Annotations[kuredReboots]); err == nil {
 		return at
@@ -60,14 +60,14 @@ func dateOfMark(n *corev1.Node) time.Time {
 	return time.Time{}
 }
 
-// overdueMark reports whether the mark's date is believed and its time has passed. A date before
-// the Node's creation or in the future comes from a wrong clock.
+// overdueMark reports whether the mark's date is plausible and its time has passed. A date before
+// the Node's creation, or in the future, comes from a wrong clock.
 func overdueMark(n *corev1.Node) bool {
 	at := dateOfMark(n)
 	return !at.Before(n.CreationTimestamp.Time) && !time.Now().Before(at.Add(marksBelieved))
 }
 
-// checkMarked: a dated mark holds for its time, and no longer.
+// checkMarked: a dated mark must hold the repair for its time, and no longer.
 func (w *world) checkMarked(cur *corev1.Node, next *remediations.Record) {
 	if at := dateOfMark(cur); !at.IsZero() && !overdueMark(cur) {
 		w.fail("NodeLeaving: %s begins on %s, which another tool has marked at %s", next.ID, cur.Name, at)

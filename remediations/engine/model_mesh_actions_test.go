@@ -23,7 +23,7 @@ func anyLeaders(t *rapid.T, c *remediations.Config) {
 	c.Limits.Locations.PerLocation = rapid.SampledFrom([]time.Duration{15 * time.Minute, 3 * time.Minute}).Draw(t, "per location")
 }
 
-// anyPlace returns one of the locations. Nil: there is none.
+// anyPlace returns one of the locations, or nil if there is none.
 func (l *life) anyPlace(t *rapid.T) *place {
 	if l.w.mesh == nil {
 		return nil
@@ -31,8 +31,8 @@ func (l *life) anyPlace(t *rapid.T) *place {
 	return l.w.mesh.places[rapid.SampledFrom(slices.Sorted(maps.Keys(l.w.mesh.places))).Draw(t, "location")]
 }
 
-// leaderFails is the simplest fault: a leader relays nothing any more. Its alert fires if the drawn
-// time is long enough.
+// leaderFails is the simplest fault: a leader stops relaying. Its alert fires if the drawn time is
+// long enough.
 func (l *life) leaderFails(t *rapid.T) {
 	l.w.do(func() {
 		if p := l.anyPlace(t); p != nil {
@@ -133,7 +133,7 @@ func (w *world) mendMesh() {
 	w.elect()
 }
 
-// calmMesh: in a healthy world, only what a person must check is on record.
+// calmMesh: in a healthy world, only what a person must check may be on record.
 func (w *world) calmMesh() {
 	if w.mesh == nil {
 		return

@@ -27,7 +27,7 @@ func (l leaderPort) Leads(location string) string {
 
 func (l leaderPort) LeadsAll() func(string) string { return l.Leads }
 
-// Look answers after a while with the state at its beginning: the worst that the network can do.
+// Look answers after a while with the state from when it began. A real network can do no worse.
 func (l leaderPort) Look(_ context.Context, location string) location.Observation {
 	l.enter("look at location", false)
 	l.w.mu.Lock()
@@ -108,8 +108,8 @@ func (l leaderPort) PutBack(_ context.Context, m remediations.Move) error {
 	return l.write(m, false, func() error { return nil })
 }
 
-// write sets the keys of the move, or restores those before it. It asks before each key. Each write
-// may be lost, or be the last one.
+// write sets the keys of the move, or restores the keys from before. It calls mayStill before each
+// key. Each write may be lost, or may be the last one of its process.
 func (l leaderPort) write(m remediations.Move, forth bool, ask func() error) error {
 	// The successor's key is first and the old leader's last, so that no other node leads in
 	// between. Putting back uses the reverse order.

@@ -25,11 +25,11 @@ const detects = 40 * time.Second
 // member is a machine's state in the mesh.
 type member struct {
 	place *place
-	// dark: it loses what it relays for others. darkLeading: only while it leads, which cannot be
-	// predicted.
+	// dark means that it loses what it relays for others. darkLeading means that it does so only
+	// while it leads, which cannot be predicted.
 	dark, darkLeading bool
-	// mute: its Kilo agent does not run. away is since when the agent does not write. Zero: it
-	// does.
+	// mute means that its Kilo agent does not run. away is since when the agent does not write, and
+	// zero if it does.
 	mute bool
 	away time.Time
 }
@@ -37,20 +37,20 @@ type member struct {
 // place is a location of the mesh.
 type place struct {
 	name string
-	// leader leads the location by Kilo's rule, and led is since when. address is the node with an
-	// address in the mesh.
+	// leader is the node that leads the location by Kilo's rule, and led is since when. address is
+	// the node with an address in the mesh.
 	leader, address string
 	led             time.Time
-	// bad: its leader loses what it relays. since is when that last changed. fired is when its
-	// alert began to fire. well is since when it answers, except for breaks that are too short to
-	// be noticed.
+	// bad means that its leader loses what it relays. since is when that last changed. fired is
+	// when its alert began to fire. well is since when it answers, except for breaks that are too
+	// short to be noticed.
 	bad                bool
 	since, fired, well time.Time
-	// held is why no move is allowed there. hidden: it was not probed lately.
+	// held is why no move is allowed there. hidden means that it was not probed lately.
 	held                   string
 	hidden                 bool
 	heldSince, hiddenSince time.Time
-	// silenced and inhibited are states of its alert. quiet: its alert is not sent.
+	// silenced and inhibited are states of its alert. quiet means that its alert is not sent.
 	silenced, inhibited, quiet bool
 }
 
@@ -58,23 +58,23 @@ type place struct {
 type mesh struct {
 	members map[string]*member
 	places  map[string]*place
-	// mood is how the API server treats moves. lookTakes is how long a look takes. backFails:
-	// nothing can be put back.
+	// mood is how the API server treats moves. lookTakes is how long a look takes. backFails means
+	// that nothing can be put back.
 	mood      providerMood
 	lookTakes time.Duration
 	backFails bool
-	// blindly: the port does not look again.
+	// blindly means that the port does not look again before it moves.
 	blindly bool
 	moved   []moved
 	backs   []moved
 	ended   []remediations.Entry
 	begun   map[string]map[string]time.Time // by location and repair, when it began to act
 	looking int
-	// before are the keys from when a repair began. touched: another writer has changed one of the
-	// location's keys since.
+	// before are the keys from when a repair began. touched means that another writer has changed
+	// one of the location's keys since.
 	before  map[string]map[string]string
 	touched map[string]bool
-	// lost: a Node of the location was deleted, and its record of moves with it.
+	// lost means that a Node of the location was deleted, and its record of moves with it.
 	lost map[string]bool
 }
 
@@ -152,7 +152,7 @@ func (w *world) enroll(name string) {
 	})
 }
 
-// kilos are the nodes as Kilo sees them, by location. A node whose machine runs was seen this
+// kilos returns the nodes as Kilo sees them, by location. If its machine runs, a node was seen this
 // moment.
 func (w *world) kilos(nodes map[string]*corev1.Node) map[string][]kilo.Node {
 	var all []kilo.Node
@@ -260,8 +260,8 @@ func (w *world) expel(name string) {
 	}
 }
 
-// forgetMoves: without the ledger, only the Nodes show when a location's leader was moved, and that
-// Node may be deleted, too.
+// forgetMoves is needed when the ledger is lost: then only the Nodes show when a location's leader
+// was moved, and such a Node may be deleted, too.
 func (w *world) forgetMoves() {
 	if w.mesh == nil {
 		return
@@ -325,7 +325,7 @@ func (w *world) leaderRecords() map[string]*remediations.Record {
 	return out
 }
 
-// sight is the result of a live look.
+// sight returns the result of a live look at the location.
 func (w *world) sight(where string) location.Observation {
 	p := w.mesh.places[where]
 	members := w.kilos(w.nodes)[where]

@@ -9,10 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// The clauses about policies that only observe.
+// These are the checks about policies that only observe.
 
-// checkObserved: a repair that was only observed issued nothing, and reports what it would have
-// issued.
+// checkObserved: a repair that was only observed must have issued nothing, and must report what it
+// would have issued.
 func (w *world) checkObserved(cur *corev1.Node, e remediations.Entry) {
 	was := modelRegistry.ReadJournal(cur).Record
 	switch {
@@ -27,7 +27,7 @@ func (w *world) checkObserved(cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
-// checkPlaceOf: no would-be repair keeps its place for longer than its step would take.
+// checkPlaceOf: a would-be repair must not keep its place for longer than its step would take.
 func (w *world) checkPlaceOf(node string, slack time.Duration) {
 	r := w.record(node)
 	if r == nil || r.Intent != nil {

@@ -7,7 +7,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// outletPort reboots machines as a fence agent does: Act switches off, and Complete on.
+// outletPort reboots machines as a fence agent does: Act switches a machine off, and Complete
+// switches it on.
 type outletPort struct{ provider }
 
 // Complete switches on a machine that is off. It reports that nothing is left when the machine is
@@ -38,8 +39,8 @@ func (w *world) isOff(m Machine) bool {
 	return x != nil && x.providerID == m.ProviderID && x.recycled.IsZero() && !x.offSince.IsZero()
 }
 
-// checkOn checks a request to switch a machine on. Invariant 8: Drydock completes its reboots
-// alone: a machine that the step powerOff switched off stays off. Invariant 9: never against a
+// checkOn checks a request to switch a machine on. By invariant 8 Drydock completes only its
+// reboots: a machine that the step powerOff switched off stays off. By invariant 9 it respects a
 // person's pause.
 func (w *world) checkOn(m Machine) {
 	x := w.machines[m.Node]
@@ -58,8 +59,8 @@ func (w *world) staysOff(m *machine) bool {
 		remediations.LastDone(r).Name == "reboot" && r.Intent.BootID == n.Status.NodeInfo.BootID
 }
 
-// calmOutlets checks what calm left: nothing hinders Drydock any more, so no machine stays off that
-// it meant to reboot.
+// calmOutlets checks the calm world: nothing hinders Drydock any more, so no machine that it meant
+// to reboot may stay off.
 func (w *world) calmOutlets() {
 	for _, m := range w.machines {
 		if w.staysOff(m) {

@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// plants: while there is no leader, a client that may patch Nodes writes a record as if it were
-// Drydock's. The record keeps no place for longer than its step may take, and ends.
+// plants is an attack. While there is no leader, a client that may patch Nodes writes a record as
+// if it were Drydock's. The record must keep no place for longer than its step may take, and must
+// end.
 func (l *life) plants(record func(*rapid.T)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		l.w.do(l.w.last().cancel)

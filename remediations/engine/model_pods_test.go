@@ -15,13 +15,13 @@ import (
 var podSteps = []string{"restart-cni", "restart-kube-proxy"}
 
 // wideSteps are the steps that restart such pods in the whole cluster. askingSteps are all steps
-// whose provider is asked about pods.
+// whose provider can report about pods.
 var wideSteps = []string{"apply-cni", "rollout-restart"}
 
 var askingSteps = slices.Concat(podSteps, wideSteps)
 
-// podProvider restarts the node's own pod of a DaemonSet. Its proof is read as with the provider of
-// machines, and it knows nothing of machines.
+// podProvider restarts the node's own pod of a DaemonSet. Like the provider of machines it can
+// prove its step, but it knows nothing about machines.
 type podProvider struct{ provider }
 
 // Survey names the pod that exists before the restart.

@@ -30,7 +30,7 @@ type lookAnswer struct {
 	replicas []alerts.Replica
 }
 
-// instance is one engine on the world: a process. All its ports are methods of it. So a dead
+// instance is one engine in the world, as a process. All its ports are methods of it. So a dead
 // process can do nothing more, whatever its goroutines were doing.
 type instance struct {
 	w      *world
@@ -41,18 +41,19 @@ type instance struct {
 	config *remediations.Config
 	// offset is how wrong its clock is.
 	offset time.Duration
-	// slept is how long its machine was suspended. Negative: its clock has no monotonic reading.
-	// asleepInLook: the machine is suspended during a query of Alertmanager.
+	// slept is how long its machine was suspended. If it is negative, the process's clock has no
+	// monotonic reading. asleepInLook means that the machine is suspended during a query of
+	// Alertmanager.
 	slept        atomic.Int64
 	asleepInLook bool
 
-	// seen is how far its cache has come in the world's events. view is the cache.
+	// seen is how many of the world's events its cache has received. view is the cache.
 	seen int
 	view map[string]*corev1.Node
 
-	// unsure: its cache was wrong before, and cannot report what changed since.
+	// unsure means that its cache was wrong before, and cannot report what changed since.
 	unsure bool
-	// still: its watch is open and delivers nothing.
+	// still means that its watch is open and delivers nothing.
 	still bool
 
 	// changes counts its port calls that change something. crashAt is the call at which it dies,
@@ -66,11 +67,11 @@ type instance struct {
 	// pass.
 	passes int
 	second int64
-	// stall is how long its next port call that begins with stallAt takes, as in a suspended
+	// stall is how long its next port call takes whose name begins with stallAt, as in a suspended
 	// process.
 	stall   time.Duration
 	stallAt string
-	// asleepUntil is when it wakes from such a stall. cancelled is when it lost leadership.
+	// asleepUntil is when it wakes from such a stall. cancelled is when it lost the leadership.
 	asleepUntil, cancelled time.Time
 }
 
@@ -84,12 +85,12 @@ const callTimeout = 45 * time.Second
 type wrongClock struct {
 	clock.RealClock
 	by time.Duration
-	// slept is how long its machine was suspended while its monotonic clock stood still. Negative:
-	// it has no monotonic clock.
+	// slept is how long its machine was suspended while its monotonic clock stood still. If it is
+	// negative, there is no monotonic clock.
 	slept *atomic.Int64
 }
 
-// monotonic is a time with a monotonic reading. The times in a bubble have none.
+// monotonic adds a monotonic reading to a time. The times in a synctest bubble have none.
 var monotonic = time.Now()
 
 func (c wrongClock) Now() time.Time {
@@ -182,7 +183,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 	return i
 }
 
-// below is as random as the seed of the model, and the same in each run.
+// below returns random numbers from the model's seed, which are the same in each run.
 func (w *world) below(n int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -193,7 +194,7 @@ func (w *world) newID() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ids++
-	return "r" + strconv.FormatInt(36*36*36*36+int64(w.ids), 36) // six letters, however long the history
+	return "r" + strconv.FormatInt(36*36*36*36+int64(w.ids), 36) // six letters, however long the history is
 }
 
 func (w *world) newTask() string { return "task-" + w.newID() }
@@ -258,8 +259,8 @@ func (i *instance) fault(op string) string {
 
 var errLost = errors.New("the server did not answer in time")
 
-// Nodes returns the cache. It lags by some events, but never by more than a few seconds, and it
-// never goes back.
+// Nodes returns the cache. The cache is some events behind, but never more than a few seconds, and
+// it never goes back.
 func (i *instance) Nodes(context.Context) ([]*corev1.Node, error) {
 	i.enter("nodes", false)
 	i.w.mu.Lock()
@@ -414,7 +415,7 @@ func (i *instance) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	return out, nil
 }
 
-// Look answers after a while with the state at its beginning: the worst that the network can do.
+// Look answers after a while with the state from when it began. A real network can do no worse.
 func (i *instance) Look(context.Context) []alerts.Replica {
 	i.enter("look", false)
 	i.w.mu.Lock()

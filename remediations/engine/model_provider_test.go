@@ -11,14 +11,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// provider carries out one remediation, according to its mood.
+// provider carries out one remediation. Its mood decides how.
 type provider struct {
 	*instance
 	step string
 }
 
-// Act is the provider. A call that outlives its process was sent or was not. What it did stays
-// done.
+// Act carries out the remediation. If a call outlives its process, its request may have been sent
+// or not. What it did stays done.
 func (r provider) Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	fatal := r.enter("act "+m.Node, true)
 	outcome, err := r.act(ctx, m, mayStill, fatal)

@@ -16,10 +16,10 @@ import (
 
 // recycling is how the provider replaces machines.
 type recycling struct {
-	// nodeGoes is how long the old machine's Node outlives it. joins is when the new machine's Node
-	// joins. Zero: never.
+	// nodeGoes is how long the old machine's Node outlives the machine. joins is after what time
+	// the new machine's Node joins, and zero if it never does.
 	nodeGoes, joins time.Duration
-	// oldName: the new machine's Node has the old one's name.
+	// oldName means that the new machine's Node has the old one's name.
 	oldName bool
 }
 
@@ -59,8 +59,8 @@ func (w *world) survey(mood providerMood, step string, m Machine) remediations.S
 	return remediations.Keeping(before{Instance: m.ProviderID, Newest: time.Now()})
 }
 
-// before is what the world's providers keep with an intent: the machine and when the newest one was
-// created, or the pod and its node.
+// before is what the world's providers return for the record before an intent: the machine and when
+// the newest one was created, or the pod and its node.
 type before struct {
 	Instance, Hostname string
 	Newest             time.Time
@@ -134,8 +134,8 @@ func (w *world) wait(waits bool) {
 	w.waits = waits
 }
 
-// checkNoneNeeded checks invariant 7 of a replacement that brought no machine: the provider
-// promised none, and for a while nothing has needed one.
+// checkNoneNeeded checks invariant 7 for a replacement without a new machine: the provider promised
+// none, and for some time nothing has needed one.
 func (w *world) checkNoneNeeded(i *instance, e Event) {
 	const says = "7: Recovered without a machine, and "
 	machine := ""
@@ -226,9 +226,9 @@ func (w *world) in(d time.Duration, f func()) {
 	time.AfterFunc(d, func() { w.do(f) })
 }
 
-// loseLedger is a person who deletes the ledger. It is rebuilt from the Nodes. If a machine's Node
-// was also registered again, nothing shows any more which repairs began on it: two accidents at
-// once.
+// loseLedger is a person who deletes the ledger. It is created again from the Nodes. If a machine's
+// Node was also registered again, nothing shows any more which repairs began on the machine. Both
+// together are outside of the promises.
 func (w *world) loseLedger() {
 	if l := w.book(); l != nil {
 		w.lostOrphans = append(w.lostOrphans, l.Orphans...) // the process that led then still knows them
@@ -273,10 +273,10 @@ func (w *world) register(name string) {
 	w.report(m)
 }
 
-// checkMark checks the out-of-service taint. Invariant 8: only if the machine is gone or was
-// switched off, and then until it has booted.
-// Invariant 1: never in observe mode. Invariant 9: never against a person's request. The write is
-// checked against the Node as it is.
+// checkMark checks the out-of-service taint. By invariant 8 it is set only if the machine is gone
+// or was switched off, and only until the machine has booted. By invariant 1 it is never set in
+// observe mode, and by invariant 9 never against a person's request. The write is checked against
+// the Node as it is.
 func (w *world) checkMark(i *instance, cur *corev1.Node, c NodeChange) {
 	name, m := cur.Name, w.machines[cur.Name]
 	ended := "" // the boot that the step has ended, if it only switches the machine off
@@ -321,7 +321,7 @@ func hasMark(n *corev1.Node, at time.Time) bool {
 	return slices.ContainsFunc(n.Spec.Taints, remediations.Undo{Kind: remediations.UndoTaint, Key: remediations.OutOfServiceTaint, At: at}.Set)
 }
 
-// settled runs when a repair has ended, or is at rest.
+// settled runs when a repair has ended, or waits for a person.
 func (w *world) settled(repair string) {
 	maps.DeleteFunc(w.replacing, func(_, id string) bool { return id == repair })
 }

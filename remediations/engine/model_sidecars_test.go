@@ -18,30 +18,29 @@ import (
 )
 
 // gated is a pod whose main container waits behind a sidecar. The gate is in the memory of the
-// sidecar's process. The IDs of the tasks that it has seen are on the pod's volume, and outlive the
-// process.
+// sidecar's process. The IDs of earlier tasks are on the pod's volume, and outlive the process.
 type gated struct {
 	name, uid, node string
 	open            bool
 	// since is when the gate last changed. moved is when the pod came to its node.
 	since, moved time.Time
-	// started is when its process started. byHand: a person closed the gate, and the process
-	// continued to run.
+	// started is when its process started. byHand means that a person closed the gate, and the
+	// process continued to run.
 	started time.Time
 	byHand  bool
 	tasks   map[string]bool
-	// held is why its owner keeps it as it is, since heldSince. hidden: it does not answer.
-	// failing: it answers 500.
+	// held is why its owner keeps it as it is, and heldSince is since when. hidden means that it
+	// does not answer. failing means that it answers 500.
 	held            string
 	heldSince       time.Time
 	hidden, failing bool
 	hiddenSince     time.Time
-	// wedged: no task opens it. forgets: it repeats a known task.
+	// wedged means that no task opens it. forgets means that it runs a known task again.
 	wedged, forgets bool
-	// silenced and inhibited are states of its alert. quiet: its alert is not sent.
+	// silenced and inhibited are states of its alert. quiet means that its alert is not sent.
 	silenced, inhibited, quiet bool
-	// lapsed is when the alert began again after its source had paused. Zero: the source has not
-	// paused.
+	// lapsed is when the alert began again after its source had paused. It is zero if the source
+	// has not paused.
 	lapsed time.Time
 }
 
@@ -56,8 +55,8 @@ type approval struct {
 // gates is the world's state of sidecars.
 type gates struct {
 	pods map[string]*gated
-	// mood is how sidecars treat approvals. lookTakes is how long a look takes. hostsHang: the API
-	// server does not answer.
+	// mood is how sidecars treat approvals. lookTakes is how long a look takes. hostsHang means
+	// that the API server does not answer where pods run.
 	mood      providerMood
 	lookTakes time.Duration
 	hostsHang bool
@@ -69,9 +68,9 @@ type gates struct {
 	intents map[string][]time.Time
 	tasks   map[string]string
 	uids    int
-	most    int // sidecars under repair at once
+	most    int // the most sidecars under repair at the same time
 	cancels int
-	// blindly: the port of sidecars does not look again.
+	// blindly means that the port of sidecars does not look again before it approves.
 	blindly bool
 }
 
@@ -255,7 +254,7 @@ func (s sidecarPort) Hosts(ctx context.Context, p remediations.Pod) (string, err
 	return at(s.w, func() string { return g.node }), nil
 }
 
-// Look answers after a while with the state at its beginning: the worst that the network can do.
+// Look answers after a while with the state from when it began. A real network can do no worse.
 func (s sidecarPort) Look(_ context.Context, provider string, p remediations.Pod) sidecar.Observation {
 	s.enter("sight", false)
 	s.w.mu.Lock()

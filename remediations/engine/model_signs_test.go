@@ -83,8 +83,8 @@ func (w *world) checkConfirmed(n *corev1.Node, m *machine, p *remediations.Polic
 	}
 }
 
-// loseMonitor removes the node's monitor, and the condition stays as it is; or it brings the
-// monitor back.
+// loseMonitor removes the node's monitor, so that the condition stays as it is. If the monitor is
+// already gone, it brings the monitor back.
 func (w *world) loseMonitor(name string) {
 	if m := w.machines[name]; m != nil {
 		m.unmonitored = toggled(m.unmonitored)
@@ -120,8 +120,8 @@ func (w *world) haveGPUs() {
 	}
 }
 
-// loseGPU takes a GPU off its bus, with whatever else that breaks. back: the next boot finds all of
-// them again.
+// loseGPU takes a GPU off its bus, together with whatever else that breaks. back means that the
+// next boot finds all GPUs again.
 func (w *world) loseGPU(name string, back bool) {
 	if m := w.machines[name]; m != nil && w.gpus && m.gpus > 1 {
 		m.gpus, m.gpusBack = m.gpus-1, back
@@ -147,7 +147,7 @@ func (w *world) checkGPUs(cur *corev1.Node, e remediations.Entry) {
 	}
 }
 
-// checkGPUsKept: the ledger forgets a machine's GPUs only when a person resets its node.
+// checkGPUsKept: the ledger may forget a machine's GPUs only when a person resets its node.
 func (w *world) checkGPUsKept(data map[string]string) {
 	was, next := w.book(), &ledger.Ledger{}
 	if was == nil {

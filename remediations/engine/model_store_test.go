@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// snapshot is the state of the API server's store at one time, and what the world knows about
-// people and repairs from the store alone.
+// snapshot is the state of the API server's store at one time, together with what the world knows
+// about people and repairs only from the store.
 type snapshot struct {
 	at           time.Time
 	nodes        map[string]*corev1.Node
@@ -63,16 +63,16 @@ func (w *world) snapshot() snapshot {
 	return s
 }
 
-// reportAfter is how long after a restore the kubelets report. Until then each cache has the
+// reportAfter is how long after a restore the kubelets report again. Until then each cache has the
 // store's old state.
 const reportAfter = 2 * behind
 
 // wentBack is a store that went back to an older state.
 type wentBack struct {
-	// knew is the process that led and had a newer version of a Node than the store has now. Nil:
-	// there was none.
+	// knew is the process that led and had a newer version of a Node than the store has now. It is
+	// nil if there was no such process.
 	knew *instance
-	// No disruptive step may begin before until.
+	// until is when disruptive steps may begin again.
 	until time.Time
 }
 
@@ -148,7 +148,7 @@ func showsAttempt(book *ledger.Ledger, n *corev1.Node, attempt string) bool {
 }
 
 // mustTell: a process that knows that the store went back must report it, unless it dies or is
-// suspended first.
+// suspended before that.
 func (w *world) mustTell(i *instance) {
 	told := func() int {
 		return len(slices.DeleteFunc(slices.Clone(w.told), func(e Event) bool { return e.Reason != "StoreWentBack" || e.Action != "Held" }))
@@ -227,9 +227,9 @@ func (w *world) rewind(to snapshot) {
 	}
 }
 
-// checkWentBack: after the store went back, no disruptive step begins for as long as a step may
-// take. The process with the newer version holds them, and so does every process that reads it in
-// the ledger.
+// checkWentBack: after the store went back, no disruptive step may begin for as long as a step may
+// take. The process with the newer version holds such steps, and so does every process that reads
+// that in the ledger.
 func (w *world) checkWentBack(i *instance, node, what string) {
 	if now := time.Now(); i == w.back.knew && now.Add(truncated).Before(w.back.until) {
 		w.fail("StoreWentBack: %s on %s, and nothing may begin before %s", what, node, w.back.until)

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// life does everything to the engine that can happen in its world: sick machines, people, dead
-// Alertmanagers, a failing provider, lost writes, a lagging cache, processes that die or sleep.
+// life does everything to the engine that can happen in its world. Machines become sick, people
+// write annotations, Alertmanagers die, a provider fails, writes are lost, a cache is behind, and
+// processes die or sleep.
 type life struct {
 	w *world
 	// restless is until when something is broken on purpose, so that deadlines may pass.
@@ -43,7 +44,7 @@ func (l *life) follow(c *remediations.Config, offset time.Duration) {
 	l.w.startWith(c, offset)
 }
 
-// last is the engine that leads, or will lead.
+// last returns the engine that leads, or the next one to lead.
 func (w *world) last() *instance {
 	return at(w, func() *instance { return w.instances[len(w.instances)-1] })
 }

@@ -23,9 +23,9 @@ import (
 )
 
 // The model world is everything that the engine uses, in memory: an API server with
-// resourceVersions, a ledger, machines that break and boot, two Alertmanagers, a provider. It runs
-// in a synctest bubble with its own time. It checks the invariants at every write and every call;
-// see model_check*_test.go.
+// resourceVersions, a ledger, machines that break and boot, two Alertmanagers, and a provider. It
+// runs in a synctest bubble with its own time. It checks the invariants at every write and every
+// call (see model_check*_test.go).
 
 const (
 	ready    = corev1.ConditionTrue
@@ -37,27 +37,27 @@ const (
 type nodeEvent struct {
 	at   time.Time
 	name string
-	node *corev1.Node // nil: deleted
+	node *corev1.Node // nil if the Node was deleted
 }
 
 // providerMood is how the provider treats the next calls.
 type providerMood struct {
-	// refuse: it refuses. cut: it does the work, and the answer is lost. idle: it accepts, and does
-	// nothing.
+	// refuse means that it refuses. cut means that it does the work, and the answer is lost. idle
+	// means that it accepts, and does nothing.
 	refuse, cut, idle bool
-	// before and after are how long it takes before and after the work, between how long from one
-	// key to the next.
+	// before and after are how long it takes before and after the work. between is how long it
+	// takes from one key to the next.
 	before, after, between time.Duration
-	// unread: it cannot read what it needs before its call.
+	// unread means that it cannot read what it needs before its call.
 	unread bool
-	// unreached: a survey reports that the machine's controller does not answer or, with fleetwide,
-	// that the provider itself does not.
+	// unreached means that a survey reports that the machine's controller does not answer. Together
+	// with fleetwide, the provider itself does not answer.
 	unreached bool
-	// later: it refuses the call itself, and would accept it later.
+	// later means that it refuses the call itself, and would accept it later.
 	later bool
-	// account: it refuses the account. late: it answers an attempt that was given up. survey is how
-	// long a survey of a machine takes, trouble what it objects to the step, and fleetwide: the
-	// trouble concerns every machine.
+	// account means that it refuses the account. late means that it answers an attempt that was
+	// given up. survey is how long a survey of a machine takes. trouble is why the survey objects
+	// to the step. fleetwide means that the trouble concerns every machine.
 	account, late, fleetwide bool
 	survey                   time.Duration
 	trouble                  string
@@ -67,7 +67,7 @@ type providerCall struct {
 	node, intent, step string
 	at                 time.Time
 	by                 *instance
-	// lost: the store went back to its state before this.
+	// lost means that the store went back to its state before this.
 	lost bool
 }
 
@@ -79,9 +79,10 @@ type world struct {
 	witnesses map[signs.Kind]Witness
 	// reservers agree with Drydock which system repairs a node.
 	reservers []Reserver
-	// writes reports how the API server accepts Drydock's writes on Nodes. Nil: it accepts all.
+	// writes reports whether the API server accepts Drydock's writes on Nodes. If it is nil, all
+	// are accepted.
 	writes func() Writes
-	// lastLook is called when a Node is read from the API server itself. May be nil.
+	// lastLook is called when a Node is read from the API server itself. It may be nil.
 	lastLook func()
 	// charge is why this installation is not in charge of the cluster.
 	charge string
@@ -99,8 +100,8 @@ type world struct {
 	rv       int
 	editedAt time.Time // when rv was last raised
 	back     wentBack
-	// gpus: its machines have GPUs. gpusAt is the number on the node's label when a repair began to
-	// act, by repair.
+	// gpus means that its machines have GPUs. gpusAt is the number on the node's label when a
+	// repair began to act, by repair.
 	gpus     bool
 	gpusAt   map[string]int
 	nodes    map[string]*corev1.Node
@@ -110,8 +111,8 @@ type world struct {
 	// roundTrip is the least time of a call that changes something.
 	roundTrip time.Duration
 	known     map[string]bool
-	// overSince is since when, without a break, more nodes of the scope are not Ready than its
-	// breaker allows.
+	// overSince is since when more nodes of the scope are continuously not Ready than its breaker
+	// allows.
 	overSince map[string]time.Time
 	// wide is the repair that last changed the whole cluster.
 	wide ledger.Begun
@@ -132,7 +133,7 @@ type world struct {
 	blindBy    string
 	selfTest   []alerts.Alert // what both Alertmanagers show
 	looks      []lookAnswer
-	// leasesFrozen is since when no lease is renewed. Zero: they are renewed.
+	// leasesFrozen is since when no lease is renewed. It is zero if the leases are renewed.
 	leasesFrozen time.Time
 
 	mood  providerMood
@@ -141,7 +142,7 @@ type world struct {
 	// were refused because of the account.
 	odd map[string]error
 	// mute is the machine whose controller answers no question. answers are the answers to
-	// questions, and tries the last answers to calls, by node.
+	// questions. tries are the last answers to calls, by node.
 	mute           string
 	answers        map[string][]answerGiven
 	tries          map[string][]tryMade
@@ -151,21 +152,21 @@ type world struct {
 	// evictions are the evictions of all drains.
 	evictions []providerCall
 	recycling recycling
-	// promisesNone: the provider brings a new machine only if something needs it. waits: a pod
-	// needs one, or did until waited.
+	// promisesNone means that the provider brings a new machine only if something needs one. waits
+	// means that a pod needs one, or did until waited.
 	promisesNone, waits bool
 	waited              time.Time
-	// refusesGPUs: the API server refuses a ledger with numbers of GPUs.
+	// refusesGPUs means that the API server refuses a ledger with numbers of GPUs.
 	refusesGPUs bool
 	// beforeDrain runs once, when a drain is about to begin. kept is a damaged ledger.
 	beforeDrain func()
 	kept        map[string]string
 	recycled    int
-	// outlets: the provider reboots by switching off, and on again later.
+	// outlets means that the provider reboots by switching a machine off, and on again later.
 	outlets bool
 	// powerTakes is how long after an accepted request a machine is switched off.
 	powerTakes time.Duration
-	// hangs: a provider that is asked whether a machine is off does not answer.
+	// hangs means that a provider does not answer whether a machine is off.
 	hangs       bool
 	born        map[string]time.Time // by providerID, when a machine replaced another one
 	replacing   map[string]string    // by providerID, the repair that replaces it
@@ -183,17 +184,18 @@ type world struct {
 	blindSince time.Time
 	lies       lies
 
-	silencer Silencer // nil: Drydock creates no silences
-	gates    *gates   // nil: no pod has a gated sidecar
-	mesh     *mesh    // nil: there are no locations
+	silencer Silencer // if nil, Drydock creates no silences
+	gates    *gates   // if nil, no pod has a gated sidecar
+	mesh     *mesh    // if nil, there are no locations
 
 	ids       int
 	instances []*instance
-	// stands counts the decisions that stood.
+	// stands counts the decisions that were used again.
 	stands    int
 	violation string
 	told      []Event
-	// toldOn are the Events about holds, with the node of each. Empty: the ledger.
+	// toldOn are the Events about holds, with the node of each. An empty node means that the Event
+	// is about the ledger.
 	toldOn          []heldOn
 	ended           []remediations.Entry
 	begun           map[string][]time.Time // by machine, when its repairs began to act
@@ -209,25 +211,25 @@ type world struct {
 }
 
 // modelSampling samples a fleet of the model's size. It is never wrong there: if at least half of
-// six nodes are stale, at most three have a fresh lease, so that four nodes always show a stale
-// one.
+// six nodes are stale, at most three have a fresh lease. So four nodes always show a stale one.
 var modelSampling = signs.Sampling{From: 5, Size: 4, Stale: 0}
 
 // lies are ports that break their promises. The knock-out tests turn them on.
 type lies struct {
 	forgetIntents, forgetSlots, ignoreNodeVersion, ignoreLedgerVersion, neverAsk, ownsEveryCordon, ownsEveryAnnouncement, ghosts bool
-	// freshSample: a sample shows every lease as fresh.
+	// freshSample means that a sample shows every lease as fresh.
 	freshSample bool
-	// keepSlots: a save that frees a slot appears to succeed and has no effect.
+	// keepSlots means that a save that frees a slot appears to succeed and has no effect.
 	keepSlots bool
-	// askOnce: the leaders' port calls mayStill before the first key alone.
+	// askOnce means that the leaders' port calls mayStill only before the first key.
 	askOnce bool
-	// deafDrains do not notice their end, and blindDrains do not read the Node. provesAnything:
-	// each replacement is proven.
+	// deafDrains do not notice their end, and blindDrains do not read the Node. provesAnything
+	// means that each replacement is proven.
 	deafDrains, blindDrains, provesAnything, forgetOrphans bool
-	// noneNeeded: the provider reports that no machine is needed as soon as the old one is gone.
+	// noneNeeded means that the provider reports that no machine is needed as soon as the old one
+	// is gone.
 	noneNeeded bool
-	// forgetGPUs: a saved ledger has no numbers of GPUs.
+	// forgetGPUs means that a saved ledger has no numbers of GPUs.
 	forgetGPUs bool
 }
 
@@ -254,7 +256,7 @@ func newWorldOf(c *remediations.Config, nodes int, l layout) *world {
 	return w
 }
 
-// stood compares a decision that stood with the one that would be made now.
+// stood compares a decision that was used again with the one that would be made now.
 func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
 	fresh := node.Decide(s, now)
 	w.mu.Lock()
@@ -265,8 +267,8 @@ func (w *world) stood(s *lifecycle.State, d lifecycle.Decision, now time.Time) {
 	}
 }
 
-// fail keeps the first violation, and ends all processes. It is checked after every step. The world
-// is locked.
+// fail keeps the first violation, and ends all processes. After every step, a test checks whether
+// there is one. The caller has locked the world.
 func (w *world) fail(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = time.Now().UTC().Format("15:04:05") + " " + fmt.Sprintf(format, args...)
@@ -294,14 +296,14 @@ func (w *world) edit(name string, change func(*corev1.Node)) {
 	w.notice()
 }
 
-// revise raises the store's revision. Leases are renewed all the time, and each renewal is a
+// revise raises the store's revision. Leases are renewed all the time, and each renewal raises the
 // revision.
 func (w *world) revise() {
 	w.rv += 1 + int(time.Since(w.editedAt)/time.Second)
 	w.editedAt = time.Now()
 }
 
-// notice notifies the engines, and again when the last of their caches has caught up.
+// notice notifies the engines now, and again when the last of their caches has caught up.
 func (w *world) notice() {
 	w.tellAll()
 	if w.lag > 0 {
@@ -374,7 +376,7 @@ func (w *world) record(name string) *remediations.Record {
 	return nil
 }
 
-// book is the stored ledger. Nil: there is none, or it is unreadable.
+// book returns the stored ledger. It is nil if there is none, or if it is unreadable.
 func (w *world) book() *ledger.Ledger {
 	l, err := ledger.Decode(w.ledger)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// endOf returns the repair's outcome in the Node's history. Empty: the history does not have it.
+// endOf returns the repair's outcome in the Node's history. It is empty if the history does not
+// have the repair.
 func (w *world) endOf(name, repair string) (o remediations.Outcome) {
 	n := w.nodeOf(name)
 	if n == nil {

@@ -41,7 +41,7 @@ func (w *world) toldOf(reason string) []Event {
 	})
 }
 
-// during is the scenario of a node that a reboot does not help, up to the moment when that step is
+// during is the scenario of a node that a reboot does not help. It runs until the given step is
 // under way.
 func (w *world) during(t *testing.T, step string) {
 	t.Helper()

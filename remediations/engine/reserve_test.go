@@ -17,7 +17,7 @@ import (
 // lease is the lease of every node.
 type lease struct {
 	mu sync.Mutex
-	// free and take are the results of Free and Take. Nil: the node is free.
+	// free and take are the results of Free and Take. If they are nil, the node is free.
 	free, take error
 	taken      []string
 }

@@ -38,8 +38,8 @@ func TestSidecarsPlaceIsNotKeptForEver(t *testing.T) {
 	for name, c := range map[string]struct {
 		spoil   func(w *world)
 		planted bool
-		// ends is the repair's phase after that: beside an unreadable record it takes no further
-		// step.
+		// ends is the repair's phase after that. If the Node has an unreadable record, the repair
+		// makes no further step.
 		ends remediations.Phase
 	}{
 		"a person spoils the record of its node": {spoil: func(w *world) { w.edit("n5", edit(remediations.NodeRepairKey, "{}")) }, ends: remediations.PhasePending},

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// aside is the work beside the loop of an engine that Step drives.
+// aside collects the work beside the loop of an engine that Step drives.
 type aside []func()
 
 func (a *aside) add(f func()) { *a = append(*a, f) }
