@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTheOperatorsScrapeConfigIsPrometheussOwn: the lab runs only the second file, so the first one
-// must have the same content.
-func TestTheOperatorsScrapeConfigIsPrometheussOwn(t *testing.T) {
+// TestScrapeConfigOfTheOperatorEqualsThatOfPrometheus: the lab runs only the second file, so the
+// first one must have the same content.
+func TestScrapeConfigOfTheOperatorEqualsThatOfPrometheus(t *testing.T) {
 	read, err := readSidecarScrape()
 	require.NoError(t, err)
 	require.Len(t, read.Jobs, 1)

@@ -49,10 +49,10 @@ func (w waitingFor) Waiting(n *corev1.Node, key string) (value *string, ok bool)
 	return nil, n.Name == w.node && key == w.key
 }
 
-// TestAPollThatWasAskedBeforeTheEndAdoptsNothing: the end of an alert is posted while a slow
+// TestPollFromBeforeTheAlertsEndAdoptsNothing: the end of an alert is posted while a slow
 // Alertmanager answers a poll. The alert stays resolved until a later poll still shows it, unless
 // the alert has begun again.
-func TestAPollThatWasAskedBeforeTheEndAdoptsNothing(t *testing.T) {
+func TestPollFromBeforeTheAlertsEndAdoptsNothing(t *testing.T) {
 	for name, begunAgain := range map[string]bool{"the same alert": false, "it has begun again, the control": true} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -88,10 +88,10 @@ func TestTheConditionsFollowTheRecord(t *testing.T) {
 	})
 }
 
-// TestAConditionOfOthersIsTheirs: a condition that another system set to True holds the repair, as
+// TestForeignConditionIsKept: a condition that another system set to True holds the repair, as
 // Drydock's own does not. False does not hold it. In both cases it stays unchanged, during the
 // repair and after it. The other condition is announced all the same.
-func TestAConditionOfOthersIsTheirs(t *testing.T) {
+func TestForeignConditionIsKept(t *testing.T) {
 	for name, c := range map[string]struct {
 		theirs corev1.NodeCondition
 		held   bool

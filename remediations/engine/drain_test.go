@@ -272,9 +272,9 @@ func TestDrainThatCannotBeDone(t *testing.T) {
 	}
 }
 
-// TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController: the drain uses the option of the
-// policy's step in the current configuration.
-func TestTheDrainKnowsWhatItsStepSaysOfPodsWithoutAController(t *testing.T) {
+// TestDrainUsesItsStepsOptionForPodsWithoutAController: the drain uses the option of the policy's
+// step in the current configuration.
+func TestDrainUsesItsStepsOptionForPodsWithoutAController(t *testing.T) {
 	for name, c := range map[string]struct {
 		option remediations.WithoutController
 		end    remediations.Outcome

@@ -100,8 +100,8 @@ func TestTheProviderIsAskedWhileAlertmanagerIs(t *testing.T) {
 	}
 }
 
-// TestNewsAreLookedAtAtOnce: nothing else queries Alertmanager between two polls.
-func TestNewsAreLookedAtAtOnce(t *testing.T) {
+// TestNewsStartsAPollAtOnce: nothing else queries Alertmanager between two polls.
+func TestNewsStartsAPollAtOnce(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		i := w.start()
 		w.pass(16 * time.Second)
@@ -114,9 +114,9 @@ func TestNewsAreLookedAtAtOnce(t *testing.T) {
 	})
 }
 
-// TestASlotThatOneWhoSleptLeftIsFreed: nothing else makes the leader read the ledger. A new leader
-// reads it at each poll, and later only from time to time.
-func TestASlotThatOneWhoSleptLeftIsFreed(t *testing.T) {
+// TestSlotOfAStalledFormerLeaderIsFreed: nothing else makes the leader read the ledger. A new
+// leader reads it at each poll, and later only from time to time.
+func TestSlotOfAStalledFormerLeaderIsFreed(t *testing.T) {
 	for name, c := range map[string]struct{ after, within time.Duration }{
 		"just before": {time.Minute, 16 * time.Second}, "hours ago": {3 * time.Hour, ledgerGood + 16*time.Second},
 	} {

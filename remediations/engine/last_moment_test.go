@@ -108,9 +108,9 @@ func TestALateAnswerLeavesTheCallUnderWayAlone(t *testing.T) {
 	})
 }
 
-// TestAPersonsWriteAsksForANewLook: a person who removes a pause may have created a silence a
-// moment before.
-func TestAPersonsWriteAsksForANewLook(t *testing.T) {
+// TestPersonsWriteMakesTheSilencesBeReadAgain: a person who removes a pause may have created a
+// silence a moment before.
+func TestPersonsWriteMakesTheSilencesBeReadAgain(t *testing.T) {
 	for name, silences := range map[string]bool{"made a silence": true, "made none": false} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {

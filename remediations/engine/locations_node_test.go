@@ -59,9 +59,9 @@ func TestALeaderAndItsNodeExcludeEachOther(t *testing.T) {
 	})
 }
 
-// TestAPersonsWordBetweenIntentAndMoveStopsIt: the last check reads the Nodes of the old and the
-// new leader as they are.
-func TestAPersonsWordBetweenIntentAndMoveStopsIt(t *testing.T) {
+// TestPersonsHoldBetweenIntentAndMoveStopsTheMove: the last check reads the Nodes of the old and
+// the new leader as they are.
+func TestPersonsHoldBetweenIntentAndMoveStopsTheMove(t *testing.T) {
 	pause := func(node string) func(w *world) {
 		return func(w *world) { w.hold(node, edit(remediations.PauseKey, "true")) }
 	}

@@ -102,9 +102,9 @@ func TestADegradedLeaderIsReplaced(t *testing.T) {
 	})
 }
 
-// TestThePostedAlertIsNotWaitedFor: the alert is posted to the Node that leads, and the leadership
+// TestMoveDoesNotWaitForAnotherPoll: the alert is posted to the Node that leads, and the leadership
 // is moved within seconds.
-func TestThePostedAlertIsNotWaitedFor(t *testing.T) {
+func TestMoveDoesNotWaitForAnotherPoll(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)
@@ -118,8 +118,8 @@ func TestThePostedAlertIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-// TestTheSuccessorIsBadAsWell: one further candidate is tried, and no more.
-func TestTheSuccessorIsBadAsWell(t *testing.T) {
+// TestSuccessorFailsAsWell: one further candidate is tried, and no more.
+func TestSuccessorFailsAsWell(t *testing.T) {
 	t.Run("the next one is not", func(t *testing.T) {
 		inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 			w.start()

@@ -59,9 +59,9 @@ func TestACureThatIsNeverProvenHasAnEnd(t *testing.T) {
 	}
 }
 
-// TestAlertThatFiresAgainIsMovedOnFrom: while the cure is not proven, the next candidate can still
-// be tried.
-func TestAlertThatFiresAgainIsMovedOnFrom(t *testing.T) {
+// TestAlertThatFiresAgainCausesTheNextMove: while the cure is not proven, the next candidate can
+// still be tried.
+func TestAlertThatFiresAgainCausesTheNextMove(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()
 		w.pass(16 * time.Second)

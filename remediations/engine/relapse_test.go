@@ -214,9 +214,9 @@ func (w *world) twoRanOut() {
 	w.ledger, w.ledgerRV = l.Encode(), 7
 }
 
-// TestARepairThatDidNothingSaysNothingOfItsPolicy: its end is not counted. Only the person's cancel
-// is saved.
-func TestARepairThatDidNothingSaysNothingOfItsPolicy(t *testing.T) {
+// TestRepairThatDidNothingDoesNotCountForItsPolicy: its end is not counted. Only the person's
+// cancel is saved.
+func TestRepairThatDidNothingDoesNotCountForItsPolicy(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(w.twoRanOut)
 		w.start()

@@ -197,8 +197,8 @@ func TestPollFindsThePodsNode(t *testing.T) {
 	})
 }
 
-// TestAlertOfAPodThatIsNot: an alert of a pod that does not exist is on no Node.
-func TestAlertOfAPodThatIsNot(t *testing.T) {
+// TestAlertOfAPodThatDoesNotExist: an alert of a pod that does not exist is on no Node.
+func TestAlertOfAPodThatDoesNotExist(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()
 		w.do(func() { w.pod(podName(0)).close(); w.pod(podName(0)).node = "" })

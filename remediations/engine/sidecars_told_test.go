@@ -75,8 +75,8 @@ func TestNeverSeenWaitingIsNeverRestored(t *testing.T) {
 	})
 }
 
-// TestObservedSidecarsAreSpokenOf: S0-12, observe first.
-func TestObservedSidecarsAreSpokenOf(t *testing.T) {
+// TestObservedSidecarsAreReported: S0-12, observe first.
+func TestObservedSidecarsAreReported(t *testing.T) {
 	c := sidecarConfig()
 	c.Policies[1].Mode = remediations.ModeObserve
 	inGates(t, c, 3, func(t *testing.T, w *world) {

@@ -49,9 +49,9 @@ func TestSlotThatNoRepairOccupies(t *testing.T) {
 	}
 }
 
-// TestASlotOfARepairThatStillWaitsIsFreedWithoutAWord: a leader died between the slot and the
-// intent, and now a person holds the repair, whose record is there.
-func TestASlotOfARepairThatStillWaitsIsFreedWithoutAWord(t *testing.T) {
+// TestSlotOfAWaitingRepairIsFreedWithoutAnEvent: a leader died between the slot and the intent, and
+// now a person holds the repair, whose record is there.
+func TestSlotOfAWaitingRepairIsFreedWithoutAnEvent(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		first := w.start()
 		w.do(func() {

@@ -24,9 +24,9 @@ func (w *world) heldNotes(reason remediations.Reason) (notes []string) {
 	return notes
 }
 
-// TestLooksAtALocationThatTakeTooLongAreSpokenOf: the looks are reported, and repeated after a
-// pause. A move follows once they are faster.
-func TestLooksAtALocationThatTakeTooLongAreSpokenOf(t *testing.T) {
+// TestSlowChecksOfALocationAreReported: the looks are reported, and repeated after a pause. A move
+// follows once they are faster.
+func TestSlowChecksOfALocationAreReported(t *testing.T) {
 	for name, takes := range slowLooks {
 		t.Run(name, func(t *testing.T) {
 			inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
@@ -71,9 +71,9 @@ func TestLooksBecomeSlowAfterAMove(t *testing.T) {
 	}
 }
 
-// TestLooksAtASidecarThatTakeTooLongAreSpokenOf: the looks are reported, and repeated. An approval
-// follows once they are faster.
-func TestLooksAtASidecarThatTakeTooLongAreSpokenOf(t *testing.T) {
+// TestSlowChecksOfASidecarAreReported: the looks are reported, and repeated. An approval follows
+// once they are faster.
+func TestSlowChecksOfASidecarAreReported(t *testing.T) {
 	for name, takes := range slowLooks {
 		t.Run(name, func(t *testing.T) {
 			inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {

@@ -109,9 +109,9 @@ func (y *yard) requireKept(of map[string]*warned, by string) {
 	require.ErrorContains(y.t, err, "changing the node's ownerReferences would collide with the repair")
 }
 
-// TestWordsAskForRightsOfTheirOwn: the right to patch nodes is not enough to have a machine
+// TestEachAnnotationNeedsItsOwnRight: the right to patch nodes is not enough to have a machine
 // replaced. The policy denies it. Without the policy, the webhook denies it.
-func TestWordsAskForRightsOfTheirOwn(t *testing.T) {
+func TestEachAnnotationNeedsItsOwnRight(t *testing.T) {
 	l := lab.Shared(t)
 	y := newYard(t, l, "enforce")
 	y.becomes(requests.Node, "")

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestARecycleHasStages: both machines are in the lists until the old one is gone, and the pool's
-// count never changes.
-func TestARecycleHasStages(t *testing.T) {
+// TestRecyclePhases: both machines are in the lists until the old one is gone, and the pool's count
+// never changes.
+func TestRecyclePhases(t *testing.T) {
 	deletion, building := make(chan time.Time), make(chan time.Time)
 	s, c, changes := start(t, func(o *Options) {
 		o.DeleteTime, o.BuildTime = 1, 2
