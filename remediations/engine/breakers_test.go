@@ -107,7 +107,7 @@ func TestALongHoldOfTheFleetIsAnEventOnEachNode(t *testing.T) {
 	})
 }
 
-// TestAShortHoldOfTheFleetIsNotAnEventOnTheNode: also not if the node is held again and again.
+// TestAShortHoldOfTheFleetIsNotAnEventOnTheNode: not even if it repeats again and again.
 func TestAShortHoldOfTheFleetIsNotAnEventOnTheNode(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestWhoIsNotInChargeOfTheClusterChangesNothing: no Node, no ledger, no call. Drydock reports
-// that, and begins once it is in charge.
+// TestWhoIsNotInChargeOfTheClusterChangesNothing: it writes no Node and no ledger, and makes no
+// call. It reports why, and begins once it is in charge.
 func TestWhoIsNotInChargeOfTheClusterChangesNothing(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() {

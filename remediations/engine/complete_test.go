@@ -97,8 +97,9 @@ func TestAMachineThatAnAttemptSwitchedOffIsSwitchedOnAgain(t *testing.T) {
 	}
 }
 
-// TestAMachineOfAPersonIsNotSwitchedOn: while a pause is set, and not after it has booted, when a
-// person switches it off. People read why it stays off.
+// TestAMachineOfAPersonIsNotSwitchedOn: Drydock does not switch a machine on while a person has
+// paused it. After the machine has booted once, Drydock also leaves it off if a person switches it
+// off.
 func TestAMachineOfAPersonIsNotSwitchedOn(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		o := &outlet{w: w, jammed: true}

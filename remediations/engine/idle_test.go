@@ -49,7 +49,8 @@ func TestTheLedgerIsReadForAnArrivalOnlyWhenOneIsAwaited(t *testing.T) {
 	}
 }
 
-// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll: however many they are.
+// TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll: the engine does not spin on them, however
+// many there are.
 func TestAlertsThatNoNodeHasRoomForAreLeftToTheNextPoll(t *testing.T) {
 	inWorld(t, modelConfig(), 64, func(t *testing.T, w *world) {
 		w.admit = func(map[string]string, remediations.Alert) ([]string, bool) { return nil, false }

@@ -95,7 +95,8 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 	}
 }
 
-// asked reports whether the actuator called mayStill. If not, it did not come as far as its call.
+// asked reports whether the actuator called mayStill. If not, the actuator stopped before its call
+// to the provider.
 func (l *lookedLast) asked() bool { return l.let.Load() || l.held.Load() != nil }
 
 // withheld returns why no call was made: the reason of the last check, if every check withheld the

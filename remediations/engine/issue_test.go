@@ -32,8 +32,8 @@ func (a asks) Act(ctx context.Context, m Machine, mayStill func() error) (remedi
 	return a.provider.Act(ctx, m, mayStill)
 }
 
-// TestOnlyTheFirstRebootIsSoft: and only if the plan says so. A machine that did not react is
-// power-cycled.
+// TestOnlyTheFirstRebootIsSoft: the first one is soft if the plan says so. Any later one is a power
+// cycle.
 func TestOnlyTheFirstRebootIsSoft(t *testing.T) {
 	for soft, want := range map[bool][]bool{true: {true, false}, false: {false, false}} {
 		c := modelConfig()

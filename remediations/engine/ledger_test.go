@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// TestALedgerThatIsTheSameIsNotDecodedAgain: and yet the stored ledger counts, not what was only
-// noted here, and not what was stored before.
+// TestALedgerThatIsTheSameIsNotDecodedAgain: a load still returns exactly the stored ledger,
+// without unsaved changes and without an older version.
 func TestALedgerThatIsTheSameIsNotDecodedAgain(t *testing.T) {
 	t.Parallel()
 	e, ctx := settled(t, 10, 0)

@@ -141,7 +141,7 @@ func TestAStormOfNodesStillHasItsLeaderMoved(t *testing.T) {
 	})
 }
 
-// TestAnIntentThatIsOldMovesNothing: and the old intent costs no attempt.
+// TestAnIntentThatIsOldMovesNothing: nor does it cost an attempt.
 func TestAnIntentThatIsOldMovesNothing(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()

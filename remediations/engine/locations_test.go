@@ -172,7 +172,8 @@ func TestSuccessorFailsAsWell(t *testing.T) {
 	})
 }
 
-// TestPuttingBackIsRepeatedUntilItIsDone: however often it fails, and whichever replica leads.
+// TestPuttingBackIsRepeatedUntilItIsDone: it is repeated however often it fails, and by each new
+// leader.
 func TestPuttingBackIsRepeatedUntilItIsDone(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		before := w.keysOf("l0")

@@ -67,11 +67,11 @@ type instance struct {
 	// pass.
 	passes int
 	second int64
-	// stall is how long its next port call takes whose name begins with stallAt, as in a suspended
-	// process.
+	// stall delays the next port call whose name begins with stallAt, as if the process were
+	// suspended.
 	stall   time.Duration
 	stallAt string
-	// asleepUntil is when it wakes from such a stall. cancelled is when it lost the leadership.
+	// asleepUntil is when such a stall ends. cancelled is when the process lost the leadership.
 	asleepUntil, cancelled time.Time
 }
 

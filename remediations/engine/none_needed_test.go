@@ -29,8 +29,8 @@ func (w *world) shrunk(t *testing.T) {
 
 func (w *world) recovered() bool { return len(w.toldOf("RepairRecovered")) > 0 }
 
-// TestAReplacementThatNeedsNoNewMachineRecovers: no Node is left for the Event,
-// so the Event is about Drydock itself.
+// TestAReplacementThatNeedsNoNewMachineRecovers: no Node is left for the Event, so the Event is
+// about Drydock itself.
 func TestAReplacementThatNeedsNoNewMachineRecovers(t *testing.T) {
 	inWorld(t, promisingNone(), 6, func(t *testing.T, w *world) {
 		w.shrunk(t)
@@ -74,7 +74,8 @@ func TestAPodThatWaitsKeepsAReplacementFromBeingProven(t *testing.T) {
 	}
 }
 
-// TestAProviderThatPromisesAMachineMustBringOne: whatever it reports.
+// TestAProviderThatPromisesAMachineMustBringOne: a replacement is not proven by the provider's
+// answer that no new machine is needed.
 func TestAProviderThatPromisesAMachineMustBringOne(t *testing.T) {
 	inWorld(t, wholeConfig(), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.lies.noneNeeded = true })

@@ -80,7 +80,8 @@ func TestNoPhaseOutlivesItsDeadlineInSilence(t *testing.T) {
 	}
 }
 
-// TestReadsAndSavesThatFailAreRepeatedSeldom: not once for each node, and not in each pass.
+// TestReadsAndSavesThatFailAreRepeatedSeldom: a failing call is not repeated for each node or in
+// each pass.
 func TestReadsAndSavesThatFailAreRepeatedSeldom(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose []string

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// TestAMachineThatIsSwitchedOffReleasesItsPods: only once the provider says that it is off. The
-// plan ends, and the mark stays until the machine has booted again, also after a reset.
+// TestAMachineThatIsSwitchedOffReleasesItsPods: the taint that releases the pods is set only once
+// the provider reports that the machine is off. The plan ends, and the taint stays until the
+// machine has booted again, even after a reset.
 func TestAMachineThatIsSwitchedOffReleasesItsPods(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*world)

@@ -197,7 +197,7 @@ func (w waits) Error() string       { return "too many requests" }
 func (waits) Is(target error) bool  { return target == ErrLater }
 func (w waits) Wait() time.Duration { return w.Duration }
 
-// TestTheNextCallWaitsAsLongAsTheProviderAsks: also if another process makes it.
+// TestTheNextCallWaitsAsLongAsTheProviderAsks: it waits even if another process makes the call.
 func TestTheNextCallWaitsAsLongAsTheProviderAsks(t *testing.T) {
 	for name, c := range map[string]struct {
 		asks, least, most time.Duration

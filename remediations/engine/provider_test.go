@@ -143,8 +143,8 @@ func TestLateAnswerIsRecorded(t *testing.T) {
 	}
 }
 
-// TestLateAnswerToAnotherAttemptIsNotTaken: not for an attempt that has ended, and not for an
-// unknown node.
+// TestLateAnswerToAnotherAttemptIsNotTaken: a late answer changes nothing if its attempt has ended
+// or its node is unknown.
 func TestLateAnswerToAnotherAttemptIsNotTaken(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		first := w.start()

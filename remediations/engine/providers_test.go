@@ -146,8 +146,8 @@ func TestNoCallIsMadeForANodeThatChangedItsProviderOrMachine(t *testing.T) {
 	}
 }
 
-// TestAReplacementIsProvenByTheProviderThatWasCalled: also in a process that did not make the call,
-// after the Node is gone.
+// TestAReplacementIsProvenByTheProviderThatWasCalled: this also holds for a process that did not
+// make the call, after the Node is gone.
 func TestAReplacementIsProvenByTheProviderThatWasCalled(t *testing.T) {
 	c := ofTwo("replace")
 	c.Provided["drain"] = true
@@ -198,9 +198,9 @@ func TestNodesWithoutAProviderAreInTheLedger(t *testing.T) {
 	})
 }
 
-// TestOtherRepairersAreInTheLedger: without an alert and without a hold. These are the systems that
-// Nodes show and those found in the cluster, as long as they repair a Node that a policy also
-// repairs.
+// TestOtherRepairersAreInTheLedger: they are listed even without an alert or a hold. A repairer is
+// found by labels of a Node or by its object in the cluster, and is listed while it repairs a Node
+// that a policy also repairs.
 func TestOtherRepairersAreInTheLedger(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		of := "n2"

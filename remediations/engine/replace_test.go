@@ -219,7 +219,7 @@ func TestReplacementSurvivesItsLeader(t *testing.T) {
 	})
 }
 
-// TestControlPlaneIsNeverReplaced: and not drained for nothing.
+// TestControlPlaneIsNeverReplaced: nor is it drained for a replacement that never comes.
 func TestControlPlaneIsNeverReplaced(t *testing.T) {
 	conf := wholeConfig()
 	inBubble(t, func(t *testing.T) {

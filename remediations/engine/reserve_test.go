@@ -100,7 +100,8 @@ func TestANodeThatAnotherSystemHasReservedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestADrainEvictsNothingWhileAnotherSystemHasTheNode: until the other system is done.
+// TestADrainEvictsNothingWhileAnotherSystemHasTheNode: the evictions begin when the other system is
+// done.
 func TestADrainEvictsNothingWhileAnotherSystemHasTheNode(t *testing.T) {
 	config := planned("drain", "reboot")
 	config.Reserves = true
@@ -119,8 +120,8 @@ func TestADrainEvictsNothingWhileAnotherSystemHasTheNode(t *testing.T) {
 	})
 }
 
-// TestReservationsAreNotReadWithoutTheConfiguration: without the configuration, and for a step that
-// disrupts nothing.
+// TestReservationsAreNotReadWithoutTheConfiguration: nor are they read for a step that disrupts
+// nothing.
 func TestReservationsAreNotReadWithoutTheConfiguration(t *testing.T) {
 	inWorld(t, planned("reboot"), 6, func(t *testing.T, w *world) {
 		l := &lease{free: ErrTaken, take: ErrTaken}

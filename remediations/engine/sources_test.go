@@ -50,8 +50,8 @@ func TestASilentWatchIsReportedAndHolds(t *testing.T) {
 	})
 }
 
-// TestStatusReportsUnansweredQueriesWithoutAWatchdog: also by a process that never had an
-// answer. One that answers is enough.
+// TestStatusReportsUnansweredQueriesWithoutAWatchdog: a process that has never had an answer
+// reports it, too. An answer of one Alertmanager is enough to end it.
 func TestStatusReportsUnansweredQueriesWithoutAWatchdog(t *testing.T) {
 	for name, watchdog := range map[string]bool{"no Watchdog is configured": false, "the Watchdog was never seen": true} {
 		t.Run(name, func(t *testing.T) {

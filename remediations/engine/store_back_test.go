@@ -96,8 +96,8 @@ func storeKnockOuts() map[string]knockOut {
 	}
 }
 
-// TestAStoreThatGoesBackCallsNoAttemptTwice: whatever goes back, and however long after the call.
-// The world's check would fail.
+// TestAStoreThatGoesBackCallsNoAttemptTwice: this holds for any part of the store that goes back,
+// and at any time after the call. A second call would fail the model's own check.
 func TestAStoreThatGoesBackCallsNoAttemptTwice(t *testing.T) {
 	for name, back := range map[string]func(*world, snapshot){"etcd": etcdGoesBack, "one node": oneNodeGoesBack, "the ledger": theLedgerGoesBack} {
 		for _, after := range []time.Duration{0, time.Second, 5 * time.Second, time.Minute, 9 * time.Minute, 15 * time.Minute} {

@@ -121,7 +121,7 @@ func TestTrialThatDoesNotCureOpensTheBreakerAgain(t *testing.T) {
 	})
 }
 
-// TestPolicyThatFailsThriceStops: until a person resets one of its nodes.
+// TestPolicyThatFailsThriceStops: it stays stopped until a person resets one of its nodes.
 func TestPolicyThatFailsThriceStops(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 1

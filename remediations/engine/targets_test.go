@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// TestAHoldIsLookedAtAgainWhenItEnds: not only at the next query of the Alertmanagers.
+// TestAHoldIsLookedAtAgainWhenItEnds: the call follows at the end of the hold, and does not wait
+// for the next poll of the Alertmanagers.
 func TestAHoldIsLookedAtAgainWhenItEnds(t *testing.T) {
 	c := modelConfig()
 	c.Policies[0].For = 37 * time.Second

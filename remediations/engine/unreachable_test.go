@@ -21,8 +21,8 @@ func heldEvents(w *world, reason remediations.Reason) (out []Event) {
 	return out
 }
 
-// TestOneMachinesAnswersStopNoOthersRepair: whatever its controller answers, and for however long.
-// It costs that machine no attempt either, and none of its plan's later steps.
+// TestOneMachinesAnswersStopNoOthersRepair: this holds for any error, and for hours of it. The
+// machine itself loses no attempt and no later step of its plan.
 func TestOneMachinesAnswersStopNoOthersRepair(t *testing.T) {
 	for name, err := range map[string]error{
 		"the account is refused": ErrAccount, "nothing is read": ErrPassing, "not now": ErrLater, "it says no before the call": errors.New("no such machine"),

@@ -177,7 +177,8 @@ func (f *fleet) await(ctx context.Context) error {
 	return nil
 }
 
-// unfinished counts the leases that are missing and the first taints that are still there.
+// unfinished counts the leases that are missing, and the taints of new nodes that are not removed
+// yet.
 func (f *fleet) unfinished(ctx context.Context) (int, error) {
 	leases, err := f.client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

@@ -32,7 +32,7 @@ type call struct {
 	name string
 	// first is the name without the number of its repetition.
 	first string
-	// what is the object of the call as far as tests need it: a Node's name, or "ledger".
+	// what is the changed object: a Node's name or "ledger". It is empty for other objects.
 	what    string
 	request *http.Request
 	answer  *http.Response // only after the call

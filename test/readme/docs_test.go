@@ -123,7 +123,7 @@ func goldenMessages(t *testing.T) map[string][]string {
 }
 
 // TestEveryReasonIsExplainedInItsOwnWords: each reason has a chapter, with a message that Drydock
-// really prints and with what to do. No chapter is left of a reason that no longer exists.
+// really prints and with what to do. No chapter explains a reason that no longer exists.
 func TestEveryReasonIsExplainedInItsOwnWords(t *testing.T) {
 	messages := goldenMessages(t)
 	var chapters []string
