@@ -1,5 +1,5 @@
-// Package replicas sends requests to each address of a URL's host name separately. One name may
-// have several replicas, each with its own answer.
+// Package replicas sends requests to each address of a URL's host name separately, because several
+// replicas with different answers may share one name.
 package replicas
 
 import (
@@ -20,48 +20,48 @@ import (
 
 // Options configure the endpoints and the requests.
 type Options struct {
-	// Of is the name of the system in errors: "Alertmanager".
+	// Of is the name of the system in errors, for example "Alertmanager".
 	Of string
-	// URLs are http or https, each with its path if it has a prefix. Credentials in a URL are used
-	// as basic authentication.
+	// URLs are the http or https URLs, with the path prefix if the system has one. Credentials in a
+	// URL are used as basic authentication.
 	URLs []string
-	// HTTP configures authentication and TLS. Redirects are never followed, whatever it says. With
-	// a proxy, names are not resolved here: each URL is one replica.
+	// HTTP configures authentication, TLS and the proxy. Redirects are never followed, even if HTTP
+	// allows them. With a proxy, each URL is one replica, because the proxy resolves the name.
 	HTTP config.HTTPClientConfig
-	// Most bounds the URLs, and the addresses of each name.
+	// Most is the limit of URLs, and of addresses for each name.
 	Most int
-	// Timeout is the timeout that the caller sets in the requests' contexts. It also bounds
-	// dialling.
+	// Timeout is the timeout that the caller sets in the context of each request. Here it bounds a
+	// dial.
 	Timeout time.Duration
-	// Idle is how long an idle connection stays open. Zero: the library's default.
+	// Idle is how long an idle connection stays open. Zero means the library's default.
 	Idle time.Duration
-	// Lookup returns the addresses of a host name. It must return when its context ends. Nil:
-	// net.DefaultResolver. Tests replace it.
+	// Lookup returns the addresses of a host name. It must return when its context ends. If it is nil,
+	// net.DefaultResolver is used. Tests replace it.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// Judge returns an error for an answer to refuse, and bounds the body of an accepted one.
+	// Judge returns an error if an answer must be refused. It bounds the body of an accepted answer.
 	Judge func(*http.Request, *http.Response) error
 }
 
 // Endpoint is one URL. Its host name may have several replicas.
 type Endpoint struct {
 	options Options
-	// url has no credentials. Its host is in lower case and has a port, as net/http dials it, so
-	// that two spellings of one URL are equal. Its path does not end in a slash.
+	// url is the normalised URL, so that two spellings of one URL are equal. It has no credentials,
+	// its host is in lower case with a port, and its path does not end in a slash.
 	url url.URL
-	// asGiven: requests use the host name, never its addresses.
+	// asGiven makes requests use the host name and not its addresses, because a proxy resolves it.
 	asGiven bool
 }
 
-// New reads the URLs. It sends no request. An error describes the fault in the options, without
+// New makes the endpoints and sends no request. An error describes a fault in the options, without
 // credentials.
 func New(o Options) ([]*Endpoint, error) {
 	if len(o.URLs) == 0 || len(o.URLs) > o.Most {
-		return nil, fmt.Errorf("%d URLs of %s are given; at least one is needed, and at most %d are allowed", len(o.URLs), o.Of, o.Most)
+		return nil, fmt.Errorf("there are %d URLs of %s; give at least one and at most %d", len(o.URLs), o.Of, o.Most)
 	}
-	// Validate also moves deprecated fields to their successors, in this copy.
+	// Validate also copies deprecated fields to their successors.
 	err := o.HTTP.Validate()
 	if err == nil && o.HTTP.ProxyURL.URL != nil && o.HTTP.ProxyURL.Host == "" {
-		err = errors.New("the proxy URL names no host") // the library reads it only when it dials
+		err = errors.New("the proxy URL names no host") // checked here, because the library checks this only when it dials
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the HTTP configuration of %s: %w", o.Of, err)
@@ -80,7 +80,7 @@ func New(o Options) ([]*Endpoint, error) {
 			return nil, fmt.Errorf("the URL %s of %s is given twice", e, o.Of)
 		}
 		seen[e.String()] = true
-		// A missing file or a wrong key fails now, and not only at the first request.
+		// A missing file or a wrong key must be an error now, and not only at the first request.
 		r, err := e.Replica(e.url.Hostname())
 		if err != nil {
 			return nil, fmt.Errorf("reading the HTTP configuration for %s %s: %w", o.Of, e, err)
@@ -91,8 +91,8 @@ func New(o Options) ([]*Endpoint, error) {
 	return endpoints, nil
 }
 
-// newEndpoint reads one URL. Its errors quote nothing of a URL that could not be parsed: the place
-// of the password is unknown then.
+// newEndpoint reads one URL. If the URL cannot be parsed, the error does not quote it, because it
+// may contain a password.
 func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	u, err := url.Parse(raw)
 	switch {
@@ -103,15 +103,15 @@ func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	case u.Hostname() == "":
 		return nil, errors.New("it names no host")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, fmt.Errorf("%s://%s has a query or a fragment, which mean nothing here", u.Scheme, u.Host)
+		return nil, fmt.Errorf("%s://%s has a query or a fragment; remove it", u.Scheme, u.Host)
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
-		// The dialler compares addresses with what net/http dials, which is the Punycode form of
-		// other names.
+		// net/http dials the Punycode form of a name that is not ASCII, and the dialler here would not
+		// recognise the name.
 		return nil, fmt.Errorf("the host %s is not ASCII; write it in Punycode", u.Hostname())
 	}
 	if u.User != nil {
 		if o.HTTP.BasicAuth != nil || o.HTTP.Authorization != nil || o.HTTP.OAuth2 != nil {
-			return nil, fmt.Errorf("%s://%s has credentials, and so has the HTTP configuration; give one of them", u.Scheme, u.Host)
+			return nil, fmt.Errorf("%s://%s has credentials, and the HTTP configuration has credentials, too; remove one of them", u.Scheme, u.Host)
 		}
 		password, _ := u.User.Password()
 		o.HTTP.BasicAuth = &config.BasicAuth{Username: u.User.Username(), Password: config.Secret(password)}
@@ -122,28 +122,27 @@ func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	return e, nil
 }
 
-// throughProxy reports whether requests use a proxy, which then resolves and dials.
+// throughProxy reports whether requests use a proxy. The proxy then resolves the name.
 func (e *Endpoint) throughProxy() bool {
 	proxy := e.options.HTTP.Proxy()
 	if proxy == nil {
 		return false
 	}
 	by, err := proxy(&http.Request{URL: e.URL()})
-	return err != nil || by != nil // the first request returns an error again, with its cause
+	return err != nil || by != nil // after an error, the first request fails and reports the cause
 }
 
-// URL returns the endpoint's URL, without credentials, with its port, and without a slash at its
-// end.
+// URL returns the endpoint's URL with its port, without credentials and without a slash at its end.
 func (e *Endpoint) URL() *url.URL {
 	u := e.url
 	return &u
 }
 
-// String is the URL as text.
+// String returns the URL as text.
 func (e *Endpoint) String() string { return e.url.String() }
 
-// Name is the replica's name for people: the URL, and the address if it differs from the URL's
-// host.
+// Name returns the name of the replica at the address, for people: the URL, and the address if that
+// is not the URL's host.
 func (e *Endpoint) Name(address string) string {
 	if e.asGiven {
 		return e.String()
@@ -151,15 +150,15 @@ func (e *Endpoint) Name(address string) string {
 	return fmt.Sprintf("%s at %s", e, address)
 }
 
-// At returns the URL with the address in place of its host.
+// At returns the URL with the address as its host.
 func (e *Endpoint) At(address string) string {
 	u := e.url
 	u.Host = net.JoinHostPort(address, u.Port())
 	return u.String()
 }
 
-// Addresses resolves the name: sorted, without duplicates. No address is an error: otherwise "no
-// replica" would look like "no alerts".
+// Addresses returns the addresses of the host name, sorted and without duplicates. A name without
+// an address is an error: otherwise "no replica" would look like "no alerts".
 func (e *Endpoint) Addresses(ctx context.Context) ([]string, error) {
 	host := e.url.Hostname()
 	if e.asGiven {

@@ -15,22 +15,22 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// Replica is one address of an endpoint, with the connections to it.
+// Replica is one address of an endpoint, with the connections to that address.
 type Replica struct {
-	// Client sends requests for the endpoint's URL to the address.
+	// Client sends requests for the endpoint's URL to this address.
 	Client   *http.Client
 	endpoint *Endpoint
-	// secrets are Drydock's credentials. No error shows them.
+	// secrets are Drydock's credentials, which Explain removes from errors.
 	secrets *redact.Keyring
 }
 
-// Replica prepares requests to the endpoint at this address only. A request's URL keeps the name,
-// so the Host header and the name that TLS checks stay correct; only the dialling differs. Behind a
-// proxy nothing differs. Replica reads the files that the HTTP configuration names.
+// Replica returns the replica at this address. It reads the files that the HTTP configuration
+// names. A request's URL keeps the host name, so that the Host header and the name in TLS are
+// correct; only the dialler uses the address. With a proxy, requests use the host name.
 func (e *Endpoint) Replica(address string) (*Replica, error) {
 	o := e.options
-	// net/http continues to dial after the request's context has ended. Without its own limit, each
-	// request to an unreachable address would leave one more dial running.
+	// net/http continues to dial after a request's context has ended. Without a limit here, each
+	// request to an unreachable address would leave a dial running.
 	dialer := &net.Dialer{Timeout: o.Timeout}
 	dial := func(ctx context.Context, network, to string) (net.Conn, error) {
 		if to == e.url.Host && !e.asGiven {
@@ -50,13 +50,13 @@ func (e *Endpoint) Replica(address string) (*Replica, error) {
 	return &Replica{endpoint: e, secrets: secrets, Client: &http.Client{Transport: guard{next: rt, secrets: secrets, judge: o.Judge}}}, nil
 }
 
-// Explain removes the request's own URL from an error, because the sentence names the replica, and
-// describes a timeout in words. It bounds what the replica wrote, and removes Drydock's
-// credentials. ctx is the request's.
+// Explain makes the error of a request fit for people. It removes the request's URL, because the
+// caller's sentence names the replica. It says that a timeout is a timeout, bounds the replica's
+// own text, and removes Drydock's credentials. ctx is the request's context.
 func (r *Replica) Explain(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		// net/http sometimes reports only a closed connection instead.
-		return fmt.Errorf("no whole answer within %s: %w", r.endpoint.options.Timeout, context.DeadlineExceeded)
+		// After a timeout, net/http sometimes reports only a closed connection.
+		return fmt.Errorf("no complete answer within %s: %w", r.endpoint.options.Timeout, context.DeadlineExceeded)
 	}
 	if refused := redact.TokenRefused(err); refused != nil {
 		return refused
@@ -68,10 +68,10 @@ func (r *Replica) Explain(ctx context.Context, err error) error {
 	return r.secrets.Error(err)
 }
 
-// Close closes idle connections.
+// Close closes the idle connections.
 func (r *Replica) Close() { r.Client.CloseIdleConnections() }
 
-// StatusError is a refused answer because of its status.
+// StatusError is the error for an answer that is refused because of its status code.
 type StatusError struct{ Code int }
 
 func (e *StatusError) Error() string {
@@ -84,8 +84,8 @@ func (e *StatusError) Error() string {
 
 func redirects(code int) bool { return code >= 300 && code < 400 }
 
-// guard is the outermost transport. It records Drydock's credentials, and refuses redirects and
-// invalid answers before the body is read.
+// guard is the outermost transport. It records Drydock's credentials, so that Explain can remove
+// them. It refuses redirects and invalid answers before the body is read.
 type guard struct {
 	next    http.RoundTripper
 	secrets *redact.Keyring
@@ -110,7 +110,7 @@ func (g guard) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections lets http.Client reach the connections below.
+// CloseIdleConnections passes http.Client.CloseIdleConnections on to the wrapped transport.
 func (g guard) CloseIdleConnections() {
 	if c, ok := g.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

@@ -40,15 +40,15 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		http config.HTTPClientConfig
 		want string
 	}{
-		"no URL":          {nil, config.HTTPClientConfig{}, "0 URLs of Thanos are given; at least one is needed"},
-		"too many":        {[]string{"http://a", "http://b", "http://c"}, config.HTTPClientConfig{}, "3 URLs of Thanos are given"},
+		"no URL":          {nil, config.HTTPClientConfig{}, "there are 0 URLs of Thanos; give at least one and at most 2"},
+		"too many":        {[]string{"http://a", "http://b", "http://c"}, config.HTTPClientConfig{}, "there are 3 URLs of Thanos; give at least one and at most 2"},
 		"unreadable":      {[]string{"http://a", "http://me:the-pass%zz@b"}, config.HTTPClientConfig{}, "reading URL 2 of Thanos: it is not a URL"},
 		"no scheme":       {[]string{"a:80"}, config.HTTPClientConfig{}, "it must begin with http:// or https://"},
 		"no host":         {[]string{"http://:80"}, config.HTTPClientConfig{}, "it names no host"},
 		"a query":         {[]string{"http://a/?b=c"}, config.HTTPClientConfig{}, "http://a has a query"},
 		"not ASCII":       {[]string{"http://ä"}, config.HTTPClientConfig{}, "not ASCII"},
 		"twice":           {[]string{"http://a", "http://A:80/"}, config.HTTPClientConfig{}, "the URL http://a:80 of Thanos is given twice"},
-		"two credentials": {[]string{"http://me:the-pass@a"}, basic, "http://a has credentials, and so has the HTTP configuration"},
+		"two credentials": {[]string{"http://me:the-pass@a"}, basic, "http://a has credentials, and the HTTP configuration has credentials, too; remove one of them"},
 		"two ways in":     {[]string{"http://a"}, config.HTTPClientConfig{BearerToken: "a", BearerTokenFile: "b"}, "reading the HTTP configuration of Thanos"},
 		"no proxy":        {[]string{"http://a"}, proxy, "the proxy URL names no host"},
 		"no CA file":      {[]string{"https://a"}, config.HTTPClientConfig{TLSConfig: config.TLSConfig{CAFile: "/nowhere/ca.pem"}}, "/nowhere/ca.pem"},
@@ -163,5 +163,5 @@ func TestAReplicaIsAskedAtItsAddressByTheName(t *testing.T) {
 
 	over, cancel := context.WithTimeout(t.Context(), 0)
 	defer cancel()
-	require.EqualError(t, r.Explain(over, fmt.Errorf("use of closed connection")), "no whole answer within 1m0s: context deadline exceeded")
+	require.EqualError(t, r.Explain(over, fmt.Errorf("use of closed connection")), "no complete answer within 1m0s: context deadline exceeded")
 }

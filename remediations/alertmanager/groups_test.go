@@ -124,7 +124,7 @@ func TestUnknownMuteTimesFailTheReplica(t *testing.T) {
 		"no such page":          {code(http.StatusNotFound, ""), "it answered 404 Not Found"},
 		"a redirect":            {moved, "302 Found, and redirects are not followed"},
 		"a login page":          {login, `content of type "text/html; charset=utf-8"`},
-		"no answer":             {hang, "no whole answer within " + patience.String()},
+		"no answer":             {hang, "no complete answer within " + patience.String()},
 		"nothing":               {jsonly(nil), "the answer is empty"},
 		"null":                  {jsonly([]byte("null")), "not a list of groups"},
 		"an object":             {jsonly([]byte("{}")), "not a list of groups"},

@@ -18,7 +18,7 @@ func TestNewRefusesFaultyOptions(t *testing.T) {
 		options Options
 		want    string
 	}{
-		"no URL":               {Options{}, "at least one is needed"},
+		"no URL":               {Options{}, "give at least one and at most"},
 		"too many URLs":        {Options{URLs: make([]string, maxReplicas+1)}, "at most 64"},
 		"no scheme":            {Options{URLs: []string{"am:9093"}}, "URL 1 of Alertmanager: it must begin with http"},
 		"no host":              {Options{URLs: []string{"http://:9093"}}, "it names no host"},

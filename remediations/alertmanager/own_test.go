@@ -167,7 +167,7 @@ func TestExpireEndsASilenceWhereverItIs(t *testing.T) {
 		"nobody knows it":                 {[]string{first, second}, ""},
 		"one has ended it, one is down":   {[]string{down, known}, ""},
 		"one is down and may know it":     {[]string{first, down}, "connection refused"},
-		"one does not answer":             {[]string{hung, first}, "no whole answer within " + patience.String()},
+		"one does not answer":             {[]string{hung, first}, "no complete answer within " + patience.String()},
 		"one fails":                       {[]string{failing, first}, "500 Internal Server Error"},
 		"a login page ends nothing":       {[]string{portal, first}, "200 OK with content"},
 		"a proxy's 404 says nothing":      {[]string{lost}, "404 Not Found with content"},

@@ -51,7 +51,7 @@ func TestPollOutlivesAHungReplica(t *testing.T) {
 			alive := replies(t, shown("active", node("n1")))
 			c := newClient(t, Options{URLs: []string{hung, alive}, Timeout: patience})
 			s := c.Look(t.Context())
-			require.ErrorContains(t, s[0].Err, "asking Alertmanager "+hung+": no whole answer within "+patience.String())
+			require.ErrorContains(t, s[0].Err, "asking Alertmanager "+hung+": no complete answer within "+patience.String())
 			require.ErrorIs(t, s[0].Err, context.DeadlineExceeded)
 			require.NoError(t, s[1].Err)
 		})

@@ -48,7 +48,7 @@ func TestATokenThatNeverComesCostsOnePoll(t *testing.T) {
 	require.InDelta(t, 1, testutil.ToFloat64(c.up.gauge), 0)
 
 	silent.Store(true)
-	require.Regexp(t, "no whole answer within|i/o timeout", poll().Err, "either the poll or the token's connection ends first")
+	require.Regexp(t, "no complete answer within|i/o timeout", poll().Err, "either the poll or the token's connection ends first")
 	require.InDelta(t, 0, testutil.ToFloat64(c.up.gauge), 0)
 	require.NoError(t, poll().Err, "the next token is given")
 	require.InDelta(t, 1, testutil.ToFloat64(c.up.gauge), 0)

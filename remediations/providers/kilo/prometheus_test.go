@@ -50,7 +50,7 @@ func TestAPrometheusWithABadAnswerIsNamedAndGivesNoData(t *testing.T) {
 			case <-over:
 			case <-r.Context().Done():
 			}
-		}, "no whole answer within " + patience.String()},
+		}, "no complete answer within " + patience.String()},
 		"half an answer, then a hang": {func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":`)
 			w.(http.Flusher).Flush()
@@ -58,7 +58,7 @@ func TestAPrometheusWithABadAnswerIsNamedAndGivesNoData(t *testing.T) {
 			case <-over:
 			case <-r.Context().Done():
 			}
-		}, "no whole answer within " + patience.String()},
+		}, "no complete answer within " + patience.String()},
 		"nonsense":     {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") }, ""},
 		"another JSON": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"items":[]}`) }, ""},
 		"nothing":      {func(http.ResponseWriter, *http.Request) {}, ""},
