@@ -1,7 +1,7 @@
-// Package scrapers admits a request only with a bearer token that the API server knows, and whose
-// user may read /metrics. It asks the API server with a TokenReview and a SubjectAccessReview, and
-// keeps the answers for a short time. A flood of unknown tokens causes a bounded number of reviews,
-// and does not block users who were known before.
+// Package scrapers protects /metrics: a request needs a bearer token whose user may get /metrics.
+// It asks the API server with a TokenReview and a SubjectAccessReview (a review), and keeps the
+// answers for a short time. Many requests with unknown tokens cause only a bounded number of
+// reviews, and do not block users that were allowed before.
 package scrapers
 
 import (
@@ -22,21 +22,24 @@ import (
 )
 
 const (
-	// allowedFor is how long a scraper may read without a new review, and so how long a removed
-	// right still works.
+	// allowedFor is how long a user may read the metrics without a new review. So a right that was
+	// removed still works for this long.
 	allowedFor = time.Minute
-	// refusedFor is how long an answer of 401 or 403 is kept, and so how long a new right takes to
-	// work.
+	// refusedFor is how long an answer 401 or 403 is kept. So a new right works after this time at the
+	// latest.
 	refusedFor = 10 * time.Second
-	// knownFor is how long an allowed token is reviewed separately from unknown tokens.
+	// knownFor is how long an allowed token counts as known. Known tokens are reviewed in a lane of
+	// their own.
 	knownFor = time.Hour
-	// mostAllowed and mostRefused bound the kept answers. Unknown tokens evict only unknown tokens.
+	// mostAllowed and mostRefused are the limits of kept answers. Refused tokens never displace
+	// allowed ones.
 	mostAllowed, mostRefused = 64, 256
-	// reviewWithin bounds both requests of one review together. Prometheus waits 10 s for a scrape.
+	// reviewWithin bounds both requests of one review together. Prometheus' default scrape timeout is
+	// 10 s.
 	reviewWithin = 3 * time.Second
 )
 
-// Options are what a gate needs.
+// Options are the options of Only.
 type Options struct {
 	Tokens authenticationclient.TokenReviewInterface
 	Rights authorizationclient.SubjectAccessReviewInterface
@@ -44,7 +47,7 @@ type Options struct {
 	Log    logr.Logger
 }
 
-// Only returns a handler that passes a request to next if its user may get /metrics.
+// Only returns a handler that passes a request on to next if its user may get /metrics.
 func Only(next http.Handler, o Options) http.Handler {
 	return &gate{
 		Options: o, next: next, known: newLane(), unknown: newLane(),
@@ -55,18 +58,19 @@ func Only(next http.Handler, o Options) http.Handler {
 type gate struct {
 	Options
 	next http.Handler
-	// allowed has the time of the last review by a token's digest. refused has the answer.
+	// allowed has the time of the last review, by the token's digest. refused has the answer, by the
+	// token's digest.
 	allowed, refused *cache.LRUExpireCache
-	// known takes the reviews of tokens in allowed, unknown all others.
+	// known is the lane for reviews of tokens in allowed. unknown is the lane for all other tokens.
 	known, unknown *lane
-	// reviews joins concurrent requests with the same token before its first review.
+	// reviews makes concurrent requests with the same token share one review.
 	reviews singleflight.Group
 
 	mu      sync.Mutex
 	failing bool
 }
 
-// answer is what a request gets: 200 passes it on.
+// answer is the answer to a request: a code and a text. The code 200 passes the request on.
 type answer struct {
 	code int
 	says string
@@ -77,7 +81,7 @@ var (
 	noToken    = answer{http.StatusUnauthorized, "the metrics need a bearer token in the Authorization header: a token of a user or a ServiceAccount that may get /metrics"}
 	badToken   = answer{http.StatusUnauthorized, "the API server does not know the bearer token, or the token has expired"}
 	busy       = answer{http.StatusServiceUnavailable, "too many unknown tokens wait for the API server's review; try again later"}
-	noReviewer = answer{http.StatusServiceUnavailable, "the API server cannot be asked who scrapes; Drydock's log says why"}
+	noReviewer = answer{http.StatusServiceUnavailable, "the API server did not answer the review of this token; Drydock's log says why"}
 )
 
 func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -109,13 +113,13 @@ func (g *gate) answer(ctx context.Context, token string) answer {
 		return a.(answer)
 	}
 	a, _, _ := g.reviews.Do(string(key[:]), func() (any, error) {
-		// Others may wait for the same review after this client has disconnected.
+		// The review continues if this client disconnects, because other requests may wait for it.
 		return g.review(context.WithoutCancel(ctx), l, key, token), nil
 	})
 	return a.(answer)
 }
 
-// review asks the API server and keeps its answer. A failed request is not kept.
+// review asks the API server and keeps its answer. It keeps nothing if the request fails.
 func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token string) answer {
 	if !l.enter(g.Clock.Now()) {
 		return busy
@@ -137,18 +141,18 @@ func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token
 	return a
 }
 
-// logOnce logs the first failure after a success. Strangers can cause reviews, and must not fill
-// the log.
+// logOnce logs only the first failure after a success: every client can cause reviews, and must not
+// fill the log.
 func (g *gate) logOnce(err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil && !g.failing {
-		g.Log.Error(err, "the metrics are refused to everybody until the API server answers who scrapes")
+		g.Log.Error(err, "the API server does not answer reviews of bearer tokens, so requests for /metrics are refused; check that the API server is reachable and that Drydock may create TokenReviews and SubjectAccessReviews")
 	}
 	g.failing = err != nil
 }
 
-// forbidden names the user and the missing right.
+// forbidden returns the answer 403, which names the user and the missing right.
 func forbidden(user string) answer {
 	return answer{http.StatusForbidden, fmt.Sprintf("user %q may not get /metrics: bind the user to a ClusterRole with the verb get on nonResourceURLs /metrics", user)}
 }

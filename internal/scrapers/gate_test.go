@@ -96,10 +96,10 @@ func TestWhoMayScrape(t *testing.T) {
 		"a good token that is denied it":      {"Bearer barred", nil, nil, 403, `user "barred" may not`, 1, 1},
 		"a good token with the right":         {"Bearer good", nil, nil, 200, "", 1, 1},
 		"its scheme in small letters":         {"bearer good", nil, nil, 200, "", 1, 1},
-		"nobody answers about the token":      {"Bearer good", gone, nil, 503, "cannot be asked", 1, 0},
-		"nobody answers about the right":      {"Bearer good", nil, gone, 503, "cannot be asked", 1, 1},
+		"nobody answers about the token":      {"Bearer good", gone, nil, 503, "did not answer the review", 1, 0},
+		"nobody answers about the right":      {"Bearer good", nil, gone, 503, "did not answer the review", 1, 1},
 		"nobody answers, and there is none":   {"", gone, nil, 401, "a bearer token", 0, 0},
-		"nobody answers about a forged token": {"Bearer forged", gone, nil, 503, "cannot be asked", 1, 0},
+		"nobody answers about a forged token": {"Bearer forged", gone, nil, 503, "did not answer the review", 1, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t)

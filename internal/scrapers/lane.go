@@ -7,14 +7,14 @@ import (
 )
 
 const (
-	// reviewsAtOnce bounds the reviews in flight of one lane.
+	// reviewsAtOnce is the limit of reviews that run at the same time in one lane.
 	reviewsAtOnce = 4
-	// reviewsPerSecond and reviewsInARow bound their rate. One review is two requests to the API
-	// server.
+	// reviewsPerSecond is the limit of their rate, and reviewsInARow that of a burst. One review is
+	// two requests to the API server.
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 
-// lane bounds reviews, both concurrent ones and their rate.
+// lane limits how many reviews run at the same time and how many begin per second.
 type lane struct {
 	places chan struct{}
 	rate   *rate.Limiter
@@ -24,7 +24,8 @@ func newLane() *lane {
 	return &lane{places: make(chan struct{}, reviewsAtOnce), rate: rate.NewLimiter(reviewsPerSecond, reviewsInARow)}
 }
 
-// enter takes a free place or fails at once: a queue of strangers would only hold connections.
+// enter reports whether a review may begin. It never waits: waiting requests of unknown clients
+// would only hold connections. After true, the caller calls leave.
 func (l *lane) enter(now time.Time) bool {
 	select {
 	case l.places <- struct{}{}:

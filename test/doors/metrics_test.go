@@ -176,7 +176,7 @@ func TestOnlyUsersOfTheAPIServerReadTheMetrics(t *testing.T) {
 	away.Store(true)
 	require.Eventually(t, func() bool { // wait until Drydock may ask for reviews again, because the flood has used up their rate
 		_, text, _ := scrape(t, client, url, late)
-		return strings.Contains(text, "the API server cannot be asked who scrapes")
+		return strings.Contains(text, "the API server did not answer the review of this token")
 	}, lab.Patience, 250*time.Millisecond)
 	away.Store(false)
 	require.Eventually(t, func() bool {
