@@ -1,5 +1,5 @@
 // Package cli is what the commands of Drydock's programs share: exit codes, printing of errors,
-// signals, and flags that the environment sets.
+// signals, and flags that environment variables set.
 package cli
 
 import (
@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// The exit codes that scripts may rely on.
+// These are the exit codes that scripts may rely on: success, the work failed, the command was
+// called wrongly.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
@@ -27,13 +28,12 @@ const (
 type Program struct {
 	// Name is what people type to call the program.
 	Name string
-	// Lines formats an error: as one line, or several for several faults. Nil: the program's name,
-	// a colon and the error.
+	// Lines returns an error as lines to print, one for each fault. If Lines is nil, the line is the
+	// program's name, a colon and the error.
 	Lines func(error) []string
 }
 
-// Main runs a program until it ends, or until SIGINT or SIGTERM ends its context, and exits with
-// its code.
+// Main runs a program and exits with its code. SIGINT and SIGTERM end the program's context.
 func Main(execute func(ctx context.Context, args []string) int) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := execute(ctx, os.Args[1:])
@@ -52,10 +52,10 @@ func (p Program) Execute(ctx context.Context, root *cobra.Command, args []string
 	return p.report(root.ExecuteContext(ctx), stderr)
 }
 
-// ErrReported is the error of a command that has already printed the fault.
+// ErrReported is returned by a command that has already printed why it failed.
 var ErrReported = errors.New("failed")
 
-// Exit ends a successful command with an exit code that is its answer.
+// Exit is returned by a command that succeeded and whose answer is this exit code.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -71,15 +71,14 @@ func Usage(err error) error { return usageError{err} }
 // Usagef is fmt.Errorf for an error in how the command was called.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
-// workError is an error of a command's own work: the call was correct, and the work cannot or must
-// not be done.
+// workError is an error of a command's work: the command was called correctly, but the work failed
+// or was refused.
 type workError struct{ error }
 
 func (e workError) Unwrap() error { return e.error }
 
-// markRunErrors makes every error of a command's own work a workError, unless it is marked as
-// usage. Then other errors from cobra are about usage, too: unknown commands and flags, wrong
-// arguments.
+// markRunErrors wraps all RunE functions, so that their errors are workErrors unless they are
+// marked as usage. All other errors come from cobra and are about usage, for example unknown flags.
 func markRunErrors(cmd *cobra.Command) {
 	if run := cmd.RunE; run != nil {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -96,7 +95,7 @@ func markRunErrors(cmd *cobra.Command) {
 	}
 }
 
-// report prints the error and returns the exit code.
+// report prints the error, if any, and returns the exit code.
 func (p Program) report(err error, stderr io.Writer) int {
 	var work workError
 	var exit Exit
@@ -112,7 +111,7 @@ func (p Program) report(err error, stderr io.Writer) int {
 		return ExitFailed
 	default:
 		p.print(err, stderr)
-		_, _ = fmt.Fprintf(stderr, "Run '%[1]s --help' or '%[1]s COMMAND --help' for how to call it.\n", p.Name)
+		_, _ = fmt.Fprintf(stderr, "Run '%[1]s --help' or '%[1]s COMMAND --help' for its usage.\n", p.Name)
 		return ExitUsage
 	}
 }
@@ -123,6 +122,6 @@ func (p Program) print(err error, stderr io.Writer) {
 		lines = p.Lines(err)
 	}
 	for _, line := range lines {
-		_, _ = fmt.Fprintln(stderr, text.Visible(line)) // the text may come from others
+		_, _ = fmt.Fprintln(stderr, text.Visible(line)) // errors may quote text of other users
 	}
 }

@@ -50,7 +50,7 @@ func TestASignalEndsTheProgram(t *testing.T) {
 // TestErrorsEndTheProgram: an error of a command's own work, and one about how it was called, each
 // with its code and its words.
 func TestErrorsEndTheProgram(t *testing.T) {
-	const hint = "Run 'the program --help' or 'the program COMMAND --help' for how to call it.\n"
+	const hint = "Run 'the program --help' or 'the program COMMAND --help' for its usage.\n"
 	two := func(err error) []string { return []string{"one: " + err.Error(), "two"} }
 	for name, c := range map[string]struct {
 		args   []string

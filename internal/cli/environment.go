@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagsFromEnvironment sets each flag that is not on the command line from its variable, if that is
-// set. A variable with an empty value counts. also has a second variable for some flags, which
-// counts if the first is not set. lookup is os.LookupEnv.
+// FlagsFromEnvironment sets each flag that is not on the command line from its environment
+// variable. A variable with an empty value counts as set. also has a second variable for some
+// flags, by flag, which is used if the first is not set. lookup is os.LookupEnv.
 func FlagsFromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool), also map[string]string) error {
 	var faults []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
@@ -31,7 +31,7 @@ func FlagsFromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool)
 	return errors.Join(faults...)
 }
 
-// EnvironmentName returns the variable of a flag.
+// EnvironmentName returns the name of a flag's environment variable.
 func EnvironmentName(flag string) string {
 	return "DRYDOCK_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }

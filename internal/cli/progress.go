@@ -10,14 +10,14 @@ import (
 	"golang.org/x/term"
 )
 
-// Terminal reports whether the output is a terminal, where a line can be rewritten.
+// Terminal reports whether the output is a terminal, where a program can rewrite a line.
 func Terminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// ToGo returns text like ", about 2 minutes to go". Empty: all is done, or it is too early for an
-// estimate.
+// ToGo returns the estimated rest as text, for example ", about 2 minutes to go". It returns "" if
+// all is done or if it is too early for an estimate. done and left are in the same unit.
 func ToGo(done, left float64, took time.Duration) string {
 	if done <= 0 || left <= 0 || took < 10*time.Second {
 		return ""

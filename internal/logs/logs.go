@@ -1,5 +1,5 @@
-// Package logs makes the log of a program: one line for each thing that happened, as JSON or as
-// text. docs/reference/logs.md lists the fields that a line may have.
+// Package logs makes the log of a program: one line for each event, as JSON or as text.
+// docs/reference/logs.md lists the fields of a line.
 package logs
 
 import (
@@ -14,25 +14,25 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// The formats.
+// These are the values of --log-format.
 const (
 	jsonFormat = "json"
 	textFormat = "text"
 )
 
-// levels are what --log-level takes. Debug has the lines of logr's V(1) to V(4).
+// levels are the values of --log-level. The level debug has the lines of logr's V(1) to V(4).
 var levels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "error": slog.LevelError}
 
-// Options are how the log is written.
+// Options are the format and the level of the log.
 type Options struct{ format, level string }
 
-// AddTo adds the flags to those of a command.
+// AddTo adds the flags for the options to those of a command.
 func (o *Options) AddTo(f *pflag.FlagSet) {
 	f.StringVar(&o.format, "log-format", textFormat, "format of the log: json or text")
-	f.StringVar(&o.level, "log-level", "info", "least level of the log: debug, info or error")
+	f.StringVar(&o.level, "log-level", "info", "lowest level of the lines in the log: debug, info or error")
 }
 
-// New returns a log that is written to w.
+// New returns a logger that writes to w.
 func (o Options) New(w io.Writer) (logr.Logger, error) {
 	level, known := levels[o.level]
 	if !known {
@@ -48,7 +48,8 @@ func (o Options) New(w io.Writer) (logr.Logger, error) {
 	return logr.Logger{}, cli.Usage(fmt.Errorf("--log-format is %q: write json or text", o.format))
 }
 
-// nameLevel names every level as --log-level does: slog would call logr's V(1) DEBUG+3.
+// nameLevel gives every level the name that --log-level uses: slog would call logr's V(1)
+// "DEBUG+3".
 func nameLevel(groups []string, a slog.Attr) slog.Attr {
 	level, ok := a.Value.Any().(slog.Level)
 	if len(groups) > 0 || a.Key != slog.LevelKey || !ok {

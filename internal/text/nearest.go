@@ -2,7 +2,7 @@ package text
 
 import "strings"
 
-// Nearest returns which of the known words is most similar to s. Empty: none of them is.
+// Nearest returns the most similar word to s among the known ones, or "" if all differ too much.
 func Nearest(s string, known []string) string {
 	if len(s) > 64 {
 		return ""
@@ -16,7 +16,8 @@ func Nearest(s string, known []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance: how many letters must be added, removed or changed.
+// distance returns the Levenshtein distance: how many bytes must be added, removed or changed to
+// make b from a.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

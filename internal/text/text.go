@@ -1,6 +1,6 @@
-// Package text makes text from others fit for people. All of Drydock uses it: text on a Node, in an
-// alert or in an answer of another program must never control a terminal, or look like something
-// else.
+// Package text makes texts of others safe to show. Drydock uses it everywhere: a text on a Node, in
+// an alert or in an answer of another program must never control a terminal or look like another
+// text.
 package text
 
 import (
@@ -14,17 +14,17 @@ import (
 	"unicode/utf8"
 )
 
-// Shows reports whether a character is visible as itself. Control characters, overrides of the
-// writing direction and invisible characters are not.
+// Shows reports whether a character is visible as itself. Control characters, invisible characters
+// and characters that change the writing direction are not.
 func Shows(r rune) bool { return r != utf8.RuneError && unicode.IsGraphic(r) }
 
-// Line returns s as one line of at most n bytes, and "…" where it was cut. Invisible characters and
-// runs of white space become one space.
+// Line returns s as one line of at most n bytes. If it cuts s, the line ends in "…". Runs of
+// invisible characters and white space become one space.
 func Line(s string, n int) string {
 	if plain(s) && len(s) <= n {
 		return s
 	}
-	if most := 4*n + 64; len(s) > most { // the rest would be cut anyway
+	if most := 4*n + 64; len(s) > most { // do not process what would be cut anyway
 		s = s[:most]
 	}
 	s = strings.Join(strings.FieldsFunc(s, func(r rune) bool { return !Shows(r) || unicode.IsSpace(r) }), " ")
@@ -34,8 +34,8 @@ func Line(s string, n int) string {
 	return strings.TrimRight(strings.ToValidUTF8(s[:n], ""), " ") + "…"
 }
 
-// Quoted returns names from others in quotes, sorted and without duplicates, as one line of at most
-// n bytes.
+// Quoted returns the names in quotes, sorted and without duplicates, as one line of at most n
+// bytes.
 func Quoted(names []string, n int) string {
 	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	for i, s := range names {
@@ -44,7 +44,8 @@ func Quoted(names []string, n int) string {
 	return Line(strings.Join(names, ", "), n)
 }
 
-// plain reports whether s is ASCII with single spaces, as most texts are.
+// plain reports whether s is printable ASCII with single spaces, so that Line need not change it.
+// Most texts are.
 func plain(s string) bool {
 	after := byte(' ')
 	for i := range len(s) {
@@ -57,7 +58,7 @@ func plain(s string) bool {
 	return s == "" || after != ' '
 }
 
-// Visible returns s with U+FFFD in place of each invisible character. Line breaks and tabs stay.
+// Visible returns s with U+FFFD instead of each invisible character. It keeps line breaks and tabs.
 func Visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		if Shows(r) || r == '\n' || r == '\t' {
@@ -67,11 +68,12 @@ func Visible(s string) string {
 	}, s)
 }
 
-// Writer writes text through Visible, for a terminal. A character may be split between two writes.
+// Writer passes text through Visible before it writes the text to Out, for example a terminal. A
+// character may be split between two writes.
 type Writer struct {
 	Out io.Writer
 
-	rest []byte // the start of a split character
+	rest []byte // the first bytes of a character that is split between two writes
 }
 
 // Write implements io.Writer.
@@ -93,8 +95,8 @@ func (w *Writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// JSONWriter writes JSON with \u escapes in place of invisible characters: the same data, which
-// cannot control a terminal. Each Write must contain whole characters.
+// JSONWriter writes JSON to Out with \u escapes instead of invisible characters. The data stay the
+// same, and cannot control a terminal. Each Write must contain whole characters.
 type JSONWriter struct{ Out io.Writer }
 
 // Write implements io.Writer.
@@ -117,7 +119,7 @@ func (w JSONWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Count writes a number with its noun, which takes an s in the plural: 1 node, 2 nodes.
+// Count returns a number with its noun: "1 node", "2 nodes". The noun's plural must end in s.
 func Count(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -125,7 +127,8 @@ func Count(n int, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// Age formats a time span for people: in days, or like the configuration without unneeded seconds.
+// Age formats a duration for people: in days, or as the configuration writes durations, without
+// unneeded seconds.
 func Age(d time.Duration) string {
 	if day := 24 * time.Hour; d >= 2*day {
 		return fmt.Sprintf("%d days", d/day)
@@ -136,7 +139,8 @@ func Age(d time.Duration) string {
 	return Duration(d.Truncate(time.Second))
 }
 
-// Duration formats a time span like the configuration, without zero units: 10m.
+// Duration formats a duration as the configuration writes it, without zero units, for example
+// "10m".
 func Duration(d time.Duration) string {
 	s := d.String()
 	for _, empty := range []string{"m0s", "h0m"} {

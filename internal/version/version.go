@@ -1,4 +1,4 @@
-// Package version returns which build of a Drydock program runs.
+// Package version says which build of a Drydock program runs.
 package version
 
 import (
@@ -8,18 +8,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Build is one program. The linker sets Version and Commit in a release. Empty: Go's own build
-// information is used.
+// Build is one program's name, version and commit. In a release, the linker sets Version and
+// Commit. If they are empty, the functions use Go's build information.
 type Build struct{ Program, Version, Commit string }
 
-// On adds the flag --version, which prints the line, and the command that does the same.
+// On adds to the root command the flag --version and the command version. Both print the same line.
 func (b Build) On(root *cobra.Command) {
 	info, _ := debug.ReadBuildInfo()
-	root.Version = b.Details(info) // cobra puts "PROGRAM version" before it
+	root.Version = b.Details(info) // cobra prints "PROGRAM version" before this
 	root.AddCommand(b.Command())
 }
 
-// Command prints the line.
+// Command returns the command version, which prints the line.
 func (b Build) Command() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -46,7 +46,8 @@ func (b Build) Now() string {
 	return "(devel)"
 }
 
-// Line has version, commit and Go version; info is nil in a build without modules.
+// Line returns the program's name, version, commit and Go version in one line. info is nil in a
+// build without modules.
 func (b Build) Line(info *debug.BuildInfo) string { return b.Program + " version " + b.Details(info) }
 
 // Details returns the line without the program's name.
