@@ -1,4 +1,4 @@
-// Reference writes docs/metrics.md from the code that makes the metrics.
+// Reference writes docs/metrics.md from the code that defines the metrics.
 package main
 
 import (
@@ -29,7 +29,7 @@ func main() {
 	}
 	text, err := page(root)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(root, pageFile), []byte(text), 0o644) //nolint:gosec // Documentation is for everybody.
+		err = os.WriteFile(filepath.Join(root, pageFile), []byte(text), 0o644) //nolint:gosec // everyone may read documentation
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "writing %s: %v\n", pageFile, err)
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// page is docs/metrics.md.
+// page returns the text of docs/metrics.md. root is the folder of the project.
 func page(root string) (string, error) {
 	in := func(folders ...string) (out []string) {
 		for _, f := range folders {

@@ -57,11 +57,11 @@ func TestEveryMetricThatIsReadIsOnThePage(t *testing.T) {
 func TestWhatCannotBeReadIsAnError(t *testing.T) {
 	t.Parallel()
 	for code, want := range map[string]string{
-		`prometheus.NewGauge(prometheus.GaugeOpts{Name: name(), Help: "a"})`:                        "write the names and texts of metrics as literals",
+		`prometheus.NewGauge(prometheus.GaugeOpts{Name: name(), Help: "a"})`:                        "write the names and help texts of metrics as literals",
 		`prometheus.NewGauge(prometheus.GaugeOpts{Name: "a"})`:                                      "a metric without Help",
-		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a"}, labels)`:                "the labels labels are not a list of the package",
+		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a"}, labels)`:                "the labels labels are not a package-level list of literals",
 		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a"}, []string{one()})`:       "write the labels of metrics as literals",
-		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a" + "b"}, []string{"one"})`: "write the names and texts of metrics as literals",
+		`prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "a", Help: "a" + "b"}, []string{"one"})`: "write the names and help texts of metrics as literals",
 	} {
 		folder := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "a.go"), []byte("package a\nvar x = "+code+"\n"), 0o600))

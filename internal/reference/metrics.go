@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// metric is one family as the code makes it.
+// metric is one metric family, as the code defines it.
 type metric struct {
 	name, kind, help string
 	labels           []string
@@ -20,20 +20,21 @@ type metric struct {
 
 // source finds metrics in the code of one folder.
 type source struct {
-	// lists are the package-level lists of strings, by name: labels that several metrics share.
+	// lists are the package's variables that are lists of strings, by name. Several metrics may share
+	// such a list as their labels.
 	lists map[string][]string
 	found []metric
 	fault error
 }
 
-// kinds are the types of metrics, by the function that makes one.
+// kinds are the types of metrics, by the name of the function that makes such a metric.
 var kinds = map[string]string{
 	"NewCounterVec": "counter", "NewCounter": "counter", "NewGaugeVec": "gauge", "NewGauge": "gauge",
 	"NewHistogramVec": "histogram", "NewHistogram": "histogram", "NewDesc": "gauge",
 	"NewGaugeFunc": "gauge", "NewCounterFunc": "counter",
 }
 
-// metricsOf returns the metrics that the code below the folders makes, by name.
+// metricsOf returns the metrics that the code in and below the folders makes, sorted by name.
 func metricsOf(folders ...string) ([]metric, error) {
 	packages := map[string][]*ast.File{}
 	for _, folder := range folders {
@@ -103,7 +104,7 @@ func (s *source) metric(n ast.Node) bool {
 		m.name, m.help = s.option(call.Args[0], "Name"), s.option(call.Args[0], "Help")
 	}
 	if strings.HasSuffix(of.Sel.Name, "Func") {
-		labels = nil // the function for the value follows
+		labels = nil // the second argument is the function for the value
 	}
 	if len(labels) > 0 {
 		texts, err := s.texts(labels[0])
@@ -117,7 +118,7 @@ func (s *source) metric(n ast.Node) bool {
 	return true
 }
 
-// option is a text among the options of a metric.
+// option returns the text of the named field in the options of a metric.
 func (s *source) option(options ast.Expr, name string) string {
 	for _, e := range elements(options) {
 		if e.Key.(*ast.Ident).Name == name {
@@ -128,7 +129,7 @@ func (s *source) option(options ast.Expr, name string) string {
 	return ""
 }
 
-// constant are the labels whose values never change.
+// constant returns the names of the labels in ConstLabels, whose values never change.
 func (s *source) constant(options ast.Expr) (out []string) {
 	for _, e := range elements(options) {
 		if e.Key.(*ast.Ident).Name != "ConstLabels" {
@@ -154,11 +155,11 @@ func elements(x ast.Expr) (out []*ast.KeyValueExpr) {
 	return out
 }
 
-// text is a literal.
+// text returns the value of a string literal.
 func (s *source) text(x ast.Expr) string {
 	literal, ok := x.(*ast.BasicLit)
 	if !ok {
-		s.fault = fmt.Errorf("write the names and texts of metrics as literals, not as %T", x)
+		s.fault = fmt.Errorf("write the names and help texts of metrics as literals, not as %T", x)
 		return ""
 	}
 	text, err := strconv.Unquote(literal.Value)
@@ -168,12 +169,13 @@ func (s *source) text(x ast.Expr) string {
 	return text
 }
 
-// texts is a list of literals, nil, or a variable of the package that is such a list.
+// texts returns the strings of x: a list of literals, nil, or a variable of the package that is
+// such a list.
 func (s *source) texts(x ast.Expr) ([]string, error) {
 	if name, ok := x.(*ast.Ident); ok {
 		list, known := s.lists[name.Name]
 		if !known && name.Name != "nil" {
-			return nil, fmt.Errorf("the labels %s are not a list of the package", name.Name)
+			return nil, fmt.Errorf("the labels %s are not a package-level list of literals", name.Name)
 		}
 		return list, nil
 	}
