@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Asking turns an error of the API server into a sentence for people. A missing Node has a message
-// of its own.
+// Asking returns an error of the API server as a sentence for people. doing names what was tried.
+// If the Node named node is missing, the error says only that.
 func Asking(err error, doing, node string) error {
 	switch {
 	case err == nil:
@@ -18,15 +18,15 @@ func Asking(err error, doing, node string) error {
 	case apierrors.IsNotFound(err) && node != "":
 		return notThere{node, err}
 	case apierrors.IsForbidden(err) && strings.Contains(err.Error(), "cannot patch resource"):
-		return fmt.Errorf("%s was refused: %w; the ClusterRole RELEASE-operator of Drydock's chart has that right", doing, err)
+		return fmt.Errorf("%s was refused: %w; the ClusterRole RELEASE-operator of Drydock's chart has that right: ask an administrator to bind it", doing, err)
 	case apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return fmt.Errorf("%s was refused: %w", doing, err)
 	}
 	return fmt.Errorf("%s failed: %w", doing, err)
 }
 
-// notThere is the error for a missing Node. It leaves out the API server's text, which would repeat
-// the sentence.
+// notThere is the error for a missing Node. Its text leaves out the API server's error, which says
+// the same.
 type notThere struct {
 	node string
 	err  error
@@ -36,8 +36,8 @@ func (e notThere) Error() string { return fmt.Sprintf("there is no node %q in th
 
 func (e notThere) Unwrap() error { return e.err }
 
-// Sentence returns an error as a sentence for people. It keeps the API server's text whole: the
-// text names the user, the missing right, or the admission that denied the request.
+// Sentence returns an error as a sentence for people. It keeps the API server's whole text, which
+// names the user, the missing right, or the admission plugin that denied the request.
 func Sentence(err error) string {
 	var status apierrors.APIStatus
 	var unreachable *url.Error
@@ -50,7 +50,8 @@ func Sentence(err error) string {
 	return err.Error()
 }
 
-// host returns the host of a URL, so that people recognise the cluster.
+// host returns scheme and host of a URL, which identify the cluster. It leaves out a password in
+// the URL.
 func host(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host

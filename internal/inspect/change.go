@@ -14,7 +14,8 @@ import (
 )
 
 // change returns what a person may do about the hold: one command, or a sentence with commands
-// between backticks. Empty: wait, or check what the hold's sentence names.
+// between backticks. It returns "" if a person can only wait or check what the hold's message
+// names.
 func (s *Observation) change(h *Hold, policy string) string {
 	node := s.Node.Name
 	switch h.Reason { //nolint:exhaustive // a person can do nothing at once about the others
@@ -33,49 +34,49 @@ func (s *Observation) change(h *Hold, policy string) string {
 		return s.unsilence(h)
 	case remediations.ReasonBlind:
 		if strings.Contains(h.Message, "Watchdog") {
-			return "make the Watchdog alert fire in Alertmanager; Drydock continues by itself"
+			return "make sure that the Watchdog alert fires and reaches Alertmanager; Drydock continues by itself"
 		}
-		return "correct what the sentence names; Drydock continues by itself"
+		return "fix the fault that the message names; Drydock continues by itself"
 	case remediations.ReasonWritesDenied:
 		if strings.Contains(h.Message, "Too long") {
-			return "remove large annotations of the Node" + s.largest() + ": all together may have 256 KiB; Drydock tries again by itself"
+			return "remove large annotations of the Node" + s.largest() + ": the limit is 256 KiB for all annotations together; Drydock tries again by itself"
 		}
-		return "allow Drydock's ServiceAccount these writes in the policy, webhook or role named there; Drydock tries again by itself"
+		return "allow these writes of Drydock's ServiceAccount in the policy, webhook or role that the message names; Drydock tries again by itself"
 	case remediations.ReasonFleetUnhealthy:
-		return "find what the unhealthy nodes have in common: `kubectl drydock status` names them"
+		return "find what the unhealthy nodes have in common; to list them: `kubectl drydock status`"
 	case remediations.ReasonCommonCause:
-		return "find what the nodes have in common (`kubectl drydock status` names the one that is repaired first)"
+		return "find what the unhealthy nodes have in common; to see the node that is repaired first: `kubectl drydock status`"
 	case remediations.ReasonControlPlaneBusy, remediations.ReasonAtLimit:
-		return "wait for the repairs in progress (`kubectl drydock status` names them), or end one: `kubectl drydock cancel NODE`"
+		return "wait for the repairs in progress (to list them: `kubectl drydock status`), or end one: `kubectl drydock cancel NODE`"
 	case remediations.ReasonNodeUnderRepair:
-		return "`kubectl drydock status`, and `kubectl drydock cancel NODE` to end the other repair"
+		return "wait for the other repair (to see it: `kubectl drydock status`), or end it: `kubectl drydock cancel NODE`"
 	case remediations.ReasonRepairsSpent, remediations.ReasonCooldown:
-		return "`kubectl drydock history " + node + " -o wide` says what was tried"
+		return "see what was tried: `kubectl drydock history " + node + " -o wide`"
 	case remediations.ReasonPolicyFailing:
-		return "`kubectl drydock reset --policy " + text.ShellWord(policy) + "`, once the cause is found"
+		return "find and fix the cause, then: `kubectl drydock reset --policy " + text.ShellWord(policy) + "`"
 	case remediations.ReasonAwaitingApproval:
 		return "kubectl drydock approve " + node
 	case remediations.ReasonObserving:
-		return "`mode: enforce` for policy " + policy + " in Drydock's configuration"
+		return "set `mode: enforce` for policy " + policy + " in Drydock's configuration"
 	case remediations.ReasonProviderUnreachable:
-		return "the fault that the sentence names; Drydock asks again by itself"
+		return "fix the fault that the message names; Drydock asks the provider again by itself"
 	case remediations.ReasonProviderAbsent:
 		if !lacksProvider(h.Message) {
-			return "correct what the sentence names; Drydock asks again by itself"
+			return "fix the fault that the message names; Drydock asks the provider again by itself"
 		}
-		return "`drydock check FILE` says which provider is missing"
+		return "configure a provider for the step; to see which one is missing: `drydock check FILE`"
 	}
 	return ""
 }
 
-// lacksProvider reports whether a hold's message is about a missing provider, and not a provider's
-// own answer.
+// lacksProvider reports whether a hold's message says that no provider is configured. Otherwise it
+// is a provider's own answer.
 func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
 
-// EndOf returns the command that removes what a person set on the Node, for a hold that Said
-// returned.
+// EndOf returns the command that ends the hold h of Said: it removes the label or annotation that a
+// person set.
 func EndOf(n *corev1.Node, h *Hold) string {
 	if h.Reason == remediations.ReasonExcluded {
 		return "kubectl label node " + n.Name + " " + remediations.ExcludeLabel + "-"
@@ -83,7 +84,7 @@ func EndOf(n *corev1.Node, h *Hold) string {
 	return "kubectl drydock resume " + n.Name
 }
 
-// unpause returns the command that removes what people set on the node.
+// unpause returns the command that ends a person's hold: a pause, a break-glass or a cancel.
 func (s *Observation) unpause(policy string) string {
 	a := s.Node.Annotations
 	_, paused := a[remediations.PauseKey]
@@ -101,12 +102,12 @@ func (s *Observation) unpause(policy string) string {
 	return "kubectl drydock repair " + s.Node.Name + " --policy " + text.ShellWord(policy) // the alert's last repair was cancelled
 }
 
-// silenceNamed finds the first silence in a hold's message. It is strict, so that text which a
-// person wrote is never taken for an id.
+// silenceNamed finds the ID of the first silence in a hold's message. It is strict, so that it
+// never takes text which a person wrote for an ID.
 var silenceNamed = regexp.MustCompile(`^covered by silence ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
 
-// unsilence returns the command that ends the known silences: Alertmanager's or, without those, the
-// one on the record.
+// unsilence returns the command that ends the silences: those that Alertmanager reports or, if it
+// was not asked, the one in the hold's message.
 func (s *Observation) unsilence(h *Hold) string {
 	ids := s.silences(h.alert)
 	if named := silenceNamed.FindStringSubmatch(h.Message); len(ids) == 0 && named != nil {
@@ -116,13 +117,13 @@ func (s *Observation) unsilence(h *Hold) string {
 	case len(ids) > 0:
 		return s.expire(ids)
 	case strings.HasPrefix(h.Message, "muted by "):
-		return "the time intervals of the route in Alertmanager's configuration"
+		return "change the mute time intervals of the route in Alertmanager's configuration"
 	}
 	return "end the silence in Alertmanager: `amtool silence expire ID`"
 }
 
-// expire returns the command that ends the silences. Alertmanagers that do not share silences need
-// one command each.
+// expire returns the commands that end the silences: one command for each Alertmanager, because
+// Alertmanagers may not share silences.
 func (s *Observation) expire(ids []string) string {
 	at := map[string][]string{}
 	for _, id := range ids {
@@ -142,8 +143,8 @@ func (s *Observation) expire(ids []string) string {
 	return "`" + strings.Join(commands, "`, and `") + "`"
 }
 
-// silences returns the silences of the node's alert with this fingerprint. Empty: of all its
-// alerts.
+// silences returns the IDs of the silences of the node's alert with this fingerprint. An empty
+// fingerprint means all alerts of the node.
 func (s *Observation) silences(of string) (ids []string) {
 	if !s.Asked {
 		return nil
@@ -159,8 +160,8 @@ func (s *Observation) silences(of string) (ids []string) {
 	return slices.Compact(ids)
 }
 
-// largest names the largest annotation of the Node that is not Drydock's, and the command that
-// removes it.
+// largest returns, in parentheses, the largest annotation of the Node that is not Drydock's, and
+// the command that removes it.
 func (s *Observation) largest() string {
 	key := ""
 	for k, v := range s.Node.Annotations {

@@ -25,29 +25,29 @@ var waysOut = map[remediations.Reason]string{
 	remediations.ReasonNodeLeaving:         wait,
 	remediations.ReasonCordonedByOther:     "kubectl uncordon node-3",
 	remediations.ReasonAlertUnconfirmed:    wait,
-	remediations.ReasonBlind:               "correct what the sentence names; Drydock continues by itself",
-	remediations.ReasonWritesDenied:        "allow Drydock's ServiceAccount these writes in the policy, webhook or role named there; Drydock tries again by itself",
+	remediations.ReasonBlind:               "fix the fault that the message names; Drydock continues by itself",
+	remediations.ReasonWritesDenied:        "allow these writes of Drydock's ServiceAccount in the policy, webhook or role that the message names; Drydock tries again by itself",
 	remediations.ReasonStoreWentBack:       wait,
 	remediations.ReasonSilenced:            "end the silence in Alertmanager: `amtool silence expire ID`",
 	remediations.ReasonInhibited:           wait,
 	remediations.ReasonAlertResolved:       wait,
 	remediations.ReasonNotWitnessed:        wait,
 	remediations.ReasonTooYoung:            wait,
-	remediations.ReasonFleetUnhealthy:      "find what the unhealthy nodes have in common: `kubectl drydock status` names them",
+	remediations.ReasonFleetUnhealthy:      "find what the unhealthy nodes have in common; to list them: `kubectl drydock status`",
 	remediations.ReasonOutsideWindow:       wait,
-	remediations.ReasonNodeUnderRepair:     "`kubectl drydock status`, and `kubectl drydock cancel NODE` to end the other repair",
-	remediations.ReasonCooldown:            "`kubectl drydock history node-3 -o wide` says what was tried",
-	remediations.ReasonRepairsSpent:        "`kubectl drydock history node-3 -o wide` says what was tried",
-	remediations.ReasonPolicyFailing:       "`kubectl drydock reset --policy node-not-ready`, once the cause is found",
-	remediations.ReasonControlPlaneBusy:    "wait for the repairs in progress (`kubectl drydock status` names them), or end one: `kubectl drydock cancel NODE`",
+	remediations.ReasonNodeUnderRepair:     "wait for the other repair (to see it: `kubectl drydock status`), or end it: `kubectl drydock cancel NODE`",
+	remediations.ReasonCooldown:            "see what was tried: `kubectl drydock history node-3 -o wide`",
+	remediations.ReasonRepairsSpent:        "see what was tried: `kubectl drydock history node-3 -o wide`",
+	remediations.ReasonPolicyFailing:       "find and fix the cause, then: `kubectl drydock reset --policy node-not-ready`",
+	remediations.ReasonControlPlaneBusy:    "wait for the repairs in progress (to list them: `kubectl drydock status`), or end one: `kubectl drydock cancel NODE`",
 	remediations.ReasonClusterWide:         wait,
-	remediations.ReasonAtLimit:             "wait for the repairs in progress (`kubectl drydock status` names them), or end one: `kubectl drydock cancel NODE`",
-	remediations.ReasonCommonCause:         "find what the nodes have in common (`kubectl drydock status` names the one that is repaired first)",
+	remediations.ReasonAtLimit:             "wait for the repairs in progress (to list them: `kubectl drydock status`), or end one: `kubectl drydock cancel NODE`",
+	remediations.ReasonCommonCause:         "find what the unhealthy nodes have in common; to see the node that is repaired first: `kubectl drydock status`",
 	remediations.ReasonAwaitingApproval:    "kubectl drydock approve node-3",
-	remediations.ReasonObserving:           "`mode: enforce` for policy node-not-ready in Drydock's configuration",
+	remediations.ReasonObserving:           "set `mode: enforce` for policy node-not-ready in Drydock's configuration",
 	remediations.ReasonCallWithheld:        wait,
-	remediations.ReasonProviderAbsent:      "`drydock check FILE` says which provider is missing",
-	remediations.ReasonProviderUnreachable: "the fault that the sentence names; Drydock asks again by itself",
+	remediations.ReasonProviderAbsent:      "configure a provider for the step; to see which one is missing: `drydock check FILE`",
+	remediations.ReasonProviderUnreachable: "fix the fault that the message names; Drydock asks the provider again by itself",
 	remediations.ReasonSidecarHeld:         wait,
 	remediations.ReasonSidecarUnknown:      wait,
 	remediations.ReasonLeaderHeld:          wait,
@@ -70,16 +70,16 @@ func TestEachHoldNamesItsWayOut(t *testing.T) {
 func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
 	t.Parallel()
 	s := onNode(nil)
-	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonBlind, Message: "no Alertmanager has shown the Watchdog alert yet"}, ""), "make the Watchdog alert fire")
+	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonBlind, Message: "no Alertmanager has shown the Watchdog alert yet"}, ""), "make sure that the Watchdog alert fires")
 	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonWritesDenied, Message: "metadata.annotations: Too long"}, ""), "remove large annotations")
 	large := onNode(map[string]string{"example.com/inventory": strings.Repeat("x", 200<<10), remediations.HistoryKey: strings.Repeat("x", 201<<10), "a": "b"})
 	require.Contains(t, large.change(&Hold{Reason: remediations.ReasonWritesDenied, Message: "metadata.annotations: Too long"}, ""),
 		"the largest is example.com/inventory with 200 KiB: `kubectl annotate node ")
 	for message, want := range map[string]string{
-		"no step of policy node-not-ready can be carried out by this installation":                                                                      "`drydock check FILE` says which provider is missing",
-		`no provider serves Node n1 for the step reboot: its spec.providerID is "civo://n1"`:                                                            "`drydock check FILE` says which provider is missing",
-		"the network does not answer: nothing came from Civo at api.civo.com within 10s; check the network between Drydock and Civo, and Civo's status": "correct what the sentence names; Drydock asks again by itself",
-		"Civo refuses the API key": "correct what the sentence names; Drydock asks again by itself",
+		"no step of policy node-not-ready can be carried out by this installation":                                                                      "configure a provider for the step; to see which one is missing: `drydock check FILE`",
+		`no provider serves Node n1 for the step reboot: its spec.providerID is "civo://n1"`:                                                            "configure a provider for the step; to see which one is missing: `drydock check FILE`",
+		"the network does not answer: nothing came from Civo at api.civo.com within 10s; check the network between Drydock and Civo, and Civo's status": "fix the fault that the message names; Drydock asks the provider again by itself",
+		"Civo refuses the API key": "fix the fault that the message names; Drydock asks the provider again by itself",
 	} {
 		require.Equal(t, want, s.change(&Hold{Reason: remediations.ReasonProviderAbsent, Message: message}, ""), message)
 	}

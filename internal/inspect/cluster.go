@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Cluster identifies the cluster that was read, as people know it.
+// Cluster is the name of the cluster that was read, as people know it.
 type Cluster struct {
-	// Context is the context of the kubeconfig. Empty: no kubeconfig was used.
+	// Context is the context of the kubeconfig. It is empty if no kubeconfig was used.
 	Context string `json:"context,omitempty"`
 	// Server is the address of the API server, without a user or a password.
 	Server string `json:"server,omitempty"`
@@ -18,7 +18,7 @@ type Cluster struct {
 // NewCluster names the cluster by its context and the address of its API server.
 func NewCluster(context, server string) Cluster {
 	if at, err := url.Parse(server); err != nil {
-		server = "" // an address that cannot be read may hold a password
+		server = "" // left out, because an address that is not a URL may contain a password
 	} else if at.User != nil {
 		at.User = nil
 		server = at.String()
@@ -28,7 +28,7 @@ func NewCluster(context, server string) Cluster {
 
 const maxName = 512
 
-// String returns the context and the server. Empty: both are unknown.
+// String returns the context and the server, or "" if both are unknown.
 func (c Cluster) String() string {
 	if c.Context != "" && c.Server != "" {
 		return c.Context + " (" + c.Server + ")"
@@ -44,7 +44,7 @@ func (c Cluster) Lines() []Line {
 	return nil
 }
 
-// Says puts the cluster before a sentence about it.
+// Says returns the sentence with the cluster's name before it.
 func (c Cluster) Says(sentence string) string {
 	if name := c.String(); name != "" {
 		return "Cluster " + name + ": " + sentence

@@ -8,9 +8,9 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Commands adds flags to the commands that people are shown, so that each reaches the cluster that
-// was read. All text of the plugin and its page passes In: Drydock's own texts, for example holds
-// and Events, name commands, too.
+// Commands adds flags to the commands in a text, so that each command reaches the cluster that was
+// read. All output of the plugin and its page goes through In, because holds and Events name
+// commands, too.
 type Commands struct {
 	// Kubectl are the flags that name the cluster and the user, for example --context prod.
 	Kubectl []string
@@ -18,21 +18,20 @@ type Commands struct {
 	Plugin map[string][]string
 }
 
-// kubectlCommands are the commands of kubectl that Drydock names.
+// kubectlCommands are the commands of kubectl that Drydock's texts name.
 var kubectlCommands = []string{
 	"annotate", "apply", "auth", "cordon", "delete", "describe", "drain", "edit", "events", "get", "label", "logs", "patch", "port-forward",
 	"rollout", "taint", "uncordon",
 }
 
-// commandNamed matches a command in a text. A command with flags before its first word already has
-// them.
+// commandNamed matches a command in a text. It does not match a command that already has flags.
 var commandNamed = regexp.MustCompile(`\bkubectl( drydock)? ([a-z][a-z-]*[a-z])\b`)
 
 // In returns the text with the flags in each command.
 func (c Commands) In(s string) string { return c.in(s, func(flags string) string { return flags }) }
 
-// Escaped is In for text in another notation, for example HTML. escape converts the flags to that
-// notation.
+// Escaped is In for text with escapes, for example HTML. escape escapes the added flags in the same
+// way.
 func (c Commands) Escaped(s string, escape func(string) string) string { return c.in(s, escape) }
 
 func (c Commands) in(s string, escape func(string) string) string {

@@ -29,12 +29,12 @@ func TestAnExhaustedNodeThatIsWellIsShownSo(t *testing.T) {
 		}
 	}
 	r, n := at(scene.Noon.Add(-20 * time.Minute))
-	require.Equal(t, "the node has been well since 2026-03-04T11:40:00Z; if it is fixed, `kubectl drydock reset node-3`", RepairsOn(n)[0].Says())
-	require.Equal(t, "repair cccccc ran out of steps, and a person must look; the node has been well since 2026-03-04T11:40:00Z", spent(r).Message)
+	require.Equal(t, "the node has been healthy since 2026-03-04T11:40:00Z; if it is fixed, run `kubectl drydock reset node-3`", RepairsOn(n)[0].Says())
+	require.Equal(t, "repair cccccc is exhausted; a person must check the node; the node has been healthy since 2026-03-04T11:40:00Z", spent(r).Message)
 	require.Empty(t, Ill(n))
 
 	r, n = at(time.Time{})
-	require.Equal(t, "a person must look; when the node is fixed, `kubectl drydock reset node-3`", RepairsOn(n)[0].Says())
-	require.Equal(t, "repair cccccc ran out of steps, and a person must look", spent(r).Message)
+	require.Equal(t, "a person must check the node; once it is fixed, run `kubectl drydock reset node-3`", RepairsOn(n)[0].Says())
+	require.Equal(t, "repair cccccc is exhausted; a person must check the node", spent(r).Message)
 	require.Equal(t, "Exhausted", Ill(n))
 }

@@ -14,30 +14,32 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// Line is one fact about the fleet, from the ledger.
+// Line is one line of the status about the fleet, from the ledger.
 type Line struct {
-	// Label names the topic, Subject the object of that topic.
+	// Label is the topic, for example "Breaker". Subject is the object of that topic, for example a
+	// zone.
 	Label, Subject string
 	Text           string
-	// Calm: the state is normal, and people need not read the line.
+	// Calm reports that the state is normal, so that people need not read the line.
 	Calm bool
-	// same is compared to decide whether the line has changed. Empty: the text is.
+	// same decides whether the line has changed, instead of Text. It leaves out what changes with the
+	// time. If it is empty, Text decides.
 	same string
 }
 
-// breakerLabel and leaderLabel are labels whose end has words of its own.
+// breakerLabel and leaderLabel are labels with a sentence of their own in Ended.
 const (
 	breakerLabel = "Breaker"
 	leaderLabel  = "Leader"
 )
 
-// Key identifies the line's subject. It stays the same while the text changes.
+// Key identifies the line: it stays the same while the text changes.
 func (l Line) Key() string { return l.Label + " " + l.Subject }
 
-// Changed reports whether something other than the time differs from the earlier line.
+// Changed reports whether the line differs from the earlier one by more than the time.
 func (l Line) Changed(before Line) bool { return l.sameness() != before.sameness() }
 
-// Ended says that the line's fact no longer holds.
+// Ended returns the sentence for a line that is no longer in the status.
 func (l Line) Ended() string {
 	switch l.Label {
 	case breakerLabel:
@@ -55,12 +57,11 @@ func (l Line) sameness() string {
 	return l.Text
 }
 
-// FirstLines returns which cluster was read, and whether no replica leads. They stand before the
-// table of repairs, because without a leader the table is old.
+// FirstLines returns the lines before the table of repairs: the cluster that was read, and a
+// warning if no replica leads, because the table is then out of date.
 func (s *Status) FirstLines() []Line { return slices.Concat(s.Cluster.Lines(), s.Leader.lines()) }
 
-// Lines returns the first lines, and what the ledger holds. Text that changes only with the time
-// does not count as a change.
+// Lines returns the first lines and the lines from the ledger.
 func (s *Status) Lines(now time.Time) []Line {
 	return slices.Concat(s.FirstLines(), s.fleet(now), s.paused(now), s.steps())
 }
@@ -77,9 +78,9 @@ func (s *Status) fleet(now time.Time) []Line {
 	st := s.Ledger.Status
 	out := []Line{{Label: "Ledger", Text: name, Calm: true}}
 	if fields := s.Ledger.Whole.UnknownFields(); len(fields) > 0 {
-		out[0] = Line{Label: "Ledger", Text: fmt.Sprintf("%s: has fields that this plugin does not know: %s; Drydock keeps them, and an older Drydock does not look at them", name, strings.Join(fields, ", "))}
+		out[0] = Line{Label: "Ledger", Text: fmt.Sprintf("%s: has fields that this plugin does not know: %s; a newer Drydock wrote them, and this version ignores and keeps them", name, strings.Join(fields, ", "))}
 	}
-	if st.Aside != "" { // the rest of this ledger is outdated
+	if st.Aside != "" { // another Drydock is in charge, so the rest of this ledger is out of date
 		return append(out, Line{Label: "Charge", Text: st.Aside + "; this Drydock changes nothing in the cluster"})
 	}
 	switch st.Mode {
@@ -96,7 +97,7 @@ func (s *Status) fleet(now time.Time) []Line {
 		out = append(out, Line{Label: "Blind", Text: "yes: " + st.Blind})
 	}
 	if st.Denied != "" {
-		out = append(out, Line{Label: "Writes", Subject: "denied", Text: st.Denied + "; no repair starts until the API server takes these writes"})
+		out = append(out, Line{Label: "Writes", Subject: "denied", Text: st.Denied + "; no repair starts until the API server accepts these writes"})
 	}
 	for i, says := range st.Limited {
 		out = append(out, Line{Label: "Writes", Subject: fmt.Sprint(i), Text: says})
@@ -105,7 +106,7 @@ func (s *Status) fleet(now time.Time) []Line {
 		out = append(out, Line{Label: "Writes", Subject: node, Text: node + " is not repaired: " + st.Unwritten[node]})
 	}
 	if b := st.WentBack; b != nil && now.Before(b.Until) {
-		out = append(out, Line{Label: "Store", Text: b.Why + "; nothing that disrupts begins before " + Stamp(b.Until)})
+		out = append(out, Line{Label: "Store", Text: b.Why + "; no disruptive step begins before " + Stamp(b.Until)})
 	}
 	if st.SelfTest.State != "" {
 		out = append(out, selfTest(st.SelfTest, s.Ledger.Arrival, now))
@@ -121,23 +122,23 @@ func (s *Status) fleet(now time.Time) []Line {
 	}
 	for _, policy := range slices.Sorted(maps.Keys(st.Stopped)) {
 		out = append(out, Line{Label: "Stopped", Subject: policy, Text: fmt.Sprintf(
-			"policy %s: %s; once that is fixed, `kubectl drydock reset --policy %s`", policy, st.Stopped[policy], text.ShellWord(policy))})
+			"policy %s: %s; fix this, then `kubectl drydock reset --policy %s`", policy, st.Stopped[policy], text.ShellWord(policy))})
 	}
 	for _, reason := range slices.Sorted(maps.Keys(st.Holds)) {
 		out = append(out, Line{Label: "Held", Subject: string(reason), Text: fmt.Sprintf("%s: %s", reason, st.Holds[reason])})
 	}
 	for _, pod := range slices.Sorted(maps.Keys(st.Sidecars)) {
 		out = append(out, Line{Label: "Sidecar", Subject: pod, Text: fmt.Sprintf(
-			"%s ran out of attempts and is not ready; a person must look: `kubectl drydock history %s -o wide`, `kubectl describe pod`", pod, st.Sidecars[pod])})
+			"%s is not ready after all attempts of its repair; a person must check the pod: `kubectl drydock history %s -o wide`, `kubectl describe pod`", pod, st.Sidecars[pod])})
 	}
 	for _, node := range slices.Sorted(maps.Keys(st.BreakGlass)) {
 		out = append(out, Line{Label: "Break-glass", Subject: node, same: Stamp(st.BreakGlass[node].Since), Text: fmt.Sprintf(
-			"%s has break-glass (%s) since %s: nothing new is begun there; it ends at %s, or by `kubectl drydock resume %s`",
+			"%s has break-glass (%s) since %s: Drydock starts nothing new there until %s, or until `kubectl drydock resume %s`",
 			node, st.BreakGlass[node].Why, Since(now, st.BreakGlass[node].Since), Stamp(st.BreakGlass[node].Since.Add(lifecycle.BreakGlassFor)), node)})
 	}
 	for _, step := range slices.Sorted(maps.Keys(st.Uncovered)) {
 		lack := st.Uncovered[step]
-		out = append(out, Line{Label: "Unserved", Subject: step, Text: fmt.Sprintf("%s: nodes without a single provider for it: %d; the first: %s", step, lack.Nodes, lack.First)})
+		out = append(out, Line{Label: "Unserved", Subject: step, Text: fmt.Sprintf("%s: %d nodes do not have exactly one provider for this step; the first: %s", step, lack.Nodes, lack.First)})
 	}
 	for _, says := range st.Contested {
 		out = append(out, Line{Label: "Others", Subject: says, Text: says})
@@ -145,10 +146,10 @@ func (s *Status) fleet(now time.Time) []Line {
 	return append(out, Line{Label: "Limits", Text: limits(s.Ledger.Slots, s.parked, st.Limits), Calm: true})
 }
 
-// steps returns which provider would carry out each step for the requested nodes.
+// steps returns lines with the provider of each step, for the nodes that were named.
 func (s *Status) steps() (out []Line) {
 	if s.StepsUnseen != "" {
-		return []Line{{Label: "Steps", Text: fmt.Sprintf("not known; %s; `kubectl drydock why NODE --config FILE` says them", strings.TrimSuffix(s.StepsUnseen, giveConfig))}}
+		return []Line{{Label: "Steps", Text: fmt.Sprintf("unknown: %s; to see them: `kubectl drydock why NODE --config FILE`", strings.TrimSuffix(s.StepsUnseen, giveConfig))}}
 	}
 	for _, of := range s.Steps {
 		out = append(out, of.Lines(of.Node+": ")...)
@@ -156,8 +157,8 @@ func (s *Status) steps() (out []Line) {
 	return out
 }
 
-// selfTest returns the state of the connection to Alertmanager. One more alert that arrived does
-// not count as a change.
+// selfTest returns the line with the result of the self-test: whether alerts reach Drydock. A
+// further arrival of the test's alert does not count as a change of the line.
 func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	last := "none has arrived yet"
 	if arrival != nil {
@@ -172,13 +173,14 @@ func selfTest(t selftest.Result, arrival *time.Time, now time.Time) Line {
 	return l
 }
 
-// admission returns when a request last reached the webhook of the leading replica. One more
-// request does not count as a change. No requests are normal in a quiet cluster.
+// admission returns the line with the last request to the webhook of the leading replica. A further
+// request does not count as a change of the line. In a quiet cluster it is normal that no request
+// comes.
 func admission(a ledger.Admission, now time.Time) Line {
 	if a.Last.IsZero() {
-		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has come to the webhook of the leading replica since it began to serve at %s; if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md", Since(now, a.Serving))}
+		return Line{Label: "Webhook", Calm: true, same: "none " + Stamp(a.Serving), Text: fmt.Sprintf("no request has reached the webhook of the leading replica since its start at %s; if nodes were cordoned since then, a firewall may block the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md", Since(now, a.Serving))}
 	}
-	return Line{Label: "Webhook", same: "some", Calm: true, Text: "the last request came to the webhook of the leading replica at " + Since(now, a.Last)}
+	return Line{Label: "Webhook", same: "some", Calm: true, Text: "the last request reached the webhook of the leading replica at " + Since(now, a.Last)}
 }
 
 func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line {
@@ -192,9 +194,9 @@ func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line 
 		count := fmt.Sprintf("%s %s since %s: %d of %d nodes are unhealthy", scope, b.State, Since(now, b.Since), b.Unhealthy, b.Nodes)
 		switch b.State {
 		case ledger.BreakerHalfOpen:
-			trial := "one node is repaired first, and the others wait for how it ends"
+			trial := "one node is repaired first, and the others wait for the result"
 			if b.Trial != "" {
-				trial = fmt.Sprintf("repair %s goes first, and the others wait for how it ends", b.Trial)
+				trial = fmt.Sprintf("repair %s goes first, and the others wait for its result", b.Trial)
 			}
 			l.Text = count + "; " + trial
 		default:
@@ -206,10 +208,10 @@ func breakers(st *ledger.Status, ill map[string][]string, now time.Time) []Line 
 	return out
 }
 
-// maxNamed is how many nodes a line names.
+// maxNamed is the limit of nodes that one line names.
 const maxNamed = 10
 
-// whoIsIll names the nodes that a breaker counts now.
+// whoIsIll returns the part of a breaker's line that names the unhealthy nodes.
 func whoIsIll(ill []string) string {
 	switch {
 	case len(ill) == 0:
@@ -220,19 +222,20 @@ func whoIsIll(ill []string) string {
 	return "; unhealthy now: " + strings.Join(ill, ", ")
 }
 
-// calm returns when an open breaker closes, as far as the ledger shows.
+// calm returns when an open breaker may let repairs begin again, as far as the ledger shows.
 func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	cooldown, err := time.ParseDuration(limits["stormCooldown"])
 	if err != nil {
-		return fmt.Sprintf("the storm, last seen at %s, has been over for limits.stormCooldown", Stamp(b.Quiet))
+		return fmt.Sprintf("limits.stormCooldown has passed since too many nodes were last unhealthy, at %s", Stamp(b.Quiet))
 	}
 	if !b.Quiet.Add(cooldown).After(now) {
-		return fmt.Sprintf("Drydock has judged the fleet again: the storm was last seen at %s, longer than limits.stormCooldown ago", Stamp(b.Quiet))
+		return fmt.Sprintf("Drydock has counted the unhealthy nodes again: too many nodes were last unhealthy at %s, longer than limits.stormCooldown ago", Stamp(b.Quiet))
 	}
-	return fmt.Sprintf("%s at the earliest; that time moves while too many nodes are unhealthy, last seen at %s", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
+	return fmt.Sprintf("%s at the earliest; the time moves while too many nodes are unhealthy (last at %s)", Stamp(b.Quiet.Add(cooldown)), Stamp(b.Quiet))
 }
 
-// limits returns the occupied slots next to the configured limits. A parked Node counts without a
+// limits returns the line with the repairs in progress and the configured limits: in the cluster,
+// by zone and by pool. Parked nodes are drained and wait. They count, too, although they have no
 // slot.
 func limits(slots []ledger.Slot, parked []place, configured map[string]string) string {
 	var nodes, locations []string
@@ -286,7 +289,8 @@ func limits(slots []ledger.Slot, parked []place, configured map[string]string) s
 	return strings.Join(out, ", ")
 }
 
-// countOnce adds one to each distinct place. Empty places do not count.
+// countOnce adds one to the count of each distinct zone or pool in places. Empty names do not
+// count.
 func countOnce(in map[string]int, places []string) {
 	for i, place := range places {
 		if place != "" && !slices.Contains(places[:i], place) {

@@ -13,16 +13,17 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Hold is what holds a node's next step now.
+// Hold is why a node's next step does not begin now.
 type Hold struct {
 	Reason  remediations.Reason `json:"reason"`
 	Message string              `json:"message"`
 	Until   *time.Time          `json:"until,omitempty"`
-	// alert is the fingerprint of the alert whose repair is held. Empty: any alert of the node.
+	// alert is the fingerprint of the alert whose repair is held. It is empty if the hold is not about
+	// one alert.
 	alert string
 }
 
-// Says returns the reason and, if there is one, the message.
+// Says returns the reason with the message, if there is one.
 func (h *Hold) Says() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", h.Reason, h.Message), ": ")
 }
@@ -31,9 +32,9 @@ func (h *Hold) Says() string {
 // guard returns it: the guards do not run in this installation.
 const NotInCharge = remediations.Reason("NotInCharge")
 
-// Unwritten returns why Drydock cannot write on the Node, according to the ledger and the cluster's
-// Lease. Nil: Drydock can, or that is unknown. This hold comes before all others: without a record
-// on the Node, Drydock does nothing.
+// Unwritten returns the hold if Drydock cannot write on the Node, according to the ledger and the
+// cluster's Lease. It returns nil if Drydock can, or if that is unknown. This hold comes before all
+// others: without a record on the Node, Drydock does nothing.
 func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	aside, denied := l.Aside, ""
 	if l.Status != nil {
@@ -48,15 +49,15 @@ func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	return nil
 }
 
-// denied returns why the API server refuses Drydock's writes on this Node or on all Nodes. Empty:
-// it accepts them.
+// denied returns why the API server refuses Drydock's writes on this Node or on all Nodes. It
+// returns "" if the API server accepts them.
 func (l *Ledger) denied(n *corev1.Node) string {
 	return cmp.Or(l.Status.Denied, l.Status.Unwritten[n.Name])
 }
 
-// HoldNow returns the first guard that holds the node's next step, according to the Node and the
-// ledger. Nil: neither shows one. A hold on the record counts only while nothing visible
-// contradicts it.
+// HoldNow returns the first hold of the node's next step that the Node or the ledger shows, or nil
+// if neither shows one. A hold in the record r counts only while the Node and the ledger still
+// agree with it.
 func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, now time.Time) *Hold {
 	if h := cmp.Or(l.Unwritten(n), l.Said(n, now)); h != nil {
 		return h
@@ -74,7 +75,7 @@ func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, 
 		}
 	}
 	if l.Status == nil && r != nil && r.Hold != nil && stands(n, r.Hold, now) {
-		return recorded(r) // without the ledger nothing more is known
+		return recorded(r) // the checks below need the ledger
 	}
 	return nil
 }
@@ -83,15 +84,15 @@ func recorded(r *remediations.Record) *Hold {
 	return &Hold{Reason: r.Hold.Reason, Message: r.Hold.Message, Until: r.Hold.Until, alert: r.Cause.Alert}
 }
 
-// stands reports whether the hold still agrees with the Node: its time has not passed, and its
-// cause is still there.
+// stands reports whether a recorded hold still agrees with the Node: its end has not passed, and
+// its cause is still on the Node.
 func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	if h.Until != nil && !h.Until.After(now) {
 		return false
 	}
 	switch h.Reason { //nolint:exhaustive // the others rest on nothing that the Node shows
 	case remediations.ReasonExcluded, remediations.ReasonPaused:
-		return false // Said would have found it
+		return false // if people still held repairs, Said would have returned that
 	case remediations.ReasonCordonedByOther:
 		return n.Spec.Unschedulable
 	case remediations.ReasonNodeUnderRepair:
@@ -100,9 +101,9 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	return true
 }
 
-// fleetwide returns the ledger's message for a fleet-wide hold, if the hold concerns the node.
-// Empty: it does not. The ledger has one message per reason, which may be about another policy,
-// zone or pool. An empty step: the record has none.
+// fleetwide returns the ledger's message for a fleet-wide hold, or "" if the hold does not concern
+// the node. The ledger has one message for each reason, and that message may be about another
+// policy, zone or pool. step is empty if the node has no record yet.
 func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, step string) string {
 	if l.Status == nil {
 		return ""
@@ -140,8 +141,9 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return ""
 		}
 	case remediations.ReasonClusterWide:
-		// This hold stops every other step that changes the cluster. If the step is unknown, it
-		// most likely belongs to the policy that is changing the cluster.
+		// This hold stops every other step that changes the whole cluster. If the step is unknown, it
+		// most likely belongs to the policy that already changes the cluster, so the hold counts only for
+		// other policies.
 		of, known := remediations.Registry(nil).Of(step)
 		if (known && !of.ClusterWide) || (!known && isOther(message, " by policy ", " changes", policy)) {
 			return ""
@@ -154,17 +156,18 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	return message
 }
 
-// isOther reports whether the message has another name than name between before and after. A
-// message without a name there, for example a provider's answer, is about all objects.
+// isOther reports whether the message is about another object: between before and after it has a
+// name that is not name. A message without such a part, for example a provider's answer, is about
+// all objects.
 func isOther(message, before, after, name string) bool {
 	_, rest, names := strings.Cut(message, before)
 	named, _, ends := strings.Cut(rest, after)
-	named, _, _ = strings.Cut(named, " (") // cut the names of those that count there
+	named, _, _ = strings.Cut(named, " (") // without the list of nodes in parentheses
 	return names && ends && named != name
 }
 
-// brokenFor returns the message about a breaker of this Node that is not closed. If the ledger's
-// message is about another zone, brokenFor describes the Node's own open breaker instead.
+// brokenFor returns a message about a breaker that counts this Node and is not closed. If the
+// ledger's message is about another zone, it describes a breaker of this Node instead.
 func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	scopes := l.breakersOver(n)
 	if len(scopes) > 0 && !isOther(message, "the breaker of zone/", " is ", l.Zone(n)) {
@@ -178,7 +181,7 @@ func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	return ""
 }
 
-// breakersOver returns the breakers of this Node that are not closed.
+// breakersOver returns the scopes of the breakers that count this Node and are not closed.
 func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	if l.Status == nil {
 		return nil
@@ -191,8 +194,8 @@ func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	return scopes
 }
 
-// Counts reports whether the breakers count the Node, healthy or not: the Node is not excluded and
-// is older than limits.startupGrace.
+// Counts reports whether the breakers count the Node at all, as healthy or unhealthy. They do not
+// count an excluded Node or a Node younger than limits.startupGrace.
 func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
 	if remediations.Excluded(n) {
 		return false
@@ -204,18 +207,17 @@ func (l *Ledger) Counts(n *corev1.Node, now time.Time) bool {
 	return err != nil || !n.CreationTimestamp.After(now.Add(-grace))
 }
 
-// poolLabels name a Node's pool if the ledger is older than its field poolLabels. They are the
-// default of limits.poolLabels.
+// poolLabels are the labels that name a Node's pool, if an older Drydock wrote the ledger without
+// the field poolLabels. They are the default of limits.poolLabels.
 var poolLabels = []string{
 	"kubernetes.civo.com/civo-node-pool", "kubernetes.civo.com/node-pool", "karpenter.sh/nodepool", "eks.amazonaws.com/nodegroup",
 	"cloud.google.com/gke-nodepool", "kubernetes.azure.com/agentpool", "cluster.x-k8s.io/deployment-name", "cluster.x-k8s.io/pool-name",
 }
 
-// Zone returns the Node's zone, from the label in the ledger or from the default label. Empty: the
-// Node has no zone.
+// Zone returns the Node's zone, or "" if it has none. The ledger or the default names the label.
 func (l *Ledger) Zone(n *corev1.Node) string { return l.labels().Zone(n) }
 
-// Pool returns the Node's pool, from the labels in the ledger or from the default labels.
+// Pool returns the Node's pool, or "" if it has none. The ledger or the default names the labels.
 func (l *Ledger) Pool(n *corev1.Node) string { return l.labels().Pool(n) }
 
 func (l *Ledger) labels() remediations.Limits {
@@ -230,10 +232,11 @@ func (l *Ledger) labels() remediations.Limits {
 	return out
 }
 
-// Ill returns why the breaker counts the node as unhealthy. Empty: it does not.
+// Ill returns why the breakers count the node as unhealthy, or "" if they do not.
 func Ill(n *corev1.Node) string { return ill(n, Firing(n)) }
 
-// ill returns why the breaker counts the node as unhealthy. Empty: it does not.
+// ill returns why the breakers count the node as unhealthy, or "" if they do not. alerts are the
+// node's firing alerts.
 func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	switch {
 	case unready(n):
@@ -246,45 +249,45 @@ func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	return ""
 }
 
-// wellAgain reports whether Drydock found the node healthy after its exhausted repair.
+// wellAgain reports whether Drydock recorded that the node is healthy again after its exhausted
+// repair.
 func wellAgain(n *corev1.Node) bool {
 	r, err := remediations.DecodeRecord(n.Annotations[remediations.NodeRepairKey])
 	return err == nil && r.WellAgain(n)
 }
 
 // unready reports whether the Node's Ready condition is not True. A Node without the condition has
-// not started yet.
+// not started yet and is not unready.
 func unready(n *corev1.Node) bool {
 	c := remediations.ReadyCondition(n)
 	return c != nil && c.Status != corev1.ConditionTrue
 }
 
-// Firing returns the alerts on the Node that a policy takes and that are still firing.
+// Firing returns the alerts on the Node that a policy matches and that are still firing.
 func Firing(n *corev1.Node) []remediations.Alert {
 	return slices.DeleteFunc(remediations.AlertsOn(n.Annotations), func(a remediations.Alert) bool {
 		return a.Policy == "" || a.Status != remediations.StatusFiring
 	})
 }
 
-// spent returns the hold for a repair that ran out of steps. No guard returns this hold: a person
-// must check the node.
+// spent returns the hold for an exhausted repair. No guard returns this hold.
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),
-		Message: fmt.Sprintf("repair %s ran out of steps, and a person must look%s%s", r.ID, LeftWith(r), wellSince(r)),
+		Message: fmt.Sprintf("repair %s is exhausted; a person must check the node%s%s", r.ID, LeftWith(r), wellSince(r)),
 	}
 }
 
-// wellSince returns since when the node of the exhausted repair is healthy. Empty: it is not, or
-// that is unknown.
+// wellSince returns since when the node of the exhausted repair has been healthy, or "" if it is
+// not or that is unknown.
 func wellSince(r *remediations.Record) string {
 	if r.WellSince.IsZero() {
 		return ""
 	}
-	return "; the node has been well since " + Stamp(r.WellSince)
+	return "; the node has been healthy since " + Stamp(r.WellSince)
 }
 
-// afterFix returns what a person may do after fixing that node.
+// afterFix returns what a person does after fixing the node.
 func afterFix(node string) string {
 	return "once the node is fixed: `kubectl drydock reset " + node + "`"
 }

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// InstalledBy selects the objects of the chart. ConfigKey is the ConfigMap's key that holds the
-	// configuration.
+	// InstalledBy selects the objects of Drydock's chart. ConfigKey is the key of the chart's
+	// ConfigMap that has the configuration.
 	InstalledBy = "app.kubernetes.io/name=drydock"
 	ConfigKey   = "drydock.yaml"
 
 	giveConfig = "; give it with --config FILE"
 )
 
-// configuration reads the file or, without a file, the ConfigMap that Drydock was installed with.
-// It searches the namespace; an empty one means all namespaces. With several installations, or
-// without the right to list all namespaces, it searches the ledger's namespace, beside. unseen says
-// why the configuration could not be read. Files that the configuration names are not read: they
+// configuration reads the file or, if file is empty, the ConfigMap of Drydock's chart. It searches
+// the namespace; an empty namespace means all. If it finds several installations or may not list
+// all namespaces, it searches only beside, the ledger's namespace. unseen says why the
+// configuration could not be read. Files that the configuration names are not read, because they
 // are in Drydock's container.
 func (r *Reader) configuration(ctx context.Context, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
 	o := config.Options{SkipFiles: true}
@@ -48,14 +48,14 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 		}
 	}
 	if len(found) > 1 && namespace != beside {
-		return r.configuration(ctx, file, beside, beside) // several installations: use the one whose ledger is read
+		return r.configuration(ctx, file, beside, beside) // several installations: use the one in the ledger's namespace
 	}
 	switch len(found) {
 	case 0:
 		return nil, "Drydock's configuration: no ConfigMap of Drydock's chart has the key " + ConfigKey + giveConfig, nil
 	case 1:
 	default:
-		return nil, fmt.Sprintf("Drydock's configuration: there are several, %s; say which namespace with -n", strings.Join(found, " and ")), nil
+		return nil, fmt.Sprintf("Drydock's configuration: there are several, %s; give the namespace of one with -n", strings.Join(found, " and ")), nil
 	}
 	cfg, _, err = config.Read(strings.NewReader(text), o)
 	if err != nil {
@@ -64,8 +64,8 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 	return cfg, "", nil
 }
 
-// AsksForVerbs reports whether admission requires verbs on repairs.drydock.dev. True, the default,
-// if the configuration cannot be read.
+// AsksForVerbs reports whether admission requires verbs on repairs.drydock.dev. If the
+// configuration cannot be read, it returns true, which is the default.
 func (r *Reader) AsksForVerbs(ctx context.Context) bool {
 	cfg, _, err := r.configuration(ctx, "", r.Namespace, LedgerNamespace)
 	return err != nil || cfg == nil || cfg.Webhook == nil || cfg.Webhook.Rights

@@ -13,26 +13,27 @@ import (
 	"drydock.dev/drydock/internal/config"
 )
 
-// clockSkew is how far the clocks of the leader and of the API server may differ before a Lease
-// counts as not renewed.
+// clockSkew is how far the clocks of the leader and of the API server may differ: a Lease counts as
+// expired only this long after its end.
 const clockSkew = time.Minute
 
-// Leadership is which replica of Drydock leads, according to the Lease of the leader election.
+// Leadership says which replica of Drydock leads, according to the Lease of the leader election.
 type Leadership struct {
 	// Lease is the Lease's namespace and name.
 	Lease  string `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// None says why no replica leads. Since is when the last one led, if that is known.
+	// None says why no replica leads. It is empty if one leads or if that is unknown. Since is when
+	// the last leader renewed the Lease.
 	None  string     `json:"none,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
-	// Unseen says why it is unknown whether a replica leads.
+	// Unseen says why it is unknown whether a replica leads. Otherwise it is empty.
 	Unseen string `json:"unseen,omitempty"`
 }
 
-// electedBy reads the Lease that the configuration names.
+// electedBy reads the Lease that the configuration names. If it does not exist, no replica leads.
 func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership, error) {
 	if !cfg.LeaderElection.Enabled {
-		return Leadership{Unseen: "leaderElection.enabled is false, so no Lease says whether Drydock runs"}, nil
+		return Leadership{Unseen: "leaderElection.enabled is false, so no Lease shows whether Drydock runs"}, nil
 	}
 	at := cfg.LeaderElection.Lease
 	l, err := r.ReadLeader(ctx, at.Namespace, at.Name)
@@ -42,15 +43,16 @@ func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership,
 	return l, err
 }
 
-// absent reports whether the Lease does not exist. If its name was guessed, that proves nothing.
+// absent reports whether no Lease with this name exists. The name may be a guess, so this does not
+// prove that no replica leads.
 func (l Leadership) absent() bool { return l.Unseen == noLease(l.Lease) }
 
 func noLease(name string) string {
 	return fmt.Sprintf("there is no Lease %s; it may have another name or namespace", name)
 }
 
-// ReadLeader reads the Lease. It compares with the API server's clock: the caller's clock may be
-// wrong.
+// ReadLeader reads the Lease and judges its age by the API server's clock, because the caller's
+// clock may be wrong.
 func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leadership, error) {
 	l := Leadership{Lease: namespace + "/" + name}
 	lease, err := r.Leases(namespace).Get(ctx, name, metav1.GetOptions{})
@@ -69,7 +71,7 @@ func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leader
 		l.Holder = *spec.HolderIdentity
 	}
 	if spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
-		l.Unseen = "Lease " + l.Lease + " does not say when it was renewed"
+		l.Unseen = "Lease " + l.Lease + " has no time of renewal"
 		return l, nil
 	}
 	now, whose := r.Clock.Now(r.Now())
@@ -82,7 +84,7 @@ func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leader
 			Since(now, renewed), l.Lease)
 	case now.After(over):
 		l.Since = &renewed
-		l.None = fmt.Sprintf("no replica leads since %s: %s renewed Lease %s last, by the clock of %s",
+		l.None = fmt.Sprintf("no replica leads since %s: %s renewed Lease %s for the last time then, by the clock of %s",
 			Since(now, renewed), l.Holder, l.Lease, whose)
 	case renewed.After(now.Add(clockSkew)):
 		l.Unseen = fmt.Sprintf("Lease %s was renewed at %s, which is in the future by the clock of %s",
@@ -91,7 +93,7 @@ func (r *Reader) ReadLeader(ctx context.Context, namespace, name string) (Leader
 	return l, nil
 }
 
-// lines returns the lines for status. It returns none while a replica leads.
+// lines returns the line for status, or none while a replica leads.
 func (l Leadership) lines() []Line {
 	switch {
 	case l.None != "":
@@ -99,7 +101,7 @@ func (l Leadership) lines() []Line {
 		if l.Since != nil {
 			same += Stamp(*l.Since)
 		}
-		return []Line{{Label: leaderLabel, Subject: "none", Text: l.None + "; until one leads, Drydock does nothing", same: same}}
+		return []Line{{Label: leaderLabel, Subject: "none", Text: l.None + "; until a replica leads, Drydock does nothing", same: same}}
 	case l.Unseen != "":
 		return []Line{{Label: leaderLabel, Subject: "not seen", Text: "not seen: " + l.Unseen}}
 	}
@@ -109,8 +111,8 @@ func (l Leadership) lines() []Line {
 // Clock holds the Date header of the API server's last answer.
 type Clock struct{ date atomic.Pointer[time.Time] }
 
-// Now returns the time and whose clock it is: the API server's or, if no answer had a date, the
-// caller's own.
+// Now returns the time and whose clock shows it: the API server's clock or, if no answer had a
+// date, the caller's clock, own.
 func (s *Clock) Now(own time.Time) (now time.Time, whose string) {
 	if s != nil {
 		if at := s.date.Load(); at != nil {
@@ -120,12 +122,12 @@ func (s *Clock) Now(own time.Time) (now time.Time, whose string) {
 	return own, "this machine"
 }
 
-// Wrap returns a transport that reads the clock from every answer.
+// Wrap returns a transport that sets the clock from the Date header of every answer.
 func (s *Clock) Wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		res, err := next.RoundTrip(r)
 		if err != nil {
-			return nil, err //nolint:wrapcheck // it is the transport's own
+			return nil, err //nolint:wrapcheck // a transport passes errors on unchanged
 		}
 		if at, err := http.ParseTime(res.Header.Get("Date")); err == nil {
 			s.date.Store(&at)

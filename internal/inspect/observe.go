@@ -22,31 +22,33 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Observation is what the caller could read of one node and of everything that decides about its
-// repair.
+// Observation is what the caller could read for a decision about one node: the Node, the other
+// nodes, the ledger, the configuration and the alerts.
 type Observation struct {
 	Node    *corev1.Node
 	Ledger  Ledger
 	cluster Cluster
 	leader  Leadership
-	// Config is nil if it could not be read; then no decision is possible.
+	// Config is nil if it could not be read. Then no decision is possible.
 	Config *config.Config
-	// Asked: the alerts come from the Alertmanagers. Otherwise they come from the Node.
+	// Asked reports that the alerts come from Alertmanagers. Otherwise they come from the Node's
+	// annotations.
 	Asked bool
 	State *lifecycle.State
 	Now   time.Time
-	// unseen says why inputs of guards could not be read, by source. lines says the same to people.
+	// unseen has the sources of guards that could not be read, and why. lines has the same reasons,
+	// for the output.
 	unseen map[lifecycle.Source]string
 	lines  []string
 }
 
-// miss notes that an input could not be read, and why.
+// miss notes why a source could not be read.
 func (s *Observation) miss(source lifecycle.Source, why string) {
 	s.unseen[source] = why
 	s.lines = append(s.lines, why)
 }
 
-// Observe reads, with the caller's own rights, all that a decision about the node depends on.
+// Observe reads what a decision about the node depends on, with the caller's own rights.
 func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Observation, error) {
 	s := &Observation{cluster: r.Cluster, unseen: map[lifecycle.Source]string{}}
 	var err error
@@ -108,17 +110,17 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	roster := fleet.NewRoster(core)
 	roster.Read(nodes)
 	roster.Fire(s.fires(nodes))
-	s.State.Fleet = roster.Fleet(s.State.Ledger, true, s.Now) // only the leader changes the breakers
+	s.State.Fleet = roster.Fleet(s.State.Ledger, true, s.Now) // a copy: only the leader may change the ledger's breakers
 	return s, nil
 }
 
-// readElection reads which replica leads. Without the configuration it reads the same Lease as
-// status.
+// readElection reads which replica leads, from the Lease that the configuration names. Without the
+// configuration, it reads the same Lease as the command status.
 func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	if s.Config != nil {
 		s.leader, err = r.electedBy(ctx, s.Config)
 	} else if s.leader, err = r.ReadLeader(ctx, s.Ledger.Namespace, r.Lease); s.Ledger.Missing && s.leader.absent() {
-		s.leader.None = "no Drydock was found: " + s.Ledger.Problem + ", and no Lease " + s.leader.Lease + "; where it is elsewhere, name its namespace with -n"
+		s.leader.None = "no Drydock was found: " + s.Ledger.Problem + ", and no Lease " + s.leader.Lease + "; if Drydock runs in another namespace, name it with -n"
 		s.leader.Unseen = ""
 	}
 	if s.leader.Unseen != "" {
@@ -127,7 +129,8 @@ func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	return err
 }
 
-// fires returns the nodes with a firing alert of a node policy, and since when, as far as was read.
+// fires returns since when an alert of a node policy has been firing on each node, by the node's
+// name. It knows only the alerts that were read.
 func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
@@ -141,8 +144,8 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	return since
 }
 
-// readLeases counts the heartbeats of all nodes that are not excluded, as the leader does, and
-// keeps the lease of the observed node.
+// readLeases reads the kubelets' leases. Like the leader, it counts the fresh leases of all nodes
+// that are not excluded. It keeps the lease of the observed node.
 func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1.Node) error {
 	list, err := r.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	switch {
@@ -174,8 +177,8 @@ func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1
 	return nil
 }
 
-// compareLimits notes that Drydock runs with another configuration than the one that was read, if
-// the limits in the ledger differ.
+// compareLimits notes each limit that differs between the configuration and the ledger: then
+// Drydock runs with another configuration than the one that was read.
 func (s *Observation) compareLimits() {
 	if s.Ledger.Status == nil {
 		return
@@ -183,22 +186,22 @@ func (s *Observation) compareLimits() {
 	read := s.Config.Core.Limits.Words()
 	for _, name := range slices.Sorted(maps.Keys(read)) {
 		if runs, known := s.Ledger.Status.Limits[name]; known && runs != read[name] {
-			s.lines = append(s.lines, fmt.Sprintf("the configuration that Drydock runs with: limits.%s is %s in the one that was read, and %s by the ledger; give the right one with --config FILE", name, read[name], runs))
+			s.lines = append(s.lines, fmt.Sprintf("Drydock's configuration: limits.%s is %s in the configuration that was read, but Drydock runs with %s; give the right file with --config FILE", name, read[name], runs))
 			return
 		}
 	}
 }
 
-// askWithin bounds one request to an Alertmanager. It is longer than the engine's limit: a person
-// waits for the answer, and no other node does.
+// askWithin bounds one request to an Alertmanager. It is longer than the engine's limit, because
+// here only one person waits, and no repair of another node.
 const askWithin = 15 * time.Second
 
-// ask asks the Alertmanagers at the addresses. Without an address it uses the alerts on the Node,
-// and takes them as firing.
+// ask asks the Alertmanagers at the addresses. Without an address, it uses the alerts on the Node
+// and assumes that they fire.
 func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alerts.Snapshot, error) {
 	core, at := s.Config.Core, r.Now()
 	if len(urls) == 0 {
-		s.miss(lifecycle.OnAlerts, "Alertmanager was not asked; give --alertmanager URL")
+		s.miss(lifecycle.OnAlerts, "Alertmanager was not asked; give its address with --alertmanager URL")
 		r := alerts.Replica{Watchdog: true, WatchdogAt: at, Alerts: map[string]alerts.Alert{}}
 		for _, a := range Firing(s.Node) {
 			r.Alerts[a.Fingerprint] = alerts.Alert{Labels: a.Labels, StartsAt: a.StartsAt, Active: true, Receivers: []string{core.Receiver}}
@@ -226,28 +229,28 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 	return w, nil
 }
 
-// names reports whether an alert with these labels names the node by a label of any policy, whether
-// or not that policy takes the alert.
+// names reports whether a label of the alert has the node's name. It checks the node label of every
+// policy, also if the policy does not match the alert.
 func (s *Observation) names(labels map[string]string) bool {
 	return slices.ContainsFunc(s.Config.Core.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && slices.ContainsFunc(p.Labels, func(l string) bool { return labels[l] == s.Node.Name })
 	})
 }
 
-// recorded fills in the answer of a guard that could not be asked here. It uses what the leader
-// wrote on the record or in the ledger, if nothing on the Node contradicts that.
+// recorded returns the guard's answer. If the guard could not be asked here, it uses the hold that
+// the leader wrote in the record or in the ledger, unless the Node contradicts that hold.
 func (s *Observation) recorded(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a
 	}
 	if r != nil && r.Hold != nil && r.Hold.Reason == a.Reason && stands(s.Node, r.Hold, s.Now) {
-		a.Standing, a.Message, a.Until = lifecycle.GuardHolds, r.Hold.Message+"; Drydock wrote that at "+Stamp(r.Hold.Since), r.Hold.Until
+		a.Standing, a.Message, a.Until = lifecycle.GuardHolds, r.Hold.Message+"; Drydock recorded this at "+Stamp(r.Hold.Since), r.Hold.Until
 		return a
 	}
 	if why := s.Ledger.fleetwide(a.Reason, s.Node, c.Policy.Name, c.Step.Name); why != "" {
-		a.Standing, a.Message = lifecycle.GuardHolds, why+"; so the ledger says"
+		a.Standing, a.Message = lifecycle.GuardHolds, why+"; from the ledger"
 	} else if a.Reason == remediations.ReasonBlind && s.Ledger.Whole != nil {
-		a.Message = strings.TrimSpace(a.Message + "; the ledger says that Drydock is not blind")
+		a.Message = strings.TrimSpace(a.Message + "; according to the ledger, Drydock is not blind")
 	}
 	return a
 }

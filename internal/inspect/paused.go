@@ -11,35 +11,35 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxPaused is how many paused nodes have their own line.
+// maxPaused is how many paused nodes get a line of their own.
 const maxPaused = 10
 
 // PausedNode is a Node whose repairs a person holds: by a pause, by break-glass, or by the label
-// that excludes it.
+// exclude.
 type PausedNode struct {
 	Node string `json:"node"`
 	Hold
-	// End is the command that ends it.
+	// End is the command that ends the hold.
 	End string `json:"end"`
 }
 
-// marked reports whether a person set anything on the Node to hold repairs. Whether that holds now,
-// Said decides.
+// marked reports whether the Node has a label or an annotation that people set to hold repairs. It
+// may have expired: Said decides that.
 func marked(n *corev1.Node) bool {
 	_, paused := n.Annotations[remediations.PauseKey]
 	_, broken := n.Annotations[remediations.BreakGlassKey]
 	return paused || broken || remediations.Excluded(n)
 }
 
-// CountPaused adds the Node to the paused ones if a person holds its repairs.
+// CountPaused adds the Node to s.Paused if a person holds its repairs.
 func (s *Status) CountPaused(n *corev1.Node, now time.Time) {
 	if h := s.Ledger.Said(n, now); h != nil {
 		s.Paused = append(s.Paused, PausedNode{n.Name, *h, EndOf(n, h)})
 	}
 }
 
-// paused returns a line for each paused Node, except for those whose break-glass is already in the
-// ledger.
+// paused returns a line for each paused Node. It leaves out Nodes whose break-glass has a line from
+// the ledger.
 func (s *Status) paused(now time.Time) (out []Line) {
 	more := 0
 	for _, p := range s.Paused {
@@ -61,12 +61,12 @@ func (s *Status) paused(now time.Time) (out []Line) {
 			l.Text += ", until " + until
 		}
 		if !strings.Contains(l.Text, p.End) {
-			l.Text += "; `" + p.End + "` ends it"
+			l.Text += "; `" + p.End + "` ends this"
 		}
 		out = append(out, l)
 	}
 	if more > 0 {
-		out = append(out, Line{Label: "Paused", Text: fmt.Sprintf("and %s: `kubectl drydock status --all` shows them, and on the page the filter state:paused", text.Count(more, "more node"))})
+		out = append(out, Line{Label: "Paused", Text: fmt.Sprintf("and %s: to see them, `kubectl drydock status --all`, or on the page the filter state:paused", text.Count(more, "more node"))})
 	}
 	return out
 }

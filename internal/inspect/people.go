@@ -15,17 +15,17 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// Said returns what people set on the Node to hold repairs: what, why, who, and until when, as far
-// as known. Nil: nothing.
+// Said returns the hold that people set on the Node, or nil if they set none. The message says
+// what, why, by what program and until when, as far as known.
 func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	if remediations.Excluded(n) {
-		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the node has the label %s=%s; %s; it has no end",
+		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the node has the label %s=%s; %s; it does not expire",
 			remediations.ExcludeLabel, n.Labels[remediations.ExcludeLabel], setBy(n, "f:labels", remediations.ExcludeLabel))}
 	}
 	if lifecycle.BreakGlassSet(n) {
 		h := &Hold{Reason: remediations.ReasonPaused, Message: fmt.Sprintf("%s is set (%s); %s", remediations.BreakGlassKey, lifecycle.BreakGlassWhy(n), setBy(n, "f:annotations", remediations.BreakGlassKey))}
 		if end := l.breakGlassEnds(n); end.IsZero() {
-			h.Message += fmt.Sprintf("; it ends %s after Drydock first saw it", text.Age(lifecycle.BreakGlassFor))
+			h.Message += fmt.Sprintf("; it expires %s after Drydock first saw it", text.Age(lifecycle.BreakGlassFor))
 		} else {
 			h.Until = &end
 		}
@@ -50,7 +50,7 @@ func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 		}
 		h.Message = fmt.Sprintf("paused (%s); %s", why, setBy(n, "f:annotations", remediations.PauseKey))
 		if p.Until.IsZero() {
-			h.Message += "; it has no end"
+			h.Message += "; it does not expire"
 		} else {
 			h.Until = &p.Until
 		}
@@ -58,8 +58,8 @@ func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	return h
 }
 
-// breakGlassEnds returns when the node's break-glass expires. Zero: Drydock has not counted it yet,
-// or the ledger cannot be read.
+// breakGlassEnds returns when the node's break-glass expires. It returns the zero time if Drydock
+// has not recorded the break-glass yet or the ledger cannot be read.
 func (l *Ledger) breakGlassEnds(n *corev1.Node) time.Time {
 	if l.Status == nil {
 		return time.Time{}
@@ -71,7 +71,8 @@ func (l *Ledger) breakGlassEnds(n *corev1.Node) time.Time {
 	return breakGlass.Since.Add(lifecycle.BreakGlassFor)
 }
 
-// Setters returns the entries of the Node's managedFields that show Said who set what.
+// Setters returns the entries of the Node's managedFields that Said needs: they show who set the
+// keys that hold repairs.
 func Setters(n *corev1.Node) (out []metav1.ManagedFieldsEntry) {
 	said := map[string]string{remediations.PauseKey: "f:annotations", remediations.BreakGlassKey: "f:annotations", remediations.ExcludeLabel: "f:labels"}
 	for _, key := range slices.Sorted(maps.Keys(said)) {
@@ -81,8 +82,8 @@ func Setters(n *corev1.Node) (out []metav1.ManagedFieldsEntry) {
 	return out
 }
 
-// setBy returns which program set the label or the annotation. The Node does not show which person
-// did: a manager may have any name.
+// setBy returns a clause that says which program set the label or the annotation. The Node does not
+// show the person: a program may write any name into managedFields.
 func setBy(n *corev1.Node, of, key string) string {
 	managers, err := owners.Of(n, "f:metadata", of, "f:"+key)
 	if err != nil || len(managers) == 0 {
@@ -101,7 +102,8 @@ func setBy(n *corev1.Node, of, key string) string {
 	return says + " (the API server's audit log names the person)"
 }
 
-// people adds to the answer what people set on the Node, even if that holds nothing now.
+// people adds to the answer the hold that people set on the Node, even if there is no repair to
+// hold now.
 func (s *Observation) people(t *Why) {
 	said := s.Ledger.Said(s.Node, s.Now)
 	if said == nil {

@@ -11,16 +11,16 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// nodeTarget is the target of a repair of the node itself.
+// nodeTarget is the value of Repair.Target for a repair of the node itself.
 const nodeTarget = "node"
 
-// Queue is the waiting repairs, in Drydock's order of processing.
+// Queue has the repairs in progress and the waiting repairs, in Drydock's order of processing.
 type Queue struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Leader is the replica that processes the queue.
 	Leader Leadership `json:"leader"`
-	// UnderWay are the repairs that occupy their nodes, Waiting the others.
+	// UnderWay are the repairs in progress. Waiting are the others.
 	UnderWay []Place `json:"underWay"`
 	Waiting  []Place `json:"waiting"`
 	// LedgerProblem says why the fleet-wide holds are unknown.
@@ -33,19 +33,19 @@ type Place struct {
 	Target string `json:"target"`
 	Repair string `json:"repair,omitempty"`
 	Policy string `json:"policy"`
-	// Step is the one under way or the next one. Empty: nothing was decided yet.
+	// Step is the running step or the next one. It is empty if Drydock has not decided yet.
 	Step  string `json:"step,omitempty"`
 	Phase string `json:"phase"`
-	// Since is when the fault began, as far as the Node shows. Deadline is when an attempt under
-	// way times out.
+	// Since is when the fault began, as far as the Node shows. Deadline is when a running attempt
+	// times out.
 	Since    time.Time  `json:"since"`
 	Deadline *time.Time `json:"deadline,omitempty"`
-	// Hold is what holds the repair, Change what a person may do about it.
+	// Hold is why the repair waits. Change is what a person may do about that.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
 }
 
-// Queue reads the waiting repairs.
+// Queue reads the repairs in progress and the waiting repairs.
 func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	var turns []fleet.Turn
 	err := r.each(ctx, Scope{}, func(n *corev1.Node) {
@@ -79,7 +79,8 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	return q, nil
 }
 
-// firingSince returns when the oldest firing alert of a policy on the Node began.
+// firingSince returns since when the oldest firing alert of a policy on the Node has been firing.
+// fires reports whether there is one.
 func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	for _, a := range Firing(n) {
 		if !fires || a.StartsAt.Before(since) {
@@ -89,8 +90,8 @@ func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	return since, fires
 }
 
-// placesOf returns the repairs of the Node, or the alert that waits for a repair. A repair that ran
-// out of steps waits for a person.
+// placesOf returns the queue's places for the repairs on the Node and, if the node itself has no
+// repair, for a firing alert without one. An exhausted repair waits for a person.
 func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	since, fires := firingSince(n)
 	s := &Observation{Node: n, Ledger: *l, Now: now}
@@ -122,7 +123,7 @@ func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 		out = append(out, p)
 	}
 	if slices.ContainsFunc(out, func(p Place) bool { return p.Target == nodeTarget }) {
-		return out // the repair goes first; an alert that is left then starts a repair of its own
+		return out // other alerts of the node wait until this repair has ended
 	}
 	for _, a := range Firing(n) {
 		if slices.Contains(taken, a.Fingerprint) {

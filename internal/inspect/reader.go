@@ -1,6 +1,5 @@
 // Package inspect reads Drydock's state with the caller's own rights: the status of the fleet, and
-// why a node is repaired or is not. It makes the text that both the plugin's commands and its page
-// show.
+// why a node is repaired or not. It makes the texts that the plugin's commands and its page share.
 package inspect
 
 import (
@@ -19,7 +18,7 @@ type Client struct {
 	corev1client.CoreV1Interface
 	coordinationv1client.LeasesGetter
 	authorizationv1client.SelfSubjectAccessReviewsGetter
-	// Clock is nil if no API server is read.
+	// Clock is the API server's clock. It is nil if no API server is read.
 	Clock *Clock
 	// Cluster names the cluster for people.
 	Cluster Cluster
@@ -29,18 +28,18 @@ type Client struct {
 type Reader struct {
 	Client
 	Now func() time.Time
-	// Namespace is the namespace of Drydock. Empty: the ledger and the configuration are searched
-	// in all namespaces.
+	// Namespace is Drydock's namespace. If it is empty, the reader searches all namespaces for the
+	// ledger and the configuration.
 	Namespace string
 	// Ledger is the name of the ledger's ConfigMap. Lease is the name of the Lease of the leader
 	// election.
 	Ledger, Lease string
-	// Known returns all Nodes, for a caller that watches them; false: they are not known yet. Nil:
-	// the reader lists them.
+	// Known returns all Nodes, for a caller that watches them, or false while they are not known yet.
+	// If Known is nil, the reader lists the Nodes.
 	Known func() ([]*corev1.Node, bool)
 }
 
-// nodesPerPage bounds one answer of the API server.
+// nodesPerPage is the limit of Nodes in one answer of the API server.
 const nodesPerPage = 500
 
 // EachNode calls do for each Node, page by page.

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Report gathers the input of a report that ends now. Only unreadable Nodes are an error; the
-// report names other input that could not be read.
+// Report reads the input of a report about the last length of time. If Nodes cannot be read, it
+// returns an error. If other input cannot be read, the report says so.
 func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (report.Input, error) {
 	now := r.Now()
 	in := report.Input{From: now.Add(-length), To: now, Of: of.words()}
@@ -35,13 +35,13 @@ func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (re
 		return report.Input{}, err
 	}
 	if l.Missing && !known {
-		return report.Input{}, fmt.Errorf("no Drydock was found: %s, and no node has anything that Drydock wrote; name its ledger with -n and --ledger where it is elsewhere", l.Problem)
+		return report.Input{}, fmt.Errorf("no Drydock was found: %s, and no node has anything that Drydock wrote; if its ledger is in another namespace or has another name, give -n and --ledger", l.Problem)
 	}
 	in.Ledger, in.LedgerProblem = l.Whole, l.Problem
 	return in, nil
 }
 
-// words returns which nodes the report covers. Empty: all.
+// words returns a phrase for the nodes that the report covers, or "" for all nodes.
 func (s Scope) words() string {
 	if s.Selector != "" {
 		return "nodes with " + s.Selector

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// Scope is which Nodes the status covers: those with the names, those of the selector, or all. Well
-// includes Nodes without anything to show.
+// Scope selects the Nodes of the status: by names, by a label selector, or all. Well includes
+// healthy Nodes without a repair.
 type Scope struct {
 	Names    []string
 	Selector string
@@ -25,7 +25,7 @@ type Scope struct {
 
 func (s Scope) whole() bool { return len(s.Names) == 0 && s.Selector == "" }
 
-// each calls do for each Node of the scope.
+// each calls do for each Node in the scope.
 func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error {
 	for _, name := range s.Names {
 		n, err := r.Nodes().Get(ctx, name, metav1.GetOptions{})
@@ -43,8 +43,8 @@ func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error
 	})
 }
 
-// concerns reports whether a Node has something to show: a record, an alert of a policy, or it is
-// not Ready.
+// concerns reports whether the status has something to show about a Node: a record, an alert of a
+// policy, or that it is not Ready.
 func concerns(n *corev1.Node) bool {
 	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(Firing(n)) > 0 {
 		return true
@@ -57,7 +57,8 @@ func concerns(n *corev1.Node) bool {
 	return false
 }
 
-// add adds the Node's rows. A row that only shows a healthy node is added only on request.
+// add adds the Node's rows to s. A row of a healthy node without a repair is added only if the
+// scope asks for it.
 func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	rows := s.Ledger.RepairsOf(n, now)
 	if of.whole() {
@@ -71,7 +72,7 @@ func (s *Status) add(n *corev1.Node, of Scope, now time.Time) {
 	s.Repairs = append(s.Repairs, rows...)
 }
 
-// CountParked adds the Node to the parked ones if it is drained and waits.
+// CountParked adds the Node to s.Parked if it is drained and waits for its next step.
 func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	value, ok := n.Annotations[remediations.NodeRepairKey]
 	if !ok || !n.Spec.Unschedulable {
@@ -80,20 +81,20 @@ func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	if r, err := remediations.DecodeRecordOf(remediations.NodeRepairKey, value); err == nil && fleet.Parked(n, r, now) {
 		s.Parked = append(s.Parked, n.Name)
 		at := place{node: n.Name, zones: []string{s.Ledger.Zone(n)}, pools: []string{s.Ledger.Pool(n)}}
-		if r.Intent != nil { // a node relabelled since its repair began counts in both places
+		if r.Intent != nil { // a node that was relabelled since its repair began counts in the old and the new zone and pool
 			at.zones, at.pools = append(at.zones, r.Intent.Zone), append(at.pools, r.Intent.Pool)
 		}
 		s.parked = append(s.parked, at)
 	}
 }
 
-// place is where a parked Node counts against the limits.
+// place has the zones and pools that count a parked Node against their limits.
 type place struct {
 	node         string
 	zones, pools []string
 }
 
-// CountIll adds an unhealthy Node to each breaker that counts it and is not closed.
+// CountIll adds an unhealthy Node to s.Ill for each breaker that counts the Node and is not closed.
 func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	behind := s.Ledger.breakersOver(n)
 	if len(behind) == 0 || !s.Ledger.Counts(n, now) {
@@ -111,8 +112,8 @@ func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	}
 }
 
-// RepairsOf returns the Node's rows: one for each record, and one for an alert that waits. Without
-// those it returns one row that says whether the node is unhealthy.
+// RepairsOf returns the Node's rows: one for each record, and one for an alert that waits. If there
+// is neither, it returns one row that says whether the node is unhealthy.
 func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	alerts := Firing(n)
 	rows := RepairsOn(n)
@@ -142,7 +143,8 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	return rows
 }
 
-// endedFor returns how the last repair for this firing of the alert ended. Empty: none has ended.
+// endedFor returns how the last repair ended that began since the alert has been firing, or "" if
+// none has ended.
 func endedFor(n *corev1.Node, a remediations.Alert) string {
 	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 		if e.Cause != a.Fingerprint || a.StartsAt.After(e.Ended) {

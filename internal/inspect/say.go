@@ -14,16 +14,15 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Stamp formats a time for people and scripts.
+// Stamp returns the time in UTC in the format RFC 3339.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Since returns a time and how long ago it was.
+// Since returns the time then and its age, for example "2026-11-20T21:05:00Z (3m ago)".
 func Since(now, then time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", Stamp(then), Age(now, then))
 }
 
-// Age returns how long ago it was. Empty: the time is unknown. A clock that is behind gives 0s,
-// never a negative age.
+// Age returns how long ago then was, or "" if then is zero. A time in the future has the age 0s.
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""
@@ -31,7 +30,7 @@ func Age(now, then time.Time) string {
 	return duration.HumanDuration(max(0, now.Sub(then)))
 }
 
-// YetToCome returns a time in the future. Empty: it has passed, or there is none.
+// YetToCome returns the time if it is in the future, or "" if it has passed or is nil.
 func YetToCome(at *time.Time, now time.Time) string {
 	if at == nil || at.IsZero() || !at.After(now) {
 		return ""
@@ -39,7 +38,7 @@ func YetToCome(at *time.Time, now time.Time) string {
 	return Stamp(*at)
 }
 
-// Led lists the leaders of a location, in order.
+// Led returns the successive leaders of a location, for example "n1 to n2".
 func Led(moves []remediations.Move) string {
 	var out []string
 	for i, m := range moves {
@@ -51,7 +50,8 @@ func Led(moves []remediations.Move) string {
 	return strings.Join(out, " to ")
 }
 
-// LeftWith returns who leads after an exhausted repair moved the leadership.
+// LeftWith returns a clause that says who leads after the exhausted repair, or "" if it moved no
+// leadership.
 func LeftWith(r *remediations.Record) string {
 	switch {
 	case len(r.Moves) == 0:
@@ -62,14 +62,15 @@ func LeftWith(r *remediations.Record) string {
 	return "; the leadership moved from " + Led(r.Moves) + " and is left there"
 }
 
-// Says describes the repair in one sentence. Empty: the columns already show everything.
+// Says returns a sentence about the repair, or "" if the table's other columns already show
+// everything.
 func (r Repair) Says() string {
 	switch {
 	case r.Record != nil && r.Record.Phase == remediations.PhaseExhausted:
 		if !r.Record.WellSince.IsZero() {
-			return fmt.Sprintf("the node has been well since %s; if it is fixed, `kubectl drydock reset %s`", Stamp(r.Record.WellSince), r.Node)
+			return fmt.Sprintf("the node has been healthy since %s; if it is fixed, run `kubectl drydock reset %s`", Stamp(r.Record.WellSince), r.Node)
 		}
-		return fmt.Sprintf("a person must look%s; when the node is fixed, `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
+		return fmt.Sprintf("a person must check the node%s; once it is fixed, run `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
 	case r.Hold != nil:
 		return r.Hold.Message
 	case r.Record != nil && r.Record.Note == "" && len(r.Record.Moves) > 0:
@@ -80,17 +81,17 @@ func (r Repair) Says() string {
 		return r.Problem
 	case r.Alert != nil:
 		if r.Alert.Ended != "" {
-			return "alert " + r.Alert.Name + "; " + r.Alert.Ended + ", and no repair was begun since"
+			return "alert " + r.Alert.Name + "; " + r.Alert.Ended + ", and no repair has begun since"
 		}
-		return "alert " + r.Alert.Name + "; no repair was begun yet"
+		return "alert " + r.Alert.Name + "; no repair has begun yet"
 	}
 	if r.Ill == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s, but Drydock has received no alert of a policy for this node; `kubectl drydock why %s` shows the alert that Drydock waits for", r.Ill, r.Node)
+	return fmt.Sprintf("%s, but no alert for this node has arrived that a policy matches; to see which alert Drydock waits for: `kubectl drydock why %s`", r.Ill, r.Node)
 }
 
-// CauseOf names the alert or the request of a repair.
+// CauseOf returns the alert or the request that caused a repair.
 func CauseOf(c remediations.Cause) string {
 	if c.Alert != "" {
 		return "alert/" + c.Alert
@@ -98,7 +99,7 @@ func CauseOf(c remediations.Cause) string {
 	return "request/" + c.Request
 }
 
-// Name names the node and, if the repair has another target, that target.
+// Name returns the node's name and, if the repair has another target, that target.
 func (r Repair) Name() string {
 	switch {
 	case r.Record != nil && r.Record.Pod != nil:
@@ -111,7 +112,7 @@ func (r Repair) Name() string {
 	return r.Node
 }
 
-// named names a target of the kind, and its node.
+// named returns the node's name with the target's name in parentheses.
 func named(node string, of remediations.Kind, name string) string {
 	if of == remediations.KindLocation {
 		name = "leader of " + name
@@ -126,7 +127,7 @@ func (t Why) Headline(now time.Time) string {
 	}
 	switch {
 	case t.State == Unknown:
-		return fmt.Sprintf("It is not known whether Drydock repairs %s: %s.", cmp.Or(t.Subject, t.Node), t.Because)
+		return fmt.Sprintf("It is unknown whether Drydock repairs %s: %s.", cmp.Or(t.Subject, t.Node), t.Because)
 	case t.Subject != "":
 		return TargetAnswer{Subject: t.Subject, Answer: t.Answer}.Headline(now)
 	case t.State == UnderRepair:
@@ -139,7 +140,8 @@ func (t Why) Headline(now time.Time) string {
 	return fmt.Sprintf("%s needs no repair: no alert of a policy fires on it.", t.Node)
 }
 
-// firing returns the alerts that a policy takes or, if there are none, the visible fault.
+// firing returns clauses about the alerts that a policy matches or, if there are none, about the
+// visible fault.
 func (t Why) firing() (out []string) {
 	for _, a := range t.Alerts {
 		if a.Policy != "" {
@@ -152,7 +154,7 @@ func (t Why) firing() (out []string) {
 	return out
 }
 
-// inFlight returns the record of the repair under way. Nil: there is none.
+// inFlight returns the record of the repair in flight, or nil if there is none.
 func (t Why) inFlight() *remediations.Record {
 	for _, r := range t.Repairs {
 		if r.Record != nil && r.Record.Phase.InFlight() {
@@ -168,7 +170,7 @@ func (t TargetAnswer) Headline(now time.Time) string {
 	case Held:
 		return t.heldBy(t.Subject, now)
 	case UnderRepair:
-		return fmt.Sprintf("%s is about to be repaired, unless Drydock finds a reason to hold it when it looks.", t.Subject)
+		return fmt.Sprintf("%s is about to be repaired, unless Drydock finds a reason to hold the repair.", t.Subject)
 	case Well, Unknown:
 	}
 	return fmt.Sprintf("Drydock does nothing for %s now.", t.Subject)
@@ -189,8 +191,8 @@ func (a Answer) heldBy(subject string, now time.Time) string {
 	return fmt.Sprintf("%s is not repaired: %s%s.", subject, by, end)
 }
 
-// holding returns the reasons that hold the step, the first one first, and the latest time at which
-// one of them ends. Nil: no reason has an end.
+// holding returns the reasons that hold the step, in the order of the guards, and the latest end of
+// these holds. until is nil if no hold has an end.
 func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	add := func(reason remediations.Reason, end *time.Time) {
 		if !slices.Contains(reasons, string(reason)) {
@@ -209,7 +211,7 @@ func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	return reasons, until
 }
 
-// rounded returns a time until something to the second, and from an hour on to the minute.
+// rounded rounds a duration to the second or, from one hour on, to the minute.
 func rounded(d time.Duration) time.Duration {
 	if d = d.Round(time.Second); d >= time.Hour {
 		return d.Round(time.Minute)

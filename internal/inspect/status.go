@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// APIVersion and the kinds name what -o json and -o yaml print.
+	// APIVersion is the apiVersion of the objects that -o json and -o yaml print.
 	APIVersion = "drydock.dev/v1alpha1"
 
 	// ledgerSelector finds the ledger in any namespace. LedgerNamespace is its default namespace.
@@ -28,7 +28,7 @@ const (
 	LedgerName      = "drydock-ledger"
 )
 
-// Status is what Drydock is doing, according to the ledger and the Nodes.
+// Status is what Drydock does now, according to the ledger and the Nodes.
 type Status struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -38,58 +38,60 @@ type Status struct {
 	// Leader is the leading replica, from the Lease in the ledger's namespace.
 	Leader  Leadership `json:"leader"`
 	Repairs []Repair   `json:"repairs"`
-	// Ill are the unhealthy Nodes that each breaker counts, by scope, with the reasons.
+	// Ill has the unhealthy Nodes that each breaker counts, with the reasons, by the breaker's scope.
 	Ill map[string][]string `json:"ill,omitempty"`
-	// Parked are the drained Nodes that wait for their next step. They count in the limits without
-	// a slot.
+	// Parked are the Nodes that are drained and wait for their next step. They count against the
+	// limits although they have no slot in the ledger.
 	Parked []string `json:"parked,omitempty"`
 	// parked are the same Nodes with their zones and pools.
 	parked []place
 	// Paused are the Nodes whose repairs a person holds.
 	Paused []PausedNode `json:"paused,omitempty"`
-	// Steps are the steps for the Nodes that were named. StepsUnseen says why they are unknown.
+	// Steps are the possible steps for the Nodes that the caller named. StepsUnseen says why they are
+	// unknown.
 	Steps       []Steps `json:"steps,omitempty"`
 	StepsUnseen string  `json:"stepsUnseen,omitempty"`
 }
 
-// Ledger is the ledger as read, or why it could not be read.
+// Ledger is Drydock's ledger as read, or why it could not be read.
 type Ledger struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Problem is why the rest is empty: missing, forbidden, or malformed.
+	// Problem says why the other fields are empty: the ledger is missing, forbidden or malformed.
 	Problem string         `json:"problem,omitempty"`
 	Slots   []ledger.Slot  `json:"slots,omitempty"`
 	Status  *ledger.Status `json:"status,omitempty"`
 	// Arrival is when the self-test's alert last arrived.
 	Arrival *time.Time `json:"arrival,omitempty"`
 
-	// Aside names the other installation in charge of the cluster, if this one has no ledger.
+	// Aside names the installation in charge of the cluster, if that is another one and this one has
+	// no ledger.
 	Aside string `json:"-"`
-	// Missing: no ledger exists. Version is the version of the Drydock that last wrote it. Whole is
-	// its full content.
+	// Missing reports that no ledger exists. Version is the version of the Drydock that last wrote the
+	// ledger. Whole is the ledger's full content.
 	Missing bool           `json:"-"`
 	Version string         `json:"-"`
 	Whole   *ledger.Ledger `json:"-"`
 }
 
-// Repair is one record on a Node, or a Node that waits for one.
+// Repair is a row of the status: a repair on record, or a Node without one.
 type Repair struct {
 	Node string `json:"node"`
 	// Target is "node", "leader" or "sidecar-<hash>".
 	Target string               `json:"target"`
 	Record *remediations.Record `json:"record,omitempty"`
-	// Problem says why the record cannot be shown although the Node has one.
+	// Problem says why a record on the Node cannot be shown.
 	Problem string `json:"problem,omitempty"`
-	// Alert is the waiting alert of a Node without a record. Ill is why the breaker counts the
-	// Node.
+	// Alert is the waiting alert of a Node without a record. Ill is why the breakers count the Node as
+	// unhealthy.
 	Alert *Waiting `json:"alert,omitempty"`
 	Ill   string   `json:"ill,omitempty"`
-	// Hold is what holds the repair now.
+	// Hold is why the next step does not begin now.
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Waiting is an alert of a policy without a repair on record. Ended says how the last repair for
-// the alert ended, if the alert began to fire before that end.
+// Waiting is an alert that a policy matches, without a repair on record. Ended says how the last
+// repair for the alert ended, if the alert has been firing since before that end.
 type Waiting struct {
 	Name        string    `json:"alertname"`
 	Policy      string    `json:"policy"`
@@ -98,11 +100,11 @@ type Waiting struct {
 	Ended       string    `json:"ended,omitempty"`
 }
 
-// Status reads the status. It reads the ledger last: a repair has its slot before its Node shows
-// the repair.
+// Status reads the status. It reads the ledger after the Nodes: a repair gets its slot in the
+// ledger before its record on the Node, so each repair that was read has its slot.
 func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	s := &Status{APIVersion: APIVersion, Kind: "Status", Cluster: r.Cluster, Repairs: []Repair{}}
-	var nodes []*corev1.Node // in a large fleet most Nodes are healthy, and these are not kept
+	var nodes []*corev1.Node // healthy Nodes are not kept: in a large fleet that would be most
 	err := r.each(ctx, of, func(n *corev1.Node) {
 		if of.Well || len(of.Names) > 0 || concerns(n) || marked(n) {
 			nodes = append(nodes, n.DeepCopy())
@@ -128,7 +130,7 @@ func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 		if s.Ledger.Aside != "" {
 			return nil, fmt.Errorf("no ledger was found: %s", s.Ledger.Problem)
 		}
-		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere",
+		return nil, fmt.Errorf("no Drydock was found: %s, and no node has the label %s; check that `drydock run` runs and leads; if its ledger is in another namespace or has another name, give -n and --ledger",
 			s.Ledger.Problem, remediations.PhaseLabel)
 	}
 	if len(of.Names) > 0 {
@@ -140,8 +142,8 @@ func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	return s, err
 }
 
-// addOrphans adds the repairs whose Node is missing while its machine is replaced. Only the ledger
-// holds them.
+// addOrphans adds repairs without a Node: while a machine is replaced, its Node may be gone, and
+// only the ledger has the repair.
 func (s *Status) addOrphans() {
 	if s.Ledger.Whole == nil {
 		return
@@ -151,7 +153,7 @@ func (s *Status) addOrphans() {
 			continue
 		}
 		record := o.Record
-		record.Phase, record.Note = remediations.PhaseVerifying, "the Node is gone; "+cmp.Or(record.Note, "waiting for the machine that comes for it")
+		record.Phase, record.Note = remediations.PhaseVerifying, "the Node is gone; "+cmp.Or(record.Note, "waiting for the replacement machine")
 		s.Repairs = append(s.Repairs, Repair{Node: o.Node, Target: "node", Record: &record})
 	}
 }
@@ -167,21 +169,21 @@ func RepairsOn(n *corev1.Node) []Repair {
 		r := Repair{Node: n.Name, Target: target}
 		record, err := remediations.DecodeRecordOf(key, value)
 		if err != nil {
-			r.Problem = fmt.Sprintf("%v; Drydock does nothing here until a person drops it with `kubectl drydock reset %s`", err, n.Name)
+			r.Problem = fmt.Sprintf("%v; Drydock does nothing on this node until a person deletes the record with `kubectl drydock reset %s`", err, n.Name)
 		} else {
 			r.Record = record
 		}
 		out = append(out, r)
 	}
 	if label, ok := n.Labels[remediations.PhaseLabel]; ok && len(out) == 0 {
-		out = append(out, Repair{Node: n.Name, Target: "node", Problem: fmt.Sprintf("the label %s=%s is there but no record", remediations.PhaseLabel, label)})
+		out = append(out, Repair{Node: n.Name, Target: "node", Problem: fmt.Sprintf("the node has the label %s=%s but no record", remediations.PhaseLabel, label)})
 	}
 	slices.SortFunc(out, func(a, b Repair) int { return cmp.Compare(a.Target, b.Target) })
 	return out
 }
 
-// rank sorts first what a person must see: unreadable records, repairs in flight, repairs that need
-// a person.
+// rank orders the rows: unreadable records come first, then repairs in flight, then repairs that
+// need a person.
 func (r Repair) rank() int {
 	switch {
 	case r.Record == nil && r.Problem != "":
@@ -196,25 +198,25 @@ func (r Repair) rank() int {
 	return 1 + slices.Index([]remediations.Phase{remediations.PhaseActing, remediations.PhaseVerifying, remediations.PhaseExhausted, remediations.PhasePending}, r.Record.Phase)
 }
 
-// ReadLedger finds the ledger by its labels in all namespaces. It uses the name if -n is given or
-// listing is forbidden.
+// ReadLedger finds the ledger by its labels in all namespaces. If -n is given or listing is
+// forbidden, it reads the ledger by its name.
 func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	namespace, where := r.Namespace, ""
 	if namespace == "" {
 		list, err := r.ConfigMaps(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: ledgerSelector})
 		switch {
 		case apierrors.IsForbidden(err):
-			where = " (and you may not list ConfigMaps in all namespaces: name Drydock's with -n)"
+			where = " (you may not list ConfigMaps in all namespaces: give Drydock's namespace with -n)"
 		case err != nil:
 			return Ledger{}, Asking(err, "listing ConfigMaps to find the ledger", "")
 		default:
-			where = ", nor one with its labels in any other"
+			where = ", and no ConfigMap with the ledger's labels in any namespace"
 			found := slices.DeleteFunc(list.Items, func(cm corev1.ConfigMap) bool { return cm.Name != r.Ledger })
 			if len(found) == 1 {
 				return DecodeLedger(&found[0]), nil
 			}
 			if len(found) > 1 {
-				return Ledger{}, fmt.Errorf("there is more than one ledger: %s; say which with -n", namespaces(found))
+				return Ledger{}, fmt.Errorf("there are several ledgers: %s; give the namespace of one with -n", namespaces(found))
 			}
 		}
 		namespace = LedgerNamespace
@@ -230,7 +232,7 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 		}
 		return l, nil
 	case apierrors.IsForbidden(err):
-		l.Problem = fmt.Sprintf("you may not read it, so only the nodes are shown: %v", err)
+		l.Problem = fmt.Sprintf("you may not read the ledger, so only the nodes are shown: %v", err)
 		return l, nil
 	case err != nil:
 		return l, Asking(err, "reading the ledger", "")
@@ -238,8 +240,9 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	return DecodeLedger(cm), nil
 }
 
-// inCharge names the installation in charge of the cluster, if that is in another namespace. An
-// installation that was never in charge has no ledger. Read errors are ignored.
+// inCharge returns a sentence that names the installation in charge of the cluster, if that is in
+// another namespace: an installation that was never in charge has no ledger. It returns "" after a
+// read error.
 func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	lease, err := r.Leases(metav1.NamespaceSystem).Get(ctx, chargeLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -249,11 +252,11 @@ func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	if !is || of == namespace {
 		return ""
 	}
-	return fmt.Sprintf("you asked about namespace %s, and the Drydock that is in charge of the cluster is in namespace %s: use -n %[2]s", namespace, text.Line(of, 63))
+	return fmt.Sprintf("the Drydock in namespace %s is not in charge of the cluster; the one in namespace %s is: use -n %[2]s", namespace, text.Line(of, 63))
 }
 
-// chargeLease is the usual name of the Lease in kube-system that names the installation in charge
-// of the cluster.
+// chargeLease is the default name of the Lease in kube-system whose holder is the installation in
+// charge of the cluster.
 const chargeLease = "drydock"
 
 func namespaces(cms []corev1.ConfigMap) string {
@@ -270,7 +273,7 @@ func DecodeLedger(cm *corev1.ConfigMap) Ledger {
 	whole, err := ledger.Decode(cm.Data)
 	switch {
 	case errors.Is(err, ledger.ErrMalformed):
-		l.Problem = fmt.Sprintf("%v; unless this plugin is older than Drydock, every repair is held: correct the ConfigMap, or delete it: Drydock makes it again from the Nodes", err)
+		l.Problem = fmt.Sprintf("%v; if this plugin is not older than Drydock, Drydock holds every repair: correct the ConfigMap, or delete it (Drydock makes it again from the Nodes)", err)
 	case err != nil:
 		l.Problem = err.Error()
 	default:

@@ -11,13 +11,13 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// Steps are the steps of the plans that could repair a node, each with its provider.
+// Steps has the steps of the plans that could repair a node, each with its provider.
 type Steps struct {
 	Node  string            `json:"node"`
 	Steps []coverage.Served `json:"steps"`
 }
 
-// steps returns the steps for each of the Nodes. unseen says why they are unknown.
+// steps returns the possible steps for each of the Nodes. unseen says why they are unknown.
 func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string) (out []Steps, unseen string, err error) {
 	cfg, unseen, err := r.configuration(ctx, "", r.Namespace, beside)
 	if cfg == nil || err != nil {
@@ -29,10 +29,11 @@ func (r *Reader) steps(ctx context.Context, nodes []*corev1.Node, beside string)
 	return out, "", nil
 }
 
-// Lines lists the provider of each step, then why a step has none.
+// Lines returns the line with the provider of each step, then a line for each step that is not
+// possible.
 func (s Steps) Lines(subject string) []Line {
 	if len(s.Steps) == 0 {
-		return []Line{{Label: "Steps", Subject: s.Node, Text: subject + "no policy takes the node"}}
+		return []Line{{Label: "Steps", Subject: s.Node, Text: subject + "no policy repairs this node"}}
 	}
 	var by []string
 	var why []Line

@@ -9,27 +9,26 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Moment is one event of a repair, or one that is due.
+// Moment is one event of a repair: in the past, now, or expected.
 type Moment struct {
-	// Name is the kind of event in one word: alert, request, repair, intent, call, answer, hold,
-	// proof.
+	// Name is the kind of the event: alert, request, repair, intent, call, answer, hold or proof.
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
-	// Due: At is the deadline. Now: it is happening.
+	// Due reports that At is a deadline. Now reports that the event is happening now.
 	Due bool `json:"due,omitempty"`
 	Now bool `json:"now,omitempty"`
 }
 
-// Timeline is a repair under way, from its cause to what Drydock waits for, with the rest of its
-// record.
+// Timeline has the events of a repair on record, from its cause to what Drydock waits for, and
+// other parts of the record.
 type Timeline struct {
 	Repair  string   `json:"repair"`
 	Target  string   `json:"target"`
 	Policy  string   `json:"policy"`
 	Moments []Moment `json:"moments"`
-	// Done are the attempts that were issued, Passed the skipped steps, Undo what Drydock undoes at
-	// the end.
+	// Done are the issued attempts. Passed are the skipped steps, with reasons. Undo is what Drydock
+	// undoes when the repair ends.
 	Done   []string `json:"done,omitempty"`
 	Passed []string `json:"passed,omitempty"`
 	Undo   []string `json:"undo,omitempty"`
@@ -54,7 +53,7 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	}
 	add("repair", r.Began, "repair %s by policy %s began", r.ID, r.Policy)
 	if i := r.Intent; i != nil {
-		add("intent", i.At, "%s was written on the Node, before the call", intentOf(i))
+		add("intent", i.At, "Drydock wrote %s on the Node, before the call", intentOf(i))
 		t.Moments = append(t.Moments, answer(r, i))
 	}
 	if h := r.Hold; h != nil {
@@ -64,9 +63,9 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	if r.Phase.InFlight() {
 		what := "waiting for the answer and the proof"
 		if r.Phase == remediations.PhaseVerifying {
-			what = "waiting for the proof: the node is well, its alert is gone, and the step shows its own proof"
+			what = "waiting for the proof: the node is healthy, its alert has ended, and the step's own proof is there"
 		}
-		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without the proof the attempt ends then", Due: true, Now: true})
+		t.Moments = append(t.Moments, Moment{Name: "proof", At: r.Deadline, Text: what + "; without the proof, the attempt ends at this time", Due: true, Now: true})
 	}
 	for _, p := range r.Passed {
 		t.Passed = append(t.Passed, fmt.Sprintf("%s: %s", p.Name, p.Why))
@@ -77,16 +76,17 @@ func (s *Observation) timeline(target string, r *remediations.Record) Timeline {
 	return t
 }
 
-// cause returns why the repair exists, if the Node still shows when the cause began.
+// cause returns the events that caused the repair: the request, or the alert if it is still on the
+// Node.
 func (s *Observation) cause(r *remediations.Record) (out []Moment) {
 	if r.Cause.Request != "" {
-		return []Moment{{Name: "request", At: r.Began, Text: "a person asked for " + r.Cause.Request}}
+		return []Moment{{Name: "request", At: r.Began, Text: "a person requested " + r.Cause.Request}}
 	}
 	for _, a := range remediations.AlertsOn(s.Node.Annotations) {
 		if a.Fingerprint == r.Cause.Alert {
 			out = append(out, Moment{Name: "alert", At: a.StartsAt, Text: fmt.Sprintf("alert %s began to fire", a.Name)})
 			if !a.ReceivedAt.Equal(a.StartsAt) {
-				out = append(out, Moment{Name: "alert", At: a.ReceivedAt, Text: "Drydock received it"})
+				out = append(out, Moment{Name: "alert", At: a.ReceivedAt, Text: "Drydock received the alert"})
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func intentOf(i *remediations.Intent) string {
 	return "intent " + i.ID
 }
 
-// answer returns what is known of the call's result.
+// answer returns the event of the call's result or, without a result yet, of the running call.
 func answer(r *remediations.Record, i *remediations.Intent) Moment {
 	by := "the provider"
 	if i.Provider != "" {
@@ -113,12 +113,12 @@ func answer(r *remediations.Record, i *remediations.Intent) Moment {
 	switch i.Outcome {
 	case remediations.CallAccepted:
 	case remediations.CallRefused:
-		m.Text = fmt.Sprintf("%s refused %s, and did nothing: %s", by, r.Step, i.Why)
+		m.Text = fmt.Sprintf("%s refused %s and did nothing: %s", by, r.Step, i.Why)
 	case remediations.CallUnknown:
-		m.Text = fmt.Sprintf("%s may have done %s: %s", by, r.Step, i.Why)
+		m.Text = fmt.Sprintf("it is unknown whether %s carried out %s: %s", by, r.Step, i.Why)
 	default:
 		m.Name, m.Now = "call", true
-		m.Text = fmt.Sprintf("the call for %s has no answer yet; it counts as issued", r.Step)
+		m.Text = fmt.Sprintf("the call for %s has no answer yet; it counts as an attempt", r.Step)
 	}
 	return m
 }
@@ -126,14 +126,14 @@ func answer(r *remediations.Record, i *remediations.Intent) Moment {
 // Silence is a silence that suppresses an alert of the node, and its author.
 type Silence struct {
 	ID string `json:"id"`
-	// URL is the address at which the Alertmanager was asked.
+	// URL is the address of the Alertmanager that has the silence.
 	URL     string    `json:"url,omitempty"`
 	Author  string    `json:"author,omitempty"`
 	Comment string    `json:"comment,omitempty"`
 	EndsAt  time.Time `json:"endsAt,omitzero"`
 }
 
-// Silences returns the silences of the node's alerts in the Alertmanagers that were asked.
+// Silences returns the silences of the node's alerts, from the Alertmanagers that were asked.
 func (s *Observation) Silences() []Silence {
 	out := []Silence{}
 	if !s.Asked {

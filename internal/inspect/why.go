@@ -9,73 +9,74 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Sources are what why reads besides the API server.
+// Sources are the inputs of the command why besides the API server.
 type Sources struct {
 	Config        string
 	Alertmanagers []string
 }
 
-// Why is why a node is repaired, or is not.
+// Why is the answer of the command why: why a node is repaired or not.
 type Why struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Cluster is the cluster that was read.
 	Cluster Cluster `json:"cluster,omitzero"`
 	Node    string  `json:"node"`
-	// Subject is the object that is held or under repair, if it is not the node itself.
+	// Subject is the object that Answer is about, if that is not the node itself.
 	Subject string `json:"subject,omitempty"`
 	Answer
-	// Leader is the replica that would repair it.
+	// Leader is the leading replica of Drydock.
 	Leader Leadership `json:"leader"`
-	// Alerts are those about the node, Repairs its records, History its last repairs, the newest
-	// first.
+	// Alerts are the alerts about the node. Repairs are its repairs on record. History has its last
+	// repairs, the newest first.
 	Alerts  []Alert              `json:"alerts"`
 	Repairs []Repair             `json:"repairs"`
 	History []remediations.Entry `json:"history"`
-	// Targets are the answers for the node's sidecars and its mesh location, if an alert or a
+	// Targets are the answers for sidecars on the node and for its mesh location, if an alert or a
 	// waiting repair concerns them.
 	Targets []TargetAnswer `json:"targets"`
-	// Steps are those of Policy's plan or, if no step was considered, of all policies that take the
-	// node.
+	// Steps are the steps of Policy's plan or, if Policy is empty, of all policies that could repair
+	// the node.
 	Steps []coverage.Served `json:"steps,omitempty"`
 	// Unseen is what could not be read, and why.
 	Unseen []string `json:"unseen"`
 }
 
-// Answer is why one target, the node itself or an object on it, is repaired or is not.
+// Answer is why one target is repaired or not. A target is the node itself or an object on it.
 type Answer struct {
 	// State is one of the constants below.
 	State State `json:"state"`
 	// Because says why nothing needs to be done although an alert of a policy fires or a fault is
 	// visible. For Unknown, it says why the state is unknown.
 	Because string `json:"because,omitempty"`
-	// Hold is what holds the next step, Change what a person may do about it.
+	// Hold is why the next step does not begin. Change is what a person may do about that.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
-	// Next is the next step, Provider carries it out, When is a sentence.
+	// Next is the next step. Provider is the provider that carries it out. When says when it begins,
+	// in a clause.
 	Next     string `json:"next,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	When     string `json:"when,omitempty"`
-	// Guards are the answers of each guard about the considered step of Policy, in Drydock's order.
+	// Guards has the answer of each guard about the next step of Policy's plan, in Drydock's order.
 	Policy string                  `json:"policy,omitempty"`
 	Guards []lifecycle.GuardAnswer `json:"guards"`
 }
 
-// nothing returns the answer if nothing needs to be done.
+// nothing returns the answer for a target that needs no repair.
 func nothing() Answer { return Answer{State: Well, Guards: []lifecycle.GuardAnswer{}} }
 
-// State is the result for a target.
+// State says whether a target is repaired.
 type State string
 
 const (
-	// Well: Drydock has nothing to do now. The node itself may still be unhealthy: see Because.
+	// Well means that Drydock has nothing to do now. The node may still be unhealthy: see Because.
 	Well State = "NothingToDo"
-	// Held: not repaired, because something holds the repair.
+	// Held means that the target needs a repair, and something holds the repair.
 	Held State = "Held"
-	// UnderRepair: being repaired, or about to be.
+	// UnderRepair means that a repair is in progress or about to begin.
 	UnderRepair State = "UnderRepair"
-	// Unknown: nothing that was read holds the target, and not everything that decides could be
-	// read.
+	// Unknown means that nothing which was read holds the repair, but something that decides could not
+	// be read.
 	Unknown State = "Unknown"
 )
 
@@ -111,7 +112,7 @@ func (s *Observation) Why() Why {
 	if t.State == Well {
 		t.Because = s.because(t.Alerts, t.Targets, decided)
 		if st := s.Ledger.Status; t.Because != "" && st != nil && st.Blind != "" {
-			t.Because += "; besides, Drydock is blind: " + st.Blind
+			t.Because += "; also, Drydock is blind: " + st.Blind
 		}
 	}
 	if h := s.Ledger.Unwritten(s.Node); h != nil {
@@ -125,9 +126,9 @@ func (s *Observation) Why() Why {
 	return t
 }
 
-// unwritable holds a needed repair if Drydock cannot write on the Node. It says so even if no
-// repair is needed: the Node cannot show then whether an alert fires. If another Drydock is in
-// charge, that one decides.
+// unwritable sets the hold h, which says that Drydock cannot write on the Node. It does so even if
+// no repair seems needed: Drydock could not write an alert there either. If another installation is
+// in charge of the cluster, that installation decides.
 func (s *Observation) unwritable(a *Answer, h *Hold) {
 	switch {
 	case h.Reason == NotInCharge:
@@ -144,8 +145,8 @@ func (s *Observation) unwritable(a *Answer, h *Hold) {
 	}
 }
 
-// doubt sets the state to Unknown if nothing that was read holds the node but not everything that
-// decides could be read.
+// doubt sets the state to Unknown if nothing that was read holds the repair, but something that
+// decides could not be read.
 func (s *Observation) doubt(t *Why) {
 	var unread []string
 	if s.Ledger.Whole == nil {
@@ -154,7 +155,7 @@ func (s *Observation) doubt(t *Why) {
 	if s.Config == nil && t.State == UnderRepair {
 		unread = append(unread, "Drydock's configuration")
 	}
-	if s.leader.Unseen != "" && len(unread) > 0 { // alone it is not a reason: an installation may have no Lease
+	if s.leader.Unseen != "" && len(unread) > 0 { // alone this does not cause doubt, because an installation may have no Lease
 		unread = append(unread, "the Lease of the leading replica")
 	}
 	switch {
@@ -167,20 +168,20 @@ func (s *Observation) doubt(t *Why) {
 		t.Because = strings.Join(append(t.firing(), missing), "; ")
 	}
 	if t.State, t.Next, t.When, t.Provider = Unknown, "", "", ""; s.forbidden() {
-		t.Change = "ask an administrator for the rights that are named below: to get and list ConfigMaps and Leases in Drydock's namespace"
+		t.Change = "ask an administrator for the rights named below: to get and list ConfigMaps and Leases in Drydock's namespace"
 	}
 }
 
-// forbidden reports whether the API server refused to show something.
+// forbidden reports whether the API server refused a read.
 func (s *Observation) forbidden() bool {
 	return slices.ContainsFunc(s.lines, func(line string) bool { return strings.Contains(line, "is forbidden") })
 }
 
-// NoLeader is the hold if no replica of Drydock leads. No guard returns it: only the leader asks
-// the guards.
+// NoLeader is the reason of the hold if no replica of Drydock leads. No guard returns it, because
+// only the leader asks the guards.
 const NoLeader = remediations.Reason("NoLeader")
 
-// lead holds a repair that would continue now, if no replica leads.
+// lead sets the hold NoLeader if no replica leads and the repair would otherwise continue.
 func (s *Observation) lead(a *Answer) {
 	if s.leader.None != "" && a.State == UnderRepair {
 		s.holds(a, &Hold{Reason: NoLeader, Message: s.leader.None}, nil)

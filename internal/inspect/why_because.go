@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// because returns why Drydock does nothing for firing alerts of policies or, if none fires, for a
-// visible fault. Empty: there is neither. decided is the message of the decision about the node.
+// because returns why Drydock does nothing although an alert of a policy fires or, if none fires,
+// although a fault is visible. It returns "" if there is neither. decided is the message of the
+// decision about the node.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {
 	if s.State == nil {
 		return s.fault(all)
@@ -32,9 +33,9 @@ func (s *Observation) because(all []Alert, targets []TargetAnswer, decided strin
 		case p.Mode == remediations.ModeOff:
 			why = fmt.Sprintf("policy %s is off", a.Policy)
 		case !known:
-			why = fmt.Sprintf("Alertmanager has alert %s for policy %s since %s, and the Node does not have it; ", a.Name, a.Policy, Stamp(a.StartsAt))
+			why = fmt.Sprintf("Alertmanager has alert %s for policy %s since %s, but Drydock has not written it on the Node; ", a.Name, a.Policy, Stamp(a.StartsAt))
 			if a.State == "firing" {
-				why += "Drydock writes it there when Alertmanager posts it, or when Drydock asks Alertmanager the next time"
+				why += "Drydock writes it there when Alertmanager sends it, or at the next poll of Alertmanager"
 			} else {
 				why += a.State
 			}

@@ -9,22 +9,22 @@ import (
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
 
-// considered is a candidate for a step, with the guards' answers about it.
+// considered is a step that the decision considered, with the guards' answers about it.
 type considered struct {
 	*lifecycle.Candidate
 	guards []lifecycle.GuardAnswer
 }
 
-// decide answers for the node itself. It returns the decision's message if no guard was asked and
-// nothing holds the node.
+// decide sets the answer for the node itself. It returns the decision's message if no guard was
+// asked and nothing holds a repair.
 func (s *Observation) decide(a *Answer) string {
 	d, all := s.consider(s.State, s.State.Journal.Record, nil, func() lifecycle.Decision { return nodes.Decide(s.State, s.Now) })
 	return s.conclude(a, d, all)
 }
 
-// consider runs Drydock's own decision about the record's target and asks the guards about each
-// considered step. looks are the answers that need a look at the target; Drydock asks for them
-// right before Observing.
+// consider runs Drydock's own decision about a target and asks the guards about each step that the
+// decision considers. looks are the answers of guards that need an observation of the target, which
+// the plugin cannot make. Their place is before the guard Observing.
 func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, looks []lifecycle.GuardAnswer, decide func() lifecycle.Decision) (d lifecycle.Decision, all []considered) {
 	state.Asking = func(c *lifecycle.Candidate) {
 		answers := c.Explain(s.unseen)
@@ -40,20 +40,21 @@ func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, l
 	return d, all
 }
 
-// conclude answers from the decision and the guards' answers. It returns the decision's message if
-// no guard was asked and nothing holds the target.
+// conclude sets the answer from the decision and the guards' answers. It returns the decision's
+// message if no guard was asked and nothing holds a repair.
 func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered) string {
 	if len(all) == 0 {
 		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {
 			return d.Message
 		}
-		// A repair that was only observed has no step to ask about. Its policy would repair if it
-		// enforced.
+		// No guard was asked, and the decision itself is the hold. An example is a repair that its policy
+		// only observed: there is no step to ask about, and the policy's mode is the hold.
 		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
 		return ""
 	}
-	// Of several alerts, use the first that may act or the first that is held. Of a plan with
-	// skipped steps, use the last step.
+	// The last candidate counts: Drydock stops at the first alert that may act, and a plan's last step
+	// comes after the skipped ones. If the decision is a hold, the first candidate with the decision's
+	// reason counts.
 	c := all[len(all)-1]
 	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.VerbHold && c.heldBy(d.Reason) }); i >= 0 {
 		c = all[i]
@@ -74,7 +75,7 @@ func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered
 	case d.Verb == lifecycle.VerbHold && !slices.ContainsFunc(c.guards, func(a lifecycle.GuardAnswer) bool { return a.Reason == d.Reason }):
 		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, c.Policy)
 	default:
-		a.State, a.When = UnderRepair, "at Drydock's next look: no guard that could be read holds the repair"
+		a.State, a.When = UnderRepair, "at Drydock's next pass: no guard that could be asked here holds the repair"
 	}
 	return ""
 }
@@ -86,9 +87,9 @@ func (c considered) heldBy(reason remediations.Reason) bool {
 
 func (s *Observation) holds(a *Answer, h *Hold, p *remediations.Policy) {
 	if said := s.Ledger.Said(s.Node, s.Now); said != nil && said.Reason == h.Reason {
-		h = said // it has more than the guard: who, and until when
+		h = said // its message says more than the guard's: who set it, and until when
 	}
-	a.State, a.Hold, a.When = Held, h, "when nothing holds it any more"
+	a.State, a.Hold, a.When = Held, h, "when nothing holds the repair"
 	name := ""
 	if p != nil {
 		name = p.Name

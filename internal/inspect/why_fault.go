@@ -14,14 +14,14 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// readWithin is how old a reading of a sign may be.
+// readWithin is how old the reading of a sign (for example a condition) may be.
 const readWithin = time.Minute
 
-// fault returns what is visibly wrong with a node without a firing alert of a policy, and which
-// alert Drydock waits for. Empty: no fault is visible.
+// fault returns what is visibly wrong with a node that has no firing alert of a policy, and which
+// alert Drydock waits for. It returns "" if no fault is visible.
 func (s *Observation) fault(all []Alert) string {
 	var saw, awaited []string
-	var due time.Time // when the first of these alerts should have come
+	var due time.Time // when the first of the awaited alerts should have arrived
 	if unready(s.Node) {
 		saw = append(saw, signs.Weigh([]signs.Sign{{Kind: signs.NotReady}}, s.Node, nil, time.Time{}, s.Now).Saw...)
 	}
@@ -29,7 +29,7 @@ func (s *Observation) fault(all []Alert) string {
 		if len(saw) == 0 {
 			return ""
 		}
-		return saw[0] + ", and no alert of a policy fires on the Node; which alert Drydock waits for is not known without its configuration"
+		return saw[0] + ", but no alert of a policy fires for the node; without Drydock's configuration it is unknown which alert Drydock waits for"
 	}
 	shipped, err := rules.Shipped()
 	if err != nil {
@@ -57,21 +57,21 @@ func (s *Observation) fault(all []Alert) string {
 	if len(saw) == 0 {
 		return ""
 	}
-	says := strings.Join(saw, "; ") + ", and no alert of a policy fires on the Node; "
+	says := strings.Join(saw, "; ") + ", but no alert of a policy fires for the node; "
 	if len(awaited) == 0 {
-		says += "no shipped rule has an alert about this that a policy takes"
+		says += "no shipped rule makes an alert about this fault that a policy matches"
 	} else {
 		says += "Drydock waits for " + strings.Join(awaited, " or ")
 	}
 	return says + "; " + s.askedFor(all, due)
 }
 
-// grace is how much later than its rule's wait an alert may come: it is evaluated, grouped and sent
-// in turns.
+// grace is how long after its rule's wait an alert may still arrive: Prometheus evaluates rules and
+// Alertmanager sends groups at intervals.
 const grace = 2 * time.Minute
 
-// readyBy is when the rule's alert about a node that is not Ready should have reached Alertmanager;
-// zero: that is not known.
+// readyBy returns when the rule's alert about a node that is not Ready should have reached
+// Alertmanager. It returns the zero time if that is unknown.
 func (s *Observation) readyBy(r rules.Rule) time.Time {
 	wait := r.Wait()
 	if wait == 0 || !unready(s.Node) {
@@ -80,8 +80,8 @@ func (s *Observation) readyBy(r rules.Rule) time.Time {
 	return remediations.ReadyCondition(s.Node).LastTransitionTime.Add(wait + grace)
 }
 
-// awaits returns the policy that takes the rule's alert about the node. ill are the signs of its
-// witness that show the node as unhealthy now.
+// awaits returns the policy that would match the rule's alert about the node, or nil. ill are the
+// signs of the policy's witness that show the node as unhealthy now.
 func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string) {
 	core, labels := s.Config.Core, maps.Clone(r.Labels)
 	labels["alertname"], labels["node"] = r.Alert, s.Node.Name
@@ -100,11 +100,11 @@ func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string
 	return route.Policy, ill
 }
 
-// askedFor says what the Alertmanagers have about the node. due is when the alert that Drydock
-// waits for should have come.
+// askedFor returns a clause that says which alerts the Alertmanagers have about the node. due is
+// when the awaited alert should have arrived.
 func (s *Observation) askedFor(all []Alert, due time.Time) string {
 	if !s.Asked {
-		return "Alertmanager was not asked, give --alertmanager URL"
+		return "Alertmanager was not asked: give its address with --alertmanager URL"
 	}
 	var names []string
 	for _, a := range all {
@@ -116,9 +116,9 @@ func (s *Observation) askedFor(all []Alert, due time.Time) string {
 	case !slices.ContainsFunc(s.State.Snapshot.Replicas, func(r alerts.Replica) bool { return r.Err == nil }):
 		return "no Alertmanager answered"
 	case len(names) == 0 && !due.IsZero() && s.Now.After(due):
-		return fmt.Sprintf("Alertmanager does not have it, and should since %s: check in Prometheus that this rule is loaded and that kube-state-metrics is scraped (`kubectl drydock status`, line SelfTest)", Stamp(due))
+		return fmt.Sprintf("Alertmanager does not have this alert, although it should have since %s: check in Prometheus that this rule is loaded and that kube-state-metrics is scraped (`kubectl drydock status`, line SelfTest)", Stamp(due))
 	case len(names) == 0:
-		return "Alertmanager does not have it"
+		return "Alertmanager does not have this alert"
 	}
-	return "Alertmanager has these alerts about the node, and no policy takes them: " + strings.Join(names, ", ")
+	return "Alertmanager has other alerts about the node, but no policy matches them: " + strings.Join(names, ", ")
 }

@@ -26,6 +26,6 @@ func TestAnOverdueAlertSaysWhereToLook(t *testing.T) {
 		s := &Observation{Node: n, Now: scene.Noon, Asked: true, State: &lifecycle.State{Snapshot: &alerts.Snapshot{Replicas: []alerts.Replica{{}}}}}
 		return s.askedFor(nil, s.readyBy(rule))
 	}
-	require.Equal(t, "Alertmanager does not have it", says(6*time.Minute))
-	require.Contains(t, says(13*time.Minute), "and should since 2026-03-04T11:54:00Z: check in Prometheus that this rule is loaded")
+	require.Equal(t, "Alertmanager does not have this alert", says(6*time.Minute))
+	require.Contains(t, says(13*time.Minute), "although it should have since 2026-03-04T11:54:00Z: check in Prometheus that this rule is loaded")
 }

@@ -5,12 +5,12 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// judge sets the state from the records, which come before a decision about the node. If nothing
-// needs to be done to the node itself, the decisions about its other targets count.
+// judge sets the state from the repairs on record, which count before the decision about the node.
+// If the node itself needs no repair, the answers for its other targets count.
 func (s *Observation) judge(t *Why) {
 	for _, r := range t.Repairs {
 		switch {
-		case r.Record == nil: // an unreadable record holds the whole node
+		case r.Record == nil: // an unreadable record holds all repairs of the node
 			s.holds(&t.Answer, &Hold{Reason: remediations.ReasonRecordMalformed, Message: r.Problem}, nil)
 			return
 		case r.Record.Phase.InFlight():
@@ -43,7 +43,7 @@ func (s *Observation) judge(t *Why) {
 	if s.State != nil || t.State != Well {
 		return
 	}
-	// Without the configuration no decision was made: only the Node and the ledger show something.
+	// Without the configuration there is no decision: only the Node and the ledger show something.
 	alerts := Firing(s.Node)
 	if len(alerts) == 0 {
 		return
@@ -54,7 +54,7 @@ func (s *Observation) judge(t *Why) {
 	}
 }
 
-// about names the target of the repair. Empty: the node itself.
+// about returns the name of the repair's target, or "" for the node itself.
 func about(r Repair) string {
 	if r.Target == nodeTarget {
 		return ""
@@ -69,12 +69,12 @@ func (s *Observation) policy(name string) *remediations.Policy {
 	return s.Config.Core.PolicyOf(name, s.Node)
 }
 
-// after sets what follows the attempt under way.
+// after sets what follows the running attempt.
 func (s *Observation) after(t *Why, r *remediations.Record) {
 	t.Policy, t.Next, t.Provider, t.Guards = r.Policy, "", "", []lifecycle.GuardAnswer{}
 	t.When = "this attempt ends by " + Stamp(r.Deadline)
 	if !r.Deadline.After(s.Now) {
-		t.When = "Drydock decides about it now: its time ended at " + Stamp(r.Deadline)
+		t.When = "Drydock decides about this attempt now: its time ended at " + Stamp(r.Deadline)
 	}
 	if s.State == nil || r.Pod != nil || r.Location != "" {
 		return
@@ -83,9 +83,9 @@ func (s *Observation) after(t *Why, r *remediations.Record) {
 		if next, more := s.State.NextStep(p, r, r.Step); more {
 			t.Next = next.String()
 			t.Provider, _ = s.State.Config.ProviderOf(next.Name, s.Node)
-			t.When = "if the node is not well by " + Stamp(r.Deadline)
+			t.When = "if the node is not healthy by " + Stamp(r.Deadline)
 			if !r.Deadline.After(s.Now) {
-				t.When = "at Drydock's next look: the node had until " + Stamp(r.Deadline) + " to be well"
+				t.When = "at Drydock's next pass: the node had time until " + Stamp(r.Deadline) + " to become healthy"
 			}
 		}
 	}

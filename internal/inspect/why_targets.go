@@ -12,10 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// TargetAnswer is why another target on the node, a pod's sidecar or a location of the mesh, is
-// repaired or is not.
+// TargetAnswer is the answer for another target than the node: for a pod's sidecar on it or for its
+// mesh location.
 type TargetAnswer struct {
-	// Target is formatted as in Repair. Subject names the target and its node.
+	// Target has the format of Repair.Target. Subject names the target and its node.
 	Target  string `json:"target"`
 	Subject string `json:"subject"`
 	Answer
@@ -23,7 +23,8 @@ type TargetAnswer struct {
 	alerts []string
 }
 
-// Others returns the targets that are repaired or held, except the one that the headline is about.
+// Others returns the answers for targets that are under repair or held, except for the target that
+// the headline is about.
 func (t Why) Others() (out []TargetAnswer) {
 	for _, target := range t.Targets {
 		if target.Subject != t.Subject && target.State != Well {
@@ -33,17 +34,18 @@ func (t Why) Others() (out []TargetAnswer) {
 	return out
 }
 
-// beside is a kind of target other than nodes. Drydock looks at such a target before each step. The
-// command why cannot: it has neither Drydock's place in the cluster nor its accounts.
+// beside is a kind of target other than nodes. Drydock observes such a target before each step. The
+// plugin cannot: it runs outside the cluster and has no credentials for these systems.
 type beside struct {
 	of     remediations.Kind
 	decide func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision
-	// what names the target. looks lists the answers that only such a look would give.
+	// what returns the target's name in a sentence. looks returns the answers of the guards that need
+	// an observation.
 	what  func(name string) string
 	looks func(node, name string) []lifecycle.GuardAnswer
 }
 
-// besides are all such kinds, in Drydock's order of decisions.
+// besides are all kinds of targets other than nodes, in Drydock's order of decisions.
 var besides = []beside{
 	{
 		of: remediations.KindLocation,
@@ -53,7 +55,7 @@ var besides = []beside{
 		what: func(name string) string { return "location " + name },
 		looks: func(node, name string) []lifecycle.GuardAnswer {
 			return []lifecycle.GuardAnswer{
-				notAsked(remediations.ReasonLeaderUnknown, "what Prometheus has of the agents' probes of location %s", name),
+				notAsked(remediations.ReasonLeaderUnknown, "Prometheus' series of the agents' probes of location %s", name),
 				notAsked(remediations.ReasonLeaderHeld, "whether location %s answers, and who could lead it; what Drydock found: kubectl events -n default --for node/%s", name, node),
 			}
 		},
@@ -78,8 +80,8 @@ func notAsked(reason remediations.Reason, format string, args ...any) lifecycle.
 	return lifecycle.GuardAnswer{Reason: reason, Standing: lifecycle.GuardNotSeen, Message: "not asked from here: " + fmt.Sprintf(format, args...)}
 }
 
-// targets answers for each other target on the node. Repairs under way or out of steps are already
-// among the repairs.
+// targets returns the answer for each other target on the node. It leaves out targets with a repair
+// in progress or an exhausted one: these are already among Why.Repairs.
 func (s *Observation) targets() (out []TargetAnswer) {
 	if s.State.Journal.Malformed != nil {
 		return nil // an unreadable record holds the whole node
@@ -100,16 +102,16 @@ func (s *Observation) target(k beside, one remediations.Subject) TargetAnswer {
 		t.alerts = append(t.alerts, a.Fingerprint)
 	}
 	own := *s.State
-	own.Lease = nil // as in the engine: the lease belongs to the node
+	own.Lease = nil // as in the engine: only a repair of the node itself uses the node's lease
 	d, all := s.consider(&own, one.Record, k.looks(s.Node.Name, one.Name), func() lifecycle.Decision {
 		return k.decide(&own, one, s.Now)
 	})
 	said := s.conclude(&t.Answer, d, all)
-	first := "once Drydock has looked at " + k.what(one.Name) + ": "
+	first := "once Drydock has checked " + k.what(one.Name) + ": "
 	switch {
 	case t.State == UnderRepair:
-		t.When = first + "no guard that could be read holds the repair"
-	case t.State == Well && d.Verb == lifecycle.VerbLook: // between two attempts: no guard is asked before the look
+		t.When = first + "no guard that could be asked here holds the repair"
+	case t.State == Well && d.Verb == lifecycle.VerbLook: // between two attempts, Drydock observes the target before it asks the guards
 		t.State, t.Policy, t.When = UnderRepair, one.Record.Policy, first+"then it asks the guards"
 		if h := s.Ledger.HoldNow(s.Node, one.Record.Policy, one.Record, s.Now); h != nil {
 			s.holds(&t.Answer, h, d.Policy)
