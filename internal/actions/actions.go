@@ -12,22 +12,22 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Action is one thing that a person may request.
+// Action is one kind of request that a person may make for a node, for example a pause.
 type Action struct {
 	// Name is the name of the command.
 	Name string
-	// Will is one sentence about what the action does.
+	// Will is one sentence that says what the action does.
 	Will string
-	// Verb is the verb that the caller needs on repairs.drydock.dev besides patch on nodes. Empty:
-	// none.
+	// Verb is the verb on repairs.drydock.dev that the caller needs besides patch on nodes. It is
+	// empty if the action needs no such verb.
 	Verb string
 	// Keys are the annotations that the action sets or removes.
 	Keys []string
-	// Parameters are what a caller may give with the action.
+	// Parameters are the parameters that a caller may give.
 	Parameters []Parameter
 
-	// refuses says why the action has no meaning for the Node as read. Nil: the action is always
-	// allowed.
+	// refuses returns why the action makes no sense for the Node as read, or nil. If refuses itself is
+	// nil, the action always makes sense.
 	refuses func(*corev1.Node) error
 	prepare func(given Params, now time.Time) (apply, error)
 }
@@ -35,33 +35,33 @@ type Action struct {
 // Parameter is one parameter of an action: a flag of its command, or the command's argument.
 type Parameter struct {
 	Name string
-	// Ask is the question in a form, Example an example of an answer.
+	// Ask is the question in the page's form. Example is an example of an answer.
 	Ask, Example string
 	Required     bool
-	// Choices are all allowed values. Empty: any text.
+	// Choices are the allowed values. If it is empty, any text is allowed.
 	Choices []string
-	// Argument: the command takes it by position, without a flag.
+	// Argument reports whether the command takes the parameter by position, without a flag.
 	Argument bool
 }
 
-// Params are the given values, by the parameter's name.
+// Params are the values of parameters, by name.
 type Params map[string]string
 
 type apply func(ctx context.Context, w *Writer, node string) (said string, err error)
 
-// Prepared is an action with valid parameters.
+// Prepared is an action with checked parameters.
 type Prepared struct {
 	action *Action
 	given  Params
 	apply  apply
 }
 
-// All returns the actions in the order of the menus.
+// All returns all actions in the order of the menus.
 func All() []*Action {
 	return []*Action{Pause(), Resume(), Repair(), Approve(), Cancel(), Reset(), BreakGlass()}
 }
 
-// Named returns the action with that name. Nil: there is none.
+// Named returns the action with that name, or nil if there is none.
 func Named(name string) *Action {
 	all := All()
 	if i := slices.IndexFunc(all, func(a *Action) bool { return a.Name == name }); i >= 0 {
@@ -70,7 +70,7 @@ func Named(name string) *Action {
 	return nil
 }
 
-// Refuses says why the action has no meaning for the Node as read. Nil: the action is allowed.
+// Refuses returns why the action makes no sense for the Node as read, or nil if it makes sense.
 func (a *Action) Refuses(n *corev1.Node) error {
 	if a.refuses == nil {
 		return nil
@@ -84,9 +84,9 @@ func (a *Action) Prepare(given Params, now time.Time) (*Prepared, error) {
 		i := slices.IndexFunc(a.Parameters, func(p Parameter) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return nil, cli.Usagef("%s takes no %q", a.Name, text.Line(name, maxText))
+			return nil, cli.Usagef("%s has no parameter %q", a.Name, text.Line(name, maxText))
 		case len(value) > maxText:
-			return nil, cli.Usagef("--%s has %d bytes; give at most %d", name, len(value), maxText)
+			return nil, cli.Usagef("--%s has %d bytes; the limit is %d", name, len(value), maxText)
 		}
 	}
 	run, err := a.prepare(given, now)
@@ -96,13 +96,13 @@ func (a *Action) Prepare(given Params, now time.Time) (*Prepared, error) {
 	return &Prepared{action: a, given: given, apply: run}, nil
 }
 
-// Apply requests the action on the node and returns what was done, in one sentence.
+// Apply requests the action on the node and returns a sentence that says what was done.
 func (p *Prepared) Apply(ctx context.Context, w *Writer, node string) (said string, err error) {
 	said, err = p.apply(ctx, w, node)
 	return w.saying(said), err
 }
 
-// Command returns the command that requests the same.
+// Command returns the plugin's command that makes the same request.
 func (a *Action) Command(node string, given Params) string {
 	words := []string{"kubectl drydock", a.Name, text.ShellWord(node)}
 	for _, p := range a.Parameters {
@@ -118,21 +118,21 @@ func (a *Action) Command(node string, given Params) string {
 }
 
 const (
-	// MaxWhy bounds a reason, in bytes. Events and tables show the reason, and it shares the 256
-	// KiB that a Node's annotations may have with Drydock's records.
+	// MaxWhy bounds a reason, in bytes. A reason stands in Events and in tables. It must also leave
+	// room for Drydock's records: all annotations of a Node together may have 256 KiB.
 	MaxWhy = 256
-	// maxText bounds every other text.
+	// maxText bounds every other text, in bytes.
 	maxText = 8 << 10
 )
 
-// plain makes a text fit for one line, so that what others wrote on a Node cannot control a
-// terminal.
+// plain puts a text on one line without control characters: text that others wrote on a Node must
+// not control the terminal.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// reason makes --why fit for an annotation of one line.
+// reason returns the value of --why as one line, or an error if it is too long.
 func reason(why string) (string, error) {
 	if why = plain(why); len(why) > MaxWhy {
-		return "", cli.Usagef("--why has %d bytes; give at most %d", len(why), MaxWhy)
+		return "", cli.Usagef("--why has %d bytes; the limit is %d", len(why), MaxWhy)
 	}
 	return why, nil
 }

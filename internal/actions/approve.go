@@ -14,7 +14,7 @@ import (
 
 var id = Parameter{Name: "id", Ask: "Which repair? Empty: the one on the node", Example: "n7q4k2", Argument: true}
 
-// Approve lets a repair start that waits for approval.
+// Approve is the action that lets a repair start which waits for approval.
 func Approve() *Action {
 	return &Action{
 		Name: "approve", Verb: admission.VerbFor(remediations.ApproveKey), Keys: []string{remediations.ApproveKey}, Parameters: []Parameter{id},
@@ -23,9 +23,9 @@ func Approve() *Action {
 		prepare: names(remediations.ApproveKey, "approve", "approving", approvable, func(of inspect.Repair) string {
 			r, held := of.Record, ""
 			if r.Hold != nil && r.Hold.Reason != remediations.ReasonAwaitingApproval {
-				held = fmt.Sprintf(" (now it is held by %s)", r.Hold.Reason)
+				held = fmt.Sprintf(" (now %s holds it)", r.Hold.Reason)
 			}
-			return fmt.Sprintf("Repair %s of %s is approved: it begins with %s as soon as no other guard holds it%s, as `kubectl drydock status -w` shows.", r.ID, of.Name(), r.Step, held)
+			return fmt.Sprintf("Repair %s of %s is approved: it begins with %s as soon as no other guard holds it%s. To follow it: `kubectl drydock status -w`.", r.ID, of.Name(), r.Step, held)
 		}),
 	}
 }
@@ -33,15 +33,15 @@ func Approve() *Action {
 func approvable(of inspect.Repair) error {
 	switch r := of.Record; {
 	case r.Phase == remediations.PhasePending && r.Intent == nil && r.Shares():
-		return fmt.Errorf("repair %s of %s waits for no approval: its policy only observes", r.ID, of.Name()) // a sidecar's repair is on record before it starts only if its policy observes
+		return fmt.Errorf("repair %s of %s does not wait for approval: its policy only observes", r.ID, of.Name()) // a sidecar's pending repair is on record only if its policy observes
 	case r.Phase == remediations.PhasePending && r.Intent == nil:
 		return nil
 	default:
-		return fmt.Errorf("repair %s of %s waits for no approval: it is %s and has begun already", r.ID, of.Name(), r.Phase)
+		return fmt.Errorf("repair %s of %s does not wait for approval: it has begun and is %s", r.ID, of.Name(), r.Phase)
 	}
 }
 
-// Cancel ends a repair.
+// Cancel is the action that ends a repair.
 func Cancel() *Action {
 	return &Action{
 		Name: "cancel", Verb: admission.VerbFor(remediations.CancelKey), Keys: []string{remediations.CancelKey}, Parameters: []Parameter{id},
@@ -50,24 +50,25 @@ func Cancel() *Action {
 		prepare: names(remediations.CancelKey, "cancel", "cancelling", cancellable, func(of inspect.Repair) string {
 			r, when, then := of.Record, "at once", of.Record.LeftAs()
 			if r.Phase == remediations.PhaseActing && r.Back == nil {
-				when = "when the call that is under way has ended"
+				when = "when its running call has ended"
 			}
 			if own(of) {
-				then = ", and Drydock undoes what it did to the Node"
+				then = ", and undoes what it did to the Node"
 			}
-			return fmt.Sprintf("Repair %s of %s ends %s: nothing more is issued%s; `kubectl drydock history %s` then shows it.", r.ID, of.Name(), when, then, of.Node)
+			return fmt.Sprintf("Repair %s of %s ends %s: Drydock issues nothing more%s. `kubectl drydock history %s` then shows the repair.", r.ID, of.Name(), when, then, of.Node)
 		}),
 	}
 }
 
 func cancellable(of inspect.Repair) error {
 	if of.Record.Phase == remediations.PhaseExhausted {
-		return fmt.Errorf("repair %s of %s has run out of steps already; `kubectl drydock reset %s` when the node is fixed", of.Record.ID, of.Name(), of.Node)
+		return fmt.Errorf("repair %s of %s is exhausted, so there is nothing to cancel; once the node is fixed, run `kubectl drydock reset %s`", of.Record.ID, of.Name(), of.Node)
 	}
 	return nil
 }
 
-// about returns a refusal for actions that concern a repair on the node.
+// about returns an action's refuses function: it returns why the node has no repair that may
+// permits.
 func about(may func(inspect.Repair) error) func(*corev1.Node) error {
 	return func(n *corev1.Node) error {
 		_, err := open(n, may)
@@ -75,7 +76,9 @@ func about(may func(inspect.Repair) error) func(*corev1.Node) error {
 	}
 }
 
-// names writes a repair's id under the key, if the repair exists and may permits it.
+// names returns an action's prepare function, which writes a repair's ID under the key. The repair
+// must exist on the node, and may must permit the action for it. said returns the sentence for the
+// person.
 func names(key, action, doing string, may func(inspect.Repair) error, said func(inspect.Repair) string) func(Params, time.Time) (apply, error) {
 	return func(given Params, _ time.Time) (apply, error) {
 		return func(ctx context.Context, w *Writer, node string) (string, error) {

@@ -16,13 +16,13 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-var why = Parameter{Name: "why", Ask: "Why? Everyone who looks later reads it", Example: "disk swap, ticket 4711"}
+var why = Parameter{Name: "why", Ask: "Why? For everyone who reads the node's state later", Example: "disk swap, ticket 4711"}
 
-// Pause keeps Drydock from starting anything new on a node.
+// Pause is the action that makes Drydock start nothing new on a node.
 func Pause() *Action {
 	return &Action{
 		Name: "pause", Keys: []string{remediations.PauseKey},
-		Will: "Drydock starts nothing new on the node; what it has issued already is still verified.",
+		Will: "Drydock starts nothing new on the node. It still verifies a step that it has issued.",
 		Parameters: []Parameter{
 			{Name: "for", Ask: "For how long? Empty: until a person resumes the node", Example: "30m, 2h or 1d"},
 			why,
@@ -37,9 +37,9 @@ func Pause() *Action {
 				length, err := model.ParseDuration(given["for"])
 				switch {
 				case err != nil:
-					return nil, cli.Usagef("--for is %q; write how long, for example 30m, 2h or 1d", plain(given["for"]))
+					return nil, cli.Usagef("--for is %q; write a duration, for example 30m, 2h or 1d", plain(given["for"]))
 				case length <= 0:
-					return nil, cli.Usage(errors.New("--for must be longer than nothing, for example 30m, 2h or 1d"))
+					return nil, cli.Usage(errors.New("--for must be longer than 0, for example 30m, 2h or 1d"))
 				}
 				value = inspect.Stamp(now.Add(time.Duration(length)))
 				end = value + ", or "
@@ -52,15 +52,15 @@ func Pause() *Action {
 				}
 				until := fmt.Sprintf("until %s`kubectl drydock resume %s`", end, node)
 				if r := remediations.InFlight(n); r != nil {
-					return fmt.Sprintf("%s is paused %s: the %s that repair %s has issued is still verified, and nothing new starts; `kubectl drydock status -w` follows it.", node, until, r.Step.Name, r.ID), nil
+					return fmt.Sprintf("%s is paused %s: Drydock starts nothing new, and still verifies the %s that repair %s has issued. To follow it: `kubectl drydock status -w`.", node, until, r.Step.Name, r.ID), nil
 				}
-				return fmt.Sprintf("%s is paused %s: Drydock starts no repair there; `kubectl drydock status` shows what the pause holds.", node, until), nil
+				return fmt.Sprintf("%s is paused %s: Drydock starts no repair there. `kubectl drydock status` shows what the pause holds.", node, until), nil
 			}, nil
 		},
 	}
 }
 
-// Resume ends a node's pause, and its break-glass.
+// Resume is the action that ends a node's pause and its break-glass.
 func Resume() *Action {
 	return &Action{
 		Name: "resume", Keys: []string{remediations.PauseKey, remediations.BreakGlassKey},
@@ -75,7 +75,8 @@ func Resume() *Action {
 	}
 }
 
-// ends returns the names of what resume would end on the Node, and what it writes for that.
+// ends returns what resume would end on the Node: the names for the output, and the annotations to
+// write.
 func ends(n *corev1.Node) (ended []string, a annotations) {
 	a = annotations{}
 	for _, k := range []struct{ key, name string }{{remediations.PauseKey, "the pause"}, {remediations.BreakGlassKey, "break-glass"}} {
@@ -104,29 +105,29 @@ func resume(ctx context.Context, w *Writer, node string) (string, error) {
 	case len(ended) == 0:
 		return fmt.Sprintf("%s is not paused and has no break-glass set%s; nothing was written.", node, excluded), nil
 	}
-	return fmt.Sprintf("%s: %s ended%s; what waited for that continues by itself, as `kubectl drydock status -w` shows.", node, strings.Join(ended, " and "), excluded), nil
+	return fmt.Sprintf("%s: %s ended%s. Repairs that waited for this continue by themselves: `kubectl drydock status -w`.", node, strings.Join(ended, " and "), excluded), nil
 }
 
-// BreakGlass lets people work on a node that is under repair.
+// BreakGlass is the action that lets people change a node that is under repair.
 func BreakGlass() *Action {
 	needed := why
 	needed.Required = true
 	return &Action{
 		Name: "break-glass", Verb: admission.VerbFor(remediations.BreakGlassKey), Keys: []string{remediations.BreakGlassKey}, Parameters: []Parameter{needed},
-		Will: "Admission lets people change the node though it is under repair, and Drydock issues nothing new there, until resume or for one hour.",
+		Will: "For one hour, or until resume, admission lets people change the node although it is under repair, and Drydock starts nothing new there.",
 		prepare: func(given Params, _ time.Time) (apply, error) {
 			why, err := reason(given["why"])
 			if err != nil {
 				return nil, err
 			}
 			if why == "" {
-				return nil, cli.Usage(errors.New("--why is required: everyone who looks later reads it"))
+				return nil, cli.Usage(errors.New("--why is required: give the reason, for everyone who reads the node's state later"))
 			}
 			return func(ctx context.Context, w *Writer, node string) (string, error) {
 				if _, err := w.write(ctx, node, "setting break-glass on "+node, annotations{remediations.BreakGlassKey: why}); err != nil {
 					return "", err
 				}
-				return fmt.Sprintf("Break-glass is set on %s: admission allows every change there except to Drydock's own keys, and Drydock begins nothing new, until `kubectl drydock resume %s` or for one hour.", node, node), nil
+				return fmt.Sprintf("Break-glass is set on %s for one hour, or until `kubectl drydock resume %s`: admission allows every change of the Node except of Drydock's own keys, and Drydock starts nothing new there.", node, node), nil
 			}, nil
 		},
 	}

@@ -15,11 +15,11 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Repair requests a repair of a node without a firing alert.
+// Repair is the action that requests a repair without a firing alert.
 func Repair() *Action {
 	return &Action{
 		Name: "repair", Verb: admission.VerbFor(remediations.RequestKey), Keys: []string{remediations.RequestKey},
-		Will: "Drydock repairs the node as soon as no guard holds it, though no alert fires: by one remediation, or by the whole plan of a policy.",
+		Will: "Drydock repairs the node although no alert fires, as soon as no guard holds the repair: with one remediation, or with the whole plan of a policy.",
 		Parameters: []Parameter{
 			{Name: "with", Ask: "Which remediation?", Choices: NodeRemediations()},
 			{Name: "policy", Ask: "Or whose plan? The policy's name", Example: "node-not-ready"},
@@ -31,20 +31,20 @@ func Repair() *Action {
 				return nil, err
 			}
 			return func(ctx context.Context, w *Writer, node string) (string, error) {
-				err := w.writeAsRead(ctx, node, "asking for a repair of "+node, func(n *corev1.Node) (ruling, error) {
+				err := w.writeAsRead(ctx, node, "requesting a repair of "+node, func(n *corev1.Node) (ruling, error) {
 					return ruling{annotations: annotations{remediations.RequestKey: request}}, repairable(n)
 				})
 				if err != nil {
 					return "", err
 				}
-				return fmt.Sprintf("A repair of %s by %s is requested. It begins when no guard holds it: `kubectl drydock status -w`. If Drydock refuses, an Event says why: `kubectl describe node %s`.", node, request, node), nil
+				return fmt.Sprintf("A repair of %s by %s is requested. It begins when no guard holds it; to follow it: `kubectl drydock status -w`. If Drydock refuses, an Event says why: `kubectl describe node %s`.", node, request, node), nil
 			}, nil
 		},
 	}
 }
 
-// NodeRemediations returns the remediations that a person may request. A step that only prepares
-// another one repairs nothing alone.
+// NodeRemediations returns the names of the remediations of nodes that a person may request. Steps
+// that only prepare another step are left out, because alone they repair nothing.
 func NodeRemediations() []string {
 	return slices.DeleteFunc(remediations.Registry(nil).Names(), func(name string) bool {
 		r := remediations.Shipped()[name]
@@ -52,39 +52,40 @@ func NodeRemediations() []string {
 	})
 }
 
-// requestOf returns the annotation's value. It cannot check the policy: only Drydock knows which
-// exist.
+// requestOf returns the value of the request's annotation. It does not check that the policy
+// exists: only Drydock knows its policies.
 func requestOf(with, policy string) (string, error) {
 	known, shipped := remediations.Shipped()[with]
 	switch {
 	case with != "" && policy != "":
-		return "", errors.New("--with and --policy were both given, and only one of them can be meant")
+		return "", errors.New("--with and --policy were both given; give one of them")
 	case with == "" && policy == "":
-		return "", cli.Usage(errors.New("say what is to be done: --with REMEDIATION or --policy NAME"))
+		return "", cli.Usage(errors.New("give --with REMEDIATION or --policy NAME"))
 	case policy != "":
 		return "policy/" + policy, nil
 	case shipped && !known.Once && known.Target == remediations.KindNode:
-		return "", fmt.Errorf("%s only prepares another step and would cure nothing; ask for a policy that has it, or use kubectl %s", with, with)
+		return "", fmt.Errorf("%s only prepares another step and cures nothing alone; request a policy that has this step with --policy, or use kubectl %s", with, with)
 	case !slices.Contains(NodeRemediations(), with):
 		return "", fmt.Errorf("there is no remediation %q of a node; there are %s", with, strings.Join(NodeRemediations(), ", "))
 	}
 	return "remediation/" + with, nil
 }
 
-// repairable returns why Drydock would refuse a request on this node, as far as the Node shows.
+// repairable returns why Drydock would refuse a request on this node, as far as the Node itself
+// shows.
 func repairable(n *corev1.Node) error {
 	if v, ok := n.Annotations[remediations.RequestKey]; ok {
-		return fmt.Errorf("%s is already requested on %s and not answered yet; to withdraw the request: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)
+		return fmt.Errorf("%s is already requested on %s, and Drydock has not answered yet; to withdraw the request: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)
 	}
 	j := remediations.ReadJournal(n)
 	switch r := j.Record; {
 	case j.Malformed != nil:
-		return fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
+		return fmt.Errorf("a record on %s cannot be read (%w); to delete it: `kubectl drydock reset %s`", n.Name, j.Malformed, n.Name)
 	case r == nil:
 	case r.Phase == remediations.PhaseExhausted:
-		return fmt.Errorf("repair %s of %s has run out of steps; fix the node and run `kubectl drydock reset %s` first", r.ID, n.Name, n.Name)
+		return fmt.Errorf("repair %s of %s is exhausted; fix the node and run `kubectl drydock reset %s` first", r.ID, n.Name, n.Name)
 	case r.Intent != nil || r.Cause.Request != "":
-		return fmt.Errorf("repair %s by policy %s is under way on %s (%s, %s); wait for its end, or `kubectl drydock cancel %s`", r.ID, r.Policy, n.Name, r.Phase, r.Step, n.Name)
+		return fmt.Errorf("repair %s by policy %s is already on %s (%s, %s); wait for its end, or run `kubectl drydock cancel %s`", r.ID, r.Policy, n.Name, r.Phase, r.Step, n.Name)
 	}
 	return nil
 }

@@ -19,11 +19,11 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// Reset drops the repairs that ran out of steps.
+// Reset is the action that deletes exhausted repairs, once a person has fixed the node.
 func Reset() *Action {
 	return &Action{
 		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey}, Parameters: []Parameter{id},
-		Will: "The repair that ran out of steps, or a record that cannot be read, is forgotten with its counts, and its policy starts again if it was stopped.",
+		Will: "Drydock deletes the exhausted repair, or the record that cannot be read, with its counts. If the policy was stopped, it starts again.",
 		refuses: func(n *corev1.Node) error {
 			_, err := resettable(n, "")
 			return err
@@ -36,11 +36,11 @@ func Reset() *Action {
 	}
 }
 
-// resets is what a reset writes.
+// resets are the annotations that a reset writes.
 var resets = annotations{remediations.ResetKey: "true"}
 
-// reset writes the reset if there is something to drop. id names the expected repair, of the
-// policy; empty: any repair.
+// reset writes the reset if the node has an exhausted repair or an unreadable record. id is the ID
+// of the expected repair, and of is its policy. An empty id or of means any.
 func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) {
 	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
@@ -53,7 +53,7 @@ func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) 
 			about = append(about, r.Record.ID)
 		}
 		if id != "" && !slices.Contains(about, id) {
-			return ruling{}, fmt.Errorf("there is no exhausted repair %s on %s: a reset would be of %s", id, n.Name, cmp.Or(strings.Join(about, ", "), "a record that cannot be read"))
+			return ruling{}, fmt.Errorf("there is no exhausted repair %s on %s; a reset would delete %s", id, n.Name, cmp.Or(strings.Join(about, ", "), "a record that cannot be read"))
 		}
 		if len(about) == 0 {
 			about = []string{"unreadable"}
@@ -69,7 +69,7 @@ func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) 
 	return forgets(spent), nil
 }
 
-// forgets says what the engine does with a reset that ends these repairs.
+// forgets returns a sentence that says what Drydock does after a reset of these exhausted repairs.
 func forgets(spent []inspect.Repair) string {
 	var what, policies []string
 	for _, r := range spent {
@@ -82,27 +82,28 @@ func forgets(spent []inspect.Repair) string {
 			policies = append(policies, r.Record.Policy)
 		}
 	}
-	repairs, are := "repair", "is"
+	repairs := "repair"
 	if len(spent) > 1 {
-		repairs, are = "repairs", "are"
+		repairs = "repairs"
 	}
-	said := fmt.Sprintf("The exhausted %s %s %s about to be forgotten", repairs, strings.Join(what, ", "), are)
+	said := fmt.Sprintf("Reset requested: Drydock deletes the exhausted %s %s", repairs, strings.Join(what, ", "))
 	if own(spent[0]) {
-		said += ", with its counts and the cordon if Drydock set it"
+		said += " with its counts, and the cordon if Drydock set it"
 	}
 	switch len(policies) {
 	case 0:
-		said += ", and a stopped policy that takes the node starts again"
+		said += ". A stopped policy that repairs the node starts again"
 	case 1:
-		said += fmt.Sprintf(", and policy %s starts again if it was stopped", policies[0])
+		said += fmt.Sprintf(". Policy %s starts again if it was stopped", policies[0])
 	default:
-		said += fmt.Sprintf(", and policies %s start again if they were stopped", strings.Join(policies, ", "))
+		said += fmt.Sprintf(". Policies %s start again if they were stopped", strings.Join(policies, ", "))
 	}
-	return said + "; `kubectl drydock status` shows when it is gone."
+	return said + ". `kubectl drydock status` shows when this is done."
 }
 
-// resettable returns the exhausted repairs that a reset of the Node ends, or none if a record
-// cannot be read. An error: the reset would drop nothing, or would not start the policy again.
+// resettable returns the exhausted repairs that a reset of the Node deletes. It returns none if a
+// record cannot be read. It returns an error if a reset would delete nothing or would not start
+// policy of again.
 func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	if remediations.ReadJournal(n).Malformed != nil && of == "" {
 		return nil, nil
@@ -114,35 +115,36 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	spent := kept(all, func(r inspect.Repair) bool { return r.Record.Phase == remediations.PhaseExhausted })
 	switch {
 	case len(all) == 0:
-		return nil, nothingToReset{fmt.Errorf("there is no exhausted repair on %s, and none that cannot be read: nothing is there to reset%s", n.Name, resetBefore(n))}
+		return nil, nothingToReset{fmt.Errorf("there is nothing to reset on %s: it has no exhausted repair and no unreadable record%s", n.Name, resetBefore(n))}
 	case len(spent) == 0:
-		return nil, nothingToReset{fmt.Errorf("repair %s of %s is %s and not exhausted; to end it, `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)}
+		return nil, nothingToReset{fmt.Errorf("repair %s of %s is %s and not exhausted; to end it: `kubectl drydock cancel %s`", all[0].Record.ID, all[0].Name(), all[0].Record.Phase, n.Name)}
 	case own(all[0]) && all[0].Record.Phase.InFlight():
-		return nil, fmt.Errorf("repair %s of %s is %s, and the exhausted repair %s of %s can be reset only when that has ended; to end it, `kubectl drydock cancel %s`",
+		return nil, fmt.Errorf("repair %s of %s is %s; the exhausted repair %s of %s can be reset only when the first one has ended; to end it: `kubectl drydock cancel %s`",
 			all[0].Record.ID, n.Name, all[0].Record.Phase, spent[0].Record.ID, spent[0].Name(), n.Name)
 	}
 	if of != "" && !slices.ContainsFunc(spent, func(r inspect.Repair) bool { return occupies(r) && r.Record.Policy == of }) {
-		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s, and its reset does not start policy %s again", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)
+		return nil, fmt.Errorf("the exhausted repair %s of %s is by policy %s; its reset does not start policy %s again", spent[0].Record.ID, spent[0].Name(), spent[0].Record.Policy, of)
 	}
 	return spent, nil
 }
 
 // resetBefore names the exhausted repair of the Node that was reset last, so that a person who
-// tries again knows that it is done.
+// repeats a reset sees that it is done.
 func resetBefore(n *corev1.Node) string {
 	for _, e := range remediations.ReadJournal(n).History {
 		if e.Reset && e.Outcome == remediations.OutcomeExhausted {
-			return fmt.Sprintf("; repair %s is reset already", e.ID)
+			return fmt.Sprintf("; repair %s was already reset", e.ID)
 		}
 	}
 	return ""
 }
 
-// nothingToReset is a refusal that rests on the Node alone.
+// nothingToReset is a refusal for what the Node alone shows. The ledger may still have something to
+// reset.
 type nothingToReset struct{ error }
 
-// ResetNode resets the node. Where the Node shows no exhausted repair, the ledger may have
-// something that a reset ends, for example a higher number of GPUs than the machine has now.
+// ResetNode resets the node. If the Node has no exhausted repair, it looks in the ledger for
+// something that a reset changes, for example a higher number of GPUs than the machine has now.
 func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, given Params) (said string, err error) {
 	prepared, err := Reset().Prepare(given, r.Now())
 	if err != nil {
@@ -155,11 +157,11 @@ func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, g
 	seen, failed := r.Observe(ctx, node, inspect.Sources{})
 	switch {
 	case failed != nil:
-		return "", fmt.Errorf("%w; what the ledger has of the machine is not known: %w", err, failed)
+		return "", fmt.Errorf("%w; it is unknown whether the ledger has something to reset, because it could not be read: %w", err, failed)
 	case seen.Ledger.Whole == nil:
-		return "", fmt.Errorf("%w; what the ledger has of the machine is not known: %s", err, seen.Ledger.Problem)
+		return "", fmt.Errorf("%w; it is unknown whether the ledger has something to reset, because it could not be read: %s", err, seen.Ledger.Problem)
 	case seen.State == nil:
-		return "", fmt.Errorf("%w; what the ledger has of the machine is not known, because Drydock's configuration could not be read", err)
+		return "", fmt.Errorf("%w; it is unknown whether the ledger has something to reset, because Drydock's configuration could not be read", err)
 	}
 	var forgotten string
 	failed = w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
@@ -173,12 +175,12 @@ func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, g
 	if failed != nil {
 		return "", failed
 	}
-	return w.saying(fmt.Sprintf("Reset requested on %s: %s. `kubectl drydock status` shows when Drydock has done it.", node, forgotten)), nil
+	return w.saying(fmt.Sprintf("Reset requested on %s: %s. `kubectl drydock status` shows when this is done.", node, forgotten)), nil
 }
 
-// ResetPolicy starts a stopped policy again. It resets the first node, by name, with an exhausted
-// repair of the policy. Without such a node, it resets the first node that Drydock accepts for
-// this.
+// ResetPolicy starts a stopped policy again. It resets the first node, by name, that has an
+// exhausted repair of the policy. If there is none, it resets the first node whose reset starts the
+// policy again.
 func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy string) (said string, err error) {
 	var nodes []*corev1.Node
 	if err := r.EachNode(ctx, metav1.ListOptions{}, func(n *corev1.Node) error { nodes = append(nodes, n); return nil }); err != nil {
@@ -195,11 +197,11 @@ func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy strin
 	case err != nil:
 		return "", err
 	case l.Whole == nil:
-		return "", fmt.Errorf("no node has an exhausted repair by policy %s, and whether the policy is stopped is not known: %s", policy, l.Problem)
+		return "", fmt.Errorf("no node has an exhausted repair by policy %s, and it is unknown whether the policy is stopped: %s", policy, l.Problem)
 	case !l.Whole.Failing(policy) && l.Status.Stopped[policy] == "":
 		return "", fmt.Errorf("no node has an exhausted repair by policy %s, and the policy is not stopped; `kubectl drydock status` shows which policies are stopped", policy)
 	}
-	why := "there is no node"
+	why := "the cluster has no node"
 	if len(nodes) > 0 {
 		seen, err := r.Observe(ctx, nodes[0].Name, inspect.Sources{})
 		if err != nil {
@@ -208,16 +210,16 @@ func ResetPolicy(ctx context.Context, r *inspect.Reader, w *Writer, policy strin
 		if n := taker(seen, nodes, policy); n != nil {
 			return release(ctx, w, seen, n.Name, policy)
 		}
-		why = "no node was found where Drydock takes the reset now"
+		why = "there is no node whose reset starts it again now"
 		if seen.State == nil {
-			why = "which nodes it takes is not known, because Drydock's configuration could not be read"
+			why = "it is unknown which nodes it repairs, because Drydock's configuration could not be read"
 		}
 	}
-	return "", fmt.Errorf("policy %s is stopped, no node has an exhausted repair by it, and %s; on a node that the policy takes and that is not under repair, run: kubectl annotate node NODE %s=true", policy, why, remediations.ResetKey)
+	return "", fmt.Errorf("policy %s is stopped, no node has an exhausted repair by it, and %s; choose a node that the policy repairs and that is not under repair, and run: kubectl annotate node NODE %s=true", policy, why, remediations.ResetKey)
 }
 
-// taker returns the first node whose reset starts the policy again. A node that also starts other
-// policies comes last. Nil: there is no such node.
+// taker returns the first node whose reset starts the policy again, or nil if there is none. It
+// prefers a node whose reset starts no other policy.
 func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *corev1.Node) {
 	for _, candidate := range nodes {
 		switch on := released(seen, candidate); {
@@ -232,8 +234,8 @@ func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *c
 }
 
 // released returns the stopped policies that a reset of the Node starts again, by the engine's own
-// decision. It returns none if the reset would also drop an exhausted repair: no one named that
-// repair.
+// decision. It returns none if the reset would also delete an exhausted repair, because the person
+// did not name that repair.
 func released(seen *inspect.Observation, n *corev1.Node) []string {
 	if seen.State == nil {
 		return nil
@@ -247,7 +249,7 @@ func released(seen *inspect.Observation, n *corev1.Node) []string {
 	return ifReset(seen, n).Allow
 }
 
-// ifReset returns the engine's decision about the Node with a reset on it.
+// ifReset returns what the engine would decide if the Node had a reset on it.
 func ifReset(seen *inspect.Observation, n *corev1.Node) lifecycle.Decision {
 	n = n.DeepCopy()
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, remediations.ResetKey, "true")
@@ -256,7 +258,7 @@ func ifReset(seen *inspect.Observation, n *corev1.Node) lifecycle.Decision {
 	return node.Decide(&state, seen.Now)
 }
 
-// release writes a reset that starts the policy again and drops no repair.
+// release resets the named node to start the policy again. The reset deletes no repair.
 func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, policy string) (string, error) {
 	var on []string
 	err := w.writeAsRead(ctx, name, "resetting "+name, func(n *corev1.Node) (ruling, error) {
@@ -272,5 +274,5 @@ func release(ctx context.Context, w *Writer, seen *inspect.Observation, name, po
 	if len(on) > 1 {
 		goes = "policies " + strings.Join(on, ", ") + " start again"
 	}
-	return w.saying(fmt.Sprintf("%s is reset, which forgets no repair there: %s; `kubectl drydock status` shows when Drydock has done it.", name, goes)), nil
+	return w.saying(fmt.Sprintf("Reset requested on %s, which deletes no repair there: %s. `kubectl drydock status` shows when this is done.", name, goes)), nil
 }

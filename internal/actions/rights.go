@@ -22,7 +22,7 @@ type Right struct {
 	Why string
 }
 
-// String names the right and the API server's reason.
+// String returns the right and the API server's reason.
 func (r Right) String() string {
 	s := r.Verb + " " + r.Resource
 	if r.Why != "" {
@@ -31,8 +31,8 @@ func (r Right) String() string {
 	return s
 }
 
-// Rights returns the rights that the action needs on the node; an empty node means every node.
-// verbs: admission requires verbs of its own on repairs.drydock.dev, which it does unless
+// Rights returns the rights that the action needs on the node. An empty node means all nodes. verbs
+// reports whether admission also requires verbs on repairs.drydock.dev: it does unless
 // webhook.rights is false.
 func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) ([]Right, error) {
 	needed := []authorizationv1.ResourceAttributes{{Resource: "nodes", Verb: "patch", Name: node}}
@@ -44,7 +44,7 @@ func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfS
 		r := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &needed[i]}}
 		r, err := reviews.SelfSubjectAccessReviews().Create(ctx, r, metav1.CreateOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("asking which rights you have: %w", err)
+			return nil, fmt.Errorf("asking the API server which rights you have: %w", err)
 		}
 		out = append(out, Right{
 			Verb: needed[i].Verb, Resource: strings.TrimSuffix(needed[i].Resource+"."+needed[i].Group, "."),
@@ -54,8 +54,8 @@ func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfS
 	return out, nil
 }
 
-// Lacking returns which of the rights the user lacks. Empty: none. It knows only the API server's
-// answer: admission decides about the write itself.
+// Lacking returns which of the rights the user lacks, in a sentence, or "" if the user has all. It
+// knows only the API server's answer: admission may still deny the write.
 func Lacking(rights []Right) string {
 	for _, r := range rights {
 		if r.Allowed {
@@ -65,12 +65,12 @@ func Lacking(rights []Right) string {
 		if r.Why != "" {
 			why += " (" + r.Why + ")"
 		}
-		return why + "; the ClusterRole RELEASE-operator of Drydock's chart has it: ask an administrator to bind that role"
+		return why + "; ask an administrator to bind the ClusterRole RELEASE-operator of Drydock's chart, which has this right"
 	}
 	return ""
 }
 
-// Given returns which rights the user has, and what grants them.
+// Given returns the rights that the user has and what grants them, in a sentence.
 func Given(rights []Right) string {
 	said := make([]string, len(rights))
 	for i, r := range rights {
@@ -79,7 +79,7 @@ func Given(rights []Right) string {
 	return strings.Join(said, "; ")
 }
 
-// Denied returns which right the user lacks to request the action on the node. Empty: none.
+// Denied returns which right the user lacks for the action on the node, or "" if the user has all.
 func (a *Action) Denied(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) (why string, err error) {
 	rights, err := a.Rights(ctx, reviews, node, verbs)
 	return Lacking(rights), err

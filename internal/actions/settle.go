@@ -17,14 +17,14 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// These are the time limits of a write. Each is longer than the one before, so that the side that
-// waits longer learns the result.
+// These are the time limits of a write. The caller waits longer than the API server may work, so
+// that it gets the result.
 const (
 	// ServerWithin is how long the API server may work on a write.
 	ServerWithin = 30 * time.Second
 	// AnswerWithin is how long the caller waits for the API server's answer.
 	AnswerWithin = ServerWithin + 5*time.Second
-	// readWithin bounds the read of the Node after the answer was lost.
+	// readWithin bounds the read of the Node after the answer to a write was lost.
 	readWithin = 5 * time.Second
 )
 
@@ -33,8 +33,9 @@ type Unknown struct{ why string }
 
 func (e Unknown) Error() string { return e.why }
 
-// settle finds out the result of a write that ended with err: refused, written on the Node, or
-// unknown.
+// settle finds out the result of a write that ended with err. If the write was refused, it returns
+// the error. If the Node shows what was to be written, it returns the Node. Otherwise it returns an
+// Unknown.
 func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, err error) (*corev1.Node, error) {
 	if w.DryRun || Refused(err) {
 		return nil, inspect.Asking(err, doing, node)
@@ -46,23 +47,25 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		w.lost, w.of.UID = true, n.UID
 		return n, nil
 	}
-	found := "the node was read again and does not show it"
+	found := "the node was read again and does not show the change"
 	if unread != nil {
 		found = "the node could not be read again: " + inspect.Sentence(unread)
 	}
-	return nil, Unknown{fmt.Sprintf("it is unknown whether the change was written: %s; %s. Wait %s, then look at the node, and repeat the change only if the node does not show it: `kubectl drydock why %s`",
+	return nil, Unknown{fmt.Sprintf("it is unknown whether the change was written: %s; %s. Wait %s, then check the node with `kubectl drydock why %s`, and repeat the command only if the node does not show the change",
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 
-// saying adds how it is known that the write was done.
+// saying returns the sentence. If the API server's answer was lost, it adds how Drydock knows that
+// the write was done.
 func (w *Writer) saying(said string) string {
 	if !w.lost || said == "" {
 		return said
 	}
-	return said + " The API server's answer was lost; the node was read again and shows it."
+	return said + " The API server's answer was lost; the node was read again and shows the change."
 }
 
-// has reports whether the Node has the annotations that were to be written.
+// has reports whether the Node has these annotations. A nil value means that the Node must not have
+// the key.
 func has(n *corev1.Node, a annotations) bool {
 	for key, want := range a {
 		value, there := n.Annotations[key]
@@ -73,8 +76,8 @@ func has(n *corev1.Node, a annotations) bool {
 	return true
 }
 
-// Refused reports that the write was certainly not done: the API server refused it, or the request
-// never arrived.
+// Refused reports whether the write was certainly not done: the API server refused it, or the
+// request did not reach it.
 func Refused(err error) bool {
 	var dial *net.OpError
 	var status apierrors.APIStatus
@@ -89,15 +92,16 @@ func Refused(err error) bool {
 	return false
 }
 
-// Once sends each write at most once and bounds how long the API server works on it. Without it,
-// the client repeats a write that was answered with Retry-After, seconds after a person decided.
+// Once returns a transport that sends each write at most once and limits how long the API server
+// works on it. Without it, client-go repeats a write after an answer with Retry-After, seconds
+// after the person decided.
 func Once(next http.RoundTripper) http.RoundTripper { return once{next} }
 
 type once struct{ next http.RoundTripper }
 
 func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodPatch {
-		return o.next.RoundTrip(r) //nolint:wrapcheck // in the words of the transport
+		return o.next.RoundTrip(r) //nolint:wrapcheck // a transport passes errors on unchanged
 	}
 	r = r.Clone(r.Context())
 	q := r.URL.Query()
@@ -107,5 +111,5 @@ func (o once) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		res.Header.Del("Retry-After")
 	}
-	return res, err //nolint:wrapcheck // in the words of the transport
+	return res, err //nolint:wrapcheck // a transport passes errors on unchanged
 }

@@ -137,10 +137,10 @@ func TestAWriteWhoseAnswerIsLostIsLookedFor(t *testing.T) {
 		says    string
 	}{
 		"answered":              {written: true, says: "Repair aaaaaa of n is approved"},
-		"done, and cut":         {does: func(w http.ResponseWriter) (bool, bool) { cut(w); return true, true }, written: true, says: "The API server's answer was lost; the node was read again and shows it."},
-		"not done, and cut":     {does: func(w http.ResponseWriter) (bool, bool) { cut(w); return false, true }, says: "the node was read again and does not show it"},
-		"done, and unavailable": {does: func(w http.ResponseWriter) (bool, bool) { unavailable(w); return true, true }, written: true, says: "The API server's answer was lost; the node was read again and shows it."},
-		"not done, unavailable": {does: func(w http.ResponseWriter) (bool, bool) { unavailable(w); return false, true }, says: "the node was read again and does not show it"},
+		"done, and cut":         {does: func(w http.ResponseWriter) (bool, bool) { cut(w); return true, true }, written: true, says: "The API server's answer was lost; the node was read again and shows the change."},
+		"not done, and cut":     {does: func(w http.ResponseWriter) (bool, bool) { cut(w); return false, true }, says: "the node was read again and does not show the change"},
+		"done, and unavailable": {does: func(w http.ResponseWriter) (bool, bool) { unavailable(w); return true, true }, written: true, says: "The API server's answer was lost; the node was read again and shows the change."},
+		"not done, unavailable": {does: func(w http.ResponseWriter) (bool, bool) { unavailable(w); return false, true }, says: "the node was read again and does not show the change"},
 		"not known":             {does: func(w http.ResponseWriter) (bool, bool) { unavailable(w); return true, true }, unread: true, says: "the node could not be read again"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAWriteIsForWhatItWasTriedFor(t *testing.T) {
 			refused string
 		}{
 			"the same":       {func(*server) {}, ""},
-			"another repair": {func(s *server) { s.record(repair("bbbbbb", phase)) }, "it now has bbbbbb instead of aaaaaa"},
+			"another repair": {func(s *server) { s.record(repair("bbbbbb", phase)) }, "the command would now concern bbbbbb instead of aaaaaa"},
 			"another Node":   {func(s *server) { s.node.UID = "u2" }, "nothing was written, because node n was deleted and registered again"},
 		} {
 			if phase == "" && name == "another repair" {

@@ -1,6 +1,6 @@
-// Package actions is what a person may request of Drydock for a node, as annotations on the Node.
-// The plugin's commands and its page share this code: it checks the input, checks the Node as read,
-// and sends one PATCH.
+// Package actions has what a person may request of Drydock for a node. A request is an annotation
+// on the Node. The plugin's commands and its page share this code: it checks the input, reads and
+// checks the Node, and sends one PATCH.
 package actions
 
 import (
@@ -22,43 +22,43 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// FieldManager is the field manager of people's writes, so that managedFields show them apart from
-// Drydock's.
+// FieldManager is the field manager of people's writes. It shows in managedFields, where it differs
+// from Drydock's own.
 const FieldManager = "kubectl-drydock"
 
 // Writer writes on Nodes with the rights of its client.
 type Writer struct {
 	Client corev1client.NodesGetter
-	// DryRun: the API server checks rights and admission, and writes nothing.
+	// DryRun makes the API server check rights and admission, and write nothing.
 	DryRun bool
-	// Tried is the subject of the action's earlier dry run; the action is written for no other.
-	// Nil: there was no dry run.
+	// Tried is the subject of the action's earlier dry run, or nil if there was none. The action is
+	// refused if it now concerns another subject.
 	Tried *Subject
-	// Within bounds one request; zero: AnswerWithin.
+	// Within bounds one request. Zero means AnswerWithin.
 	Within time.Duration
 
 	of Subject
-	// lost: the API server's answer was lost, and the Node has what was to be written.
+	// lost reports that the API server's answer was lost, but the Node shows the write.
 	lost bool
 }
 
 // Subject is what an action concerns.
 type Subject struct {
-	// UID is the Node's UID: another machine may have the Node's name later.
+	// UID is the Node's UID, because another machine may get the Node's name later.
 	UID types.UID
-	// About is the repair's ID, or what else the action would end. Empty: the action concerns the
-	// Node.
+	// About is the repair's ID, or the name of what else the action would end. It is empty if the
+	// action concerns only the Node.
 	About string
 }
 
 // Of returns the subject of the last action.
 func (w *Writer) Of() Subject { return w.of }
 
-// annotations are to be written on a Node; a nil value removes the key.
+// annotations are annotations to write on a Node, by key. A nil value removes the key.
 type annotations map[string]any
 
-// write sets the annotations on the Node in one PATCH. doing describes the action in error
-// messages.
+// write sets the annotations on the Node in one PATCH. doing names the action in errors, for
+// example "pausing n1".
 func (w *Writer) write(ctx context.Context, node, doing string, a annotations) (*corev1.Node, error) {
 	meta := map[string]any{"annotations": a}
 	if w.Tried != nil && w.Tried.UID != "" {
@@ -84,7 +84,7 @@ func registeredAgain(node string) error {
 	return fmt.Errorf("nothing was written, because node %s was deleted and registered again; check `kubectl drydock status` and try again", node)
 }
 
-// Patch sends one merge patch.
+// Patch sends change as one merge patch of the Node.
 func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) (*corev1.Node, error) {
 	text, err := json.Marshal(change)
 	if err != nil {
@@ -96,24 +96,23 @@ func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) 
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(w.Within, AnswerWithin))
 	defer cancel()
-	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers say what it was for
+	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers add what the patch was for
 }
 
-// ruling is an action's decision about a Node as read: what to write, and which repair that
-// concerns.
+// ruling is an action's decision about a Node as read: what to write, and which repair it concerns.
 type ruling struct {
 	annotations annotations
-	// about must still be the same at the write: a repair's id, or what the action ends. Nodes
-	// change all the time, mostly by their kubelets; only another repair changes the meaning of the
-	// action.
+	// about is the repair's ID, or the name of what else the action ends. It must be the same when the
+	// Node is read again: a Node changes all the time, mostly by its kubelet, but only another repair
+	// changes what the action means.
 	about string
 }
 
-// Attempts is how often a Node that changes meanwhile is read again.
+// Attempts is how often a write is tried if the Node changes between the read and the write.
 const Attempts = 5
 
-// writeAsRead reads the Node, calls rule, and writes only if the Node is unchanged since. If the
-// Node changed, writeAsRead calls rule again. It gives up if the action would then concern
+// writeAsRead reads the Node, calls rule, and writes only if the Node has not changed since the
+// read. If it has, writeAsRead starts again. It returns an error if the action would now concern
 // something else.
 func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(*corev1.Node) (ruling, error)) error {
 	var first ruling
@@ -137,7 +136,7 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 		case w.Tried != nil && w.Tried.UID != n.UID:
 			return registeredAgain(node)
 		case now.about != first.about:
-			return fmt.Errorf("nothing was written, because %s has changed: it now has %s instead of %s; check `kubectl drydock status` and try again", node, cmp.Or(now.about, "nothing"), cmp.Or(first.about, "nothing"))
+			return fmt.Errorf("nothing was written, because %s has changed: the command would now concern %s instead of %s; check `kubectl drydock status` and try again", node, cmp.Or(now.about, "nothing"), cmp.Or(first.about, "nothing"))
 		}
 		w.of = Subject{n.UID, now.about}
 		if len(now.annotations) == 0 {
@@ -155,11 +154,11 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 	return fmt.Errorf("nothing was written, because %s changed during each of %d attempts; try again", node, Attempts)
 }
 
-// repairsOn returns the repairs on the Node, as status names them: the node's own first, then the
-// mesh leader's, then those of sidecars.
+// repairsOn returns the repairs on the Node in the order of status: first the repair of the node
+// itself, then that of the mesh leader, then those of sidecars.
 func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	if j := remediations.ReadJournal(n); j.Malformed != nil {
-		return nil, fmt.Errorf("what is recorded on %s cannot be read (%w); `kubectl drydock reset %s` drops it", n.Name, j.Malformed, n.Name)
+		return nil, fmt.Errorf("a record on %s cannot be read (%w); to delete it: `kubectl drydock reset %s`", n.Name, j.Malformed, n.Name)
 	}
 	all := slices.DeleteFunc(inspect.RepairsOn(n), func(r inspect.Repair) bool { return r.Record == nil })
 	rank := func(r inspect.Repair) int {
@@ -175,18 +174,18 @@ func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	return all, nil
 }
 
-// own reports whether the repair is of the node itself.
+// own reports whether the repair is of the node itself, and not of a sidecar or a mesh leader.
 func own(r inspect.Repair) bool {
 	return remediations.RepairPrefix+r.Target == remediations.NodeRepairKey
 }
 
-// occupies reports whether admission keeps people off the Node while the repair is in flight.
+// occupies reports whether admission denies people changes of the Node while the repair is in
+// flight.
 func occupies(r inspect.Repair) bool {
 	return remediations.OccupyingKey(remediations.RepairPrefix + r.Target)
 }
 
-// open returns the repairs on the Node that an action may concern. An error says why there are
-// none.
+// open returns the repairs on the Node that may permits. If there are none, the error says why.
 func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, error) {
 	all, err := repairsOn(n)
 	switch {
@@ -201,9 +200,10 @@ func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, err
 	return nil, may(all[0])
 }
 
-// meant returns the repair that the action concerns: the one with the id. Without an id it is the
-// repair that keeps people off the node, because an admission denial names the command without an
-// id. Otherwise it is the repair that waits for approval.
+// meant returns the repair that the action concerns. With an id, that is the repair with the id.
+// Without an id, it prefers the repair that makes admission deny changes of the Node, because the
+// denial names the command without an id. Then it prefers a repair in flight, then one that waits
+// for approval. If several are left, it returns an error.
 func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
 	if id != "" {
 		return byID(n, id, may)
@@ -224,7 +224,7 @@ func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (i
 		}
 	}
 	if len(out) > 1 {
-		return inspect.Repair{}, fmt.Errorf("there are several repairs on %s: %s; say which: kubectl drydock %s %s ID", n.Name, listed(out), action, n.Name)
+		return inspect.Repair{}, fmt.Errorf("there are several repairs on %s: %s; give the ID of one: kubectl drydock %s %s ID", n.Name, listed(out), action, n.Name)
 	}
 	return out[0], nil
 }
@@ -238,9 +238,9 @@ func byID(n *corev1.Node, id string, may func(inspect.Repair) error) (inspect.Re
 	case len(all) == 0:
 		return inspect.Repair{}, fmt.Errorf("there is no repair on %s", n.Name)
 	case i < 0 && len(all) == 1:
-		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; the current one is %s", id, n.Name, listed(all))
+		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; its repair is %s", id, n.Name, listed(all))
 	case i < 0:
-		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; there are %s", id, n.Name, listed(all))
+		return inspect.Repair{}, fmt.Errorf("there is no repair %s on %s; its repairs are %s", id, n.Name, listed(all))
 	}
 	return all[i], may(all[i])
 }
@@ -249,7 +249,7 @@ func kept(all []inspect.Repair, by func(inspect.Repair) bool) []inspect.Repair {
 	return slices.DeleteFunc(slices.Clone(all), func(r inspect.Repair) bool { return !by(r) })
 }
 
-// listed lists the repairs in a sentence.
+// listed returns the repairs for a sentence.
 func listed(all []inspect.Repair) string {
 	var out []string
 	for _, r := range all {

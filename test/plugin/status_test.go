@@ -92,7 +92,7 @@ func TestRightsOnNodesAreEnoughToSeeThem(t *testing.T) {
 	admin.record("node-1", "aaaaaa", remediations.PhaseVerifying)
 	code, stdout, stderr := admin.as("operator", onlyNodes, "").typed("status")
 	require.Equal(t, 0, code, stderr)
-	require.Contains(t, stdout, `drydock/drydock-ledger: you may not read it, so only the nodes are shown: configmaps "drydock-ledger" is forbidden`)
+	require.Contains(t, stdout, `drydock/drydock-ledger: you may not read the ledger, so only the nodes are shown: configmaps "drydock-ledger" is forbidden`)
 	require.Regexp(t, `node-1 +aaaaaa`, stdout)
 
 	// With the right to get the ledger by its name, everything is shown. A Role in Drydock's

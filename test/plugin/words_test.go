@@ -146,7 +146,7 @@ func TestARecordThatChangedMeanwhileIsNotCancelled(t *testing.T) {
 	code, stdout, stderr := admin.as("operator", onlyNodes, proxy.URL()).typed("cancel node-3")
 	require.Equal(t, 1, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "error: Cluster lab ("+proxy.URL()+"): nothing was written, because node-3 has changed: it now has dddddd instead of cccccc; check `kubectl drydock --context lab status` and try again\n", stderr)
+	require.Equal(t, "error: Cluster lab ("+proxy.URL()+"): nothing was written, because node-3 has changed: the command would now concern dddddd instead of cccccc; check `kubectl drydock --context lab status` and try again\n", stderr)
 	require.NotContains(t, admin.node("node-3").Annotations, remediations.CancelKey)
 
 	// The control: the same repair, but in between only the kubelet has written on the node.
@@ -170,12 +170,12 @@ func TestARefusalOfTheClusterOrOfTheNodeIsOneSentence(t *testing.T) {
 		"pause node-99":                 in + `there is no node "node-99" in this cluster`,
 		"history node-99":               `error: there is no node "node-99" in this cluster`,
 		"cancel node-0":                 in + "there is no repair on node-0",
-		"reset node-0":                  in + "there is no exhausted repair on node-0, and none that cannot be read: nothing is there to reset",
+		"reset node-0":                  in + "there is nothing to reset on node-0: it has no exhausted repair and no unreadable record",
 		"repair node-0 --with prayer":   `error: there is no remediation "prayer" of a node; there are `,
 		"status --server 127.0.0.1:1":   "error: the cluster cannot be reached at 127.0.0.1:1: ",
 		"status --context nowhere":      `error: finding the cluster: context "nowhere" does not exist`,
 		"status --kubeconfig /nowhere":  "error: finding the cluster: stat /nowhere: no such file or directory",
-		"status -n default --ledger no": "error: no Drydock was found: there is no ConfigMap no in namespace default, and no node has the label drydock.dev/phase; check that `drydock run` is up",
+		"status -n default --ledger no": "error: no Drydock was found: there is no ConfigMap no in namespace default, and no node has the label drydock.dev/phase; check that `drydock run` runs",
 	} {
 		code, stdout, stderr := s.typed(line)
 		require.Equal(t, 1, code, "%s: %s", line, stderr)
@@ -220,7 +220,7 @@ spec: {policyName: ` + name + `, validationActions: [` + action + `]}
 	code, stdout, stderr := s.typed("repair node-5 --with reboot")
 	require.Equal(t, 1, code)
 	require.Empty(t, stdout)
-	require.Equal(t, "error: Cluster lab ("+s.lab.APIServerURL()+"): asking for a repair of node-5 was refused: nodes \"node-5\" is forbidden: ValidatingAdmissionPolicy 'request' with binding 'request' denied request: a request waits on node-5 already\n", stderr)
+	require.Equal(t, "error: Cluster lab ("+s.lab.APIServerURL()+"): requesting a repair of node-5 was refused: nodes \"node-5\" is forbidden: ValidatingAdmissionPolicy 'request' with binding 'request' denied request: a request waits on node-5 already\n", stderr)
 
 	code, stdout, stderr = s.typed("pause node-5")
 	require.Equal(t, 0, code)
