@@ -8,48 +8,50 @@ import (
 	"drydock.dev/drydock/internal/actions"
 )
 
-// These are the time limits of a write. Each is longer than the one before: first the API server
-// gives up (actions.ServerWithin), then this program, then the page's script (waits in
-// static/words.js), and last the connection. A browser may repeat a write by itself if the
-// connection ends without an answer.
+// These are the time limits of a write. The connection's limit is the longest, because a browser
+// may repeat a write by itself if the connection ends without an answer. The limits in rising order
+// are: actions.ServerWithin for the API server, this program's, the page script's (waits in
+// static/words.js), the connection's.
 const (
 	writeWithin      = 45 * time.Second
 	connectionWithin = time.Minute
 )
 
-// click is one request of a person: a successful try that may be written once.
+// click is a write that a person has tried with a dry run, successfully. It may be written once.
 type click struct {
 	node, word string
 	params     actions.Params
 	subject    actions.Subject
 	at         time.Time
 	taken      bool
-	// done is closed when outcome is set.
+	// done is closed when the click was written and outcome is set.
 	done    chan struct{}
 	outcome outcome
 }
 
-// outcome is the result of a write: a code, and the body of the answer.
+// outcome is the result of a write: the HTTP code and the body of the answer.
 type outcome struct {
 	code int
 	body any
 }
 
 const (
-	// maxClicks bounds the stored clicks. A click that was dropped writes nothing.
+	// maxClicks is how many clicks are stored. The oldest is dropped for a new one, and can no longer
+	// be written.
 	maxClicks = 256
-	// clickLasts is how long after a try the click may be written.
+	// clickLasts is how long after its dry run a click may be written.
 	clickLasts = 10 * time.Minute
 )
 
-// clicks are the stored clicks, by their numbers: those that may be written, and those that were.
+// clicks are the stored clicks, by their numbers. They include those that were already written, so
+// that a repeated request gets the same outcome.
 type clicks struct {
 	mu    sync.Mutex
 	all   map[string]*click
 	order []string
 }
 
-// offer stores the click under a number that cannot be guessed.
+// offer stores the click and returns its number, which cannot be guessed.
 func (c *clicks) offer(of *click) string {
 	number := NewToken()
 	c.mu.Lock()
@@ -66,8 +68,8 @@ func (c *clicks) offer(of *click) string {
 	return number
 }
 
-// take finds the click of this try. first: it was not taken before, and the caller writes it. Nil:
-// there is none.
+// take returns the click with this number, or nil if there is none for this request. first reports
+// that this is the first call for the click: then the caller must write it.
 func (c *clicks) take(number, node, word string, params actions.Params, now time.Time) (of *click, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -80,7 +82,7 @@ func (c *clicks) take(number, node, word string, params actions.Params, now time
 	return of, first
 }
 
-// end sets the outcome for all requests with the same number.
+// end sets the outcome, for all requests that have the click's number.
 func (k *click) end(o outcome) {
 	k.outcome = o
 	close(k.done)

@@ -110,7 +110,7 @@ func TestAClickIsForWhatWasTried(t *testing.T) {
 	} {
 		code, said := d.say(body[0], body[1], body[2])
 		require.Equal(t, http.StatusConflict, code, name)
-		require.Contains(t, said["problem"], "Nothing was written: this was not tried, or too long ago. Try it again.", name)
+		require.Contains(t, said["problem"], "Nothing was written: this change was not tried first, or too long ago. Try it again.", name)
 	}
 
 	// The repair of the try is gone; another one is exhausted.
@@ -122,7 +122,7 @@ func TestAClickIsForWhatWasTried(t *testing.T) {
 	put(node("n", withRecord("bbbbbb", remediations.PhaseExhausted), func(n *corev1.Node) { n.UID = "u1" }))
 	code, said := d.say("n", "reset", reset)
 	require.Equal(t, http.StatusConflict, code)
-	require.Contains(t, said["problem"], "it now has bbbbbb instead of aaaaaa")
+	require.Contains(t, said["problem"], "the command would now concern bbbbbb instead of aaaaaa")
 	put(node("n", withRecord("aaaaaa", remediations.PhaseExhausted), func(n *corev1.Node) { n.UID = types.UID("u2") }))
 	code, said = d.say("n", "reset", again)
 	require.Equal(t, http.StatusConflict, code)
@@ -171,7 +171,7 @@ func TestALostAnswerIsReportedAsLost(t *testing.T) {
 		if done {
 			require.Equal(t, http.StatusOK, code, said)
 			require.Contains(t, said["said"], "n is paused")
-			require.Contains(t, said["said"], "The API server's answer was lost; the node was read again and shows it.")
+			require.Contains(t, said["said"], "The API server's answer was lost; the node was read again and shows the change.")
 			continue
 		}
 		require.Equal(t, http.StatusGatewayTimeout, code)
@@ -234,8 +234,8 @@ func TestThePageNamesItsCluster(t *testing.T) {
 		says       string
 	}{
 		{"dance", `{}`, http.StatusNotFound, "There is no such action"},
-		{"pause", `{"more":1}`, http.StatusBadRequest, "What the page sent is not what it should send"},
-		{"pause", `{} {}`, http.StatusBadRequest, "What the page sent has more than one value"},
+		{"pause", `{"more":1}`, http.StatusBadRequest, "The request's body is not valid"},
+		{"pause", `{} {}`, http.StatusBadRequest, "The request's body has more than one JSON value"},
 		{"pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, "--for is"},
 	} {
 		code, said = d.say("n", c.word, c.body)

@@ -14,36 +14,38 @@ import (
 )
 
 const (
-	// TokenParameter holds the token in the printed address, fileParameter the one in the file's
-	// address.
+	// TokenParameter is the query parameter with the token in the printed address. fileParameter is
+	// the one with the token in the address in the file.
 	TokenParameter = "token"
 	fileParameter  = "open"
-	// TokenHeader is sent with a write, besides the cookie. A page of another site cannot set this
-	// header.
+	// TokenHeader is the header that a write needs besides the cookie. A page of another site cannot
+	// set it.
 	TokenHeader = "X-Drydock-Token"
-	// maxBody bounds a request body: a reason and a few words.
+	// maxBody bounds the body of a request, in bytes. A body has a reason and a few short parameters.
 	maxBody = 16 << 10
 )
 
-// policy restricts the page to content from its own address.
+// policy is the Content-Security-Policy: the page may load content only from its own address.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// door admits only requests of the user's own browser.
+// door admits only requests from the browser of the user who started the command.
 type door struct {
 	mu sync.Mutex
-	// token is in the last printed address, fileToken in the file that opens the browser. Each is
-	// valid once, so reading it later is of no use. Empty: there is none.
+	// token is the token in the last printed address. fileToken is the token in the file that opens
+	// the browser. Each is valid once, so that a token which is read later is useless. It is empty if
+	// there is none.
 	token, fileToken string
-	// session is the cookie's value. writing is the value of the header.
+	// session is the cookie's value. writing is the value of the header TokenHeader.
 	session, writing string
-	// root is the prefix of every path. A browser sends a cookie to all ports of a host, but only
-	// to paths below the cookie's own: no other program on this machine knows this one.
+	// root is the secret prefix of every path, and the cookie's path. A browser sends a cookie to all
+	// ports of a host, so other programs on this machine could receive it. With this path, it goes
+	// only to addresses below root.
 	root string
-	// entered is called after a token was used, with its replacement; empty: the printed one is
-	// still valid. It may be nil.
+	// entered is called after a token was used. next is the token that replaces the printed one, or
+	// empty if the printed one is still valid. entered may be nil.
 	entered func(next string)
-	// refuse answers a request that is not admitted.
+	// refuse answers a request that the door does not admit. why is the reason for the user.
 	refuse func(w http.ResponseWriter, r *http.Request, why string)
 	next   http.Handler
 }
@@ -63,7 +65,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	port, own := ownPort(r)
 	if !own {
-		d.refuse(w, r, "The request names another host than this page's own address. Open the address that the command printed.")
+		d.refuse(w, r, "The request has the Host of another page. Open the address that the command printed.")
 		return
 	}
 	if r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(fileParameter) && opened(r) {
@@ -80,7 +82,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	path, within := strings.CutPrefix(r.URL.Path, d.root)
 	if !within || !strings.HasPrefix(path, "/") || !slices.ContainsFunc(r.CookiesNamed(cookieName(port)), func(c *http.Cookie) bool { return same(c.Value, d.session) }) {
-		d.refuse(w, r, "This page needs the token of the command that serves it. Open the address that `kubectl drydock ui` printed last.")
+		d.refuse(w, r, "Your browser has not been admitted to this page yet. Open the address that `kubectl drydock ui` printed last.")
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -93,28 +95,28 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix(d.root, d.next).ServeHTTP(w, r)
 }
 
-// enter exchanges the token for a cookie and redirects to the address without the token, so that no
-// history and no copied address has it.
+// enter exchanges the token for a cookie and redirects to the address without the token, so that
+// the token stays in no browser history and no copied address.
 func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	q := r.URL.Query()
 	next := NewToken()
 	if !d.spend(&d.token, q.Get(TokenParameter), next) {
-		d.refuse(w, r, "The token is not good, or was used: an address opens the page once. Open the address that `kubectl drydock ui` printed last.")
+		d.refuse(w, r, "The token in this address is wrong or was already used: each address opens the page once. Open the address that `kubectl drydock ui` printed last.")
 		return
 	}
 	d.welcome(w, port, next)
 	q.Del(TokenParameter)
-	// Build the path from its segments: one that begins with two slashes would name another host.
+	// The slashes are trimmed because a path that begins with two slashes would lead to another host.
 	to := url.URL{Path: d.root + "/" + trimSlashes(r.URL.Path), RawQuery: q.Encode()}
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 }
 
-// enterByFile gives the cookie to the browser that was started with a file. The file counts as
-// another site, and after a redirect from one the browser sends no strict cookie. So a page leads
-// to the address by itself.
+// enterByFile exchanges the token for a cookie, for the browser that was started with a file. It
+// answers with a page that leads to the address, not with a redirect: the file counts as another
+// site, and after a redirect from another site a browser sends no SameSite=Strict cookie.
 func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) {
 	if !d.spend(&d.fileToken, r.URL.Query().Get(fileParameter), "") {
-		d.refuse(w, r, "The file opened the page already. Open the address that `kubectl drydock ui` printed last.")
+		d.refuse(w, r, "This file has already opened the page, and works only once. Open the address that `kubectl drydock ui` printed last.")
 		return
 	}
 	d.welcome(w, port, "")
@@ -122,14 +124,14 @@ func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) 
 	_, _ = io.WriteString(w, onward(d.root+"/"))
 }
 
-// onward returns a page that leads to the address.
+// onward returns an HTML page that opens the address by itself.
 func onward(address string) string {
 	address = html.EscapeString(address)
 	return `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url=` +
 		address + `"><title>Drydock</title><a href="` + address + `">Open the page of kubectl drydock ui</a></html>` + "\n"
 }
 
-// spend accepts the token once, and replaces it with next.
+// spend reports whether given is the token, and then replaces the token with next.
 func (d *door) spend(token *string, given, next string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +142,7 @@ func (d *door) spend(token *string, given, next string) bool {
 	return true
 }
 
-// welcome sets the cookie.
+// welcome sets the cookie and calls entered.
 func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	http.SetCookie(w, &http.Cookie{Name: cookieName(port), Value: d.session, Path: d.root, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 	if d.entered != nil {
@@ -148,7 +150,8 @@ func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	}
 }
 
-// opened reports whether the browser opens the address in a tab, for whatever reason.
+// opened reports whether the browser opens the address as a page of its own, and not as a part of
+// another page.
 func opened(r *http.Request) bool {
 	mode, to, origin := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return (mode == "" || mode == "navigate") && (to == "" || to == "document") && origin == ""
@@ -161,13 +164,13 @@ func trimSlashes(path string) string {
 	return path
 }
 
-// unsafe returns why a request that would change something is refused. Empty: it is allowed.
+// unsafe returns why a request that changes something is refused, or "" if it is allowed.
 func (d *door) unsafe(r *http.Request) string {
 	if r.Method != http.MethodPost {
-		return "Only GET and POST are understood here."
+		return "This page accepts only GET and POST requests."
 	}
 	if r.Header.Get("Origin") != "http://"+r.Host {
-		return "A change must come from this page itself: the request has no Origin, or another one."
+		return "A change must come from this page itself: the request has no Origin header, or that of another page."
 	}
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return "A change must be sent as application/json."
@@ -178,8 +181,8 @@ func (d *door) unsafe(r *http.Request) string {
 	return ""
 }
 
-// foreign returns why a request came from another page. Empty: it came from the user, or from this
-// page.
+// foreign returns why a request is refused that came from another site, or "" if it came from the
+// user or from this page.
 func foreign(r *http.Request) string {
 	const why = "The request comes from another site. Paste the address into the browser's address bar instead of following a link to it."
 	if o := r.Header.Get("Origin"); o != "" && o != "http://"+r.Host {
@@ -192,9 +195,9 @@ func foreign(r *http.Request) string {
 	return why
 }
 
-// ownPort returns the port that the request arrived at, and whether its Host is this address under
-// a loopback name. Another name that resolves to loopback would be DNS rebinding, a way in for a
-// foreign page.
+// ownPort returns the port that the request arrived at. own reports whether its Host is this port
+// on a usual loopback name. Another name is refused, because with DNS rebinding the page of another
+// site could reach this program.
 func ownPort(r *http.Request) (port string, own bool) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {
@@ -211,8 +214,8 @@ func ownPort(r *http.Request) (port string, own bool) {
 	return port, slices.Contains(names, r.Host)
 }
 
-// cookieName contains the port, because cookies ignore ports: the pages of two clusters may be open
-// at once.
+// cookieName returns the cookie's name. It contains the port, because cookies ignore ports, and the
+// pages of two clusters may be open at once.
 func cookieName(port string) string { return "drydock-ui-" + port }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

@@ -49,7 +49,7 @@ func TestTheTokenOpensTheDoor(t *testing.T) {
 
 	res, body = d.do(bare("/?token=" + token))
 	require.Equal(t, http.StatusForbidden, res.StatusCode, "it is spent")
-	require.Contains(t, body, "an address opens the page once")
+	require.Contains(t, body, "each address opens the page once")
 	require.Empty(t, res.Cookies())
 	require.Len(t, printed, 1)
 	res, _ = d.do(bare("/?token=" + printed[0]))

@@ -14,27 +14,29 @@ import (
 )
 
 const (
-	// gather combines changes within this time into one event.
+	// gather is how long changes are collected into one event.
 	gather = 100 * time.Millisecond
-	// breathe is how often a stream without changes sends a sign of life.
+	// breathe is the interval at which a stream without changes sends a comment, to keep the
+	// connection open.
 	breathe = 15 * time.Second
-	// writeFor bounds one write to a browser that does not read.
+	// writeFor is how long one write to a browser may take. A browser that does not read is then
+	// disconnected.
 	writeFor = 20 * time.Second
 )
 
-// change is one event of the stream, which the page's script applies. Nodes, Force and Connection
-// are for every page.
+// change is one event of the stream. The page's script applies it. Nodes, Force and Connection are
+// for every page.
 type change struct {
-	// Nodes are the changed and the deleted nodes.
+	// Nodes are the names of changed and deleted nodes.
 	Nodes []string `json:"nodes,omitempty"`
-	// Force: the state of the fleet has changed.
+	// Force reports that facts about the whole fleet have changed.
 	Force bool `json:"force,omitempty"`
-	// Connection is set if it has changed.
+	// Connection is the state of the connection to the API server, if it has changed.
 	Connection *connectionNews `json:"connection,omitempty"`
 	// Density is the size of the tiles. A page with another size is loaded again.
 	Density string `json:"density,omitempty"`
-	// Tiles, Gone and Parts are for the Fleet page: changed tiles, deleted nodes, and other parts
-	// by their ids.
+	// Tiles, Gone and Parts are for the Fleet page: changed tiles, names of deleted nodes, and the
+	// HTML of other parts by their element ids.
 	Tiles []changedTile     `json:"tiles,omitempty"`
 	Gone  []string          `json:"gone,omitempty"`
 	Parts map[string]string `json:"parts,omitempty"`
@@ -53,7 +55,8 @@ type connectionNews struct {
 	HTML  string `json:"html"`
 }
 
-// version is the state that a page has. A version of another process is ignored.
+// version returns the text that identifies the state of a page: the process and the number of its
+// last change.
 func (u *UI) version(number uint64) string { return u.epoch + "-" + strconv.FormatUint(number, 10) }
 
 func (u *UI) number(version string) (uint64, bool) {
@@ -62,7 +65,7 @@ func (u *UI) number(version string) (uint64, bool) {
 	return number, ours && err == nil
 }
 
-// events is the stream of changes after the page's version.
+// events sends the page the changes after its version, as a stream of server-sent events.
 func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	since := r.Header.Get("Last-Event-ID")
 	if since == "" {
@@ -85,7 +88,7 @@ func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 			number = n.number
 			data, err := u.encode(n, fleet)
 			if err != nil {
-				u.Log.Error(err, "a change could not be shown")
+				u.Log.Error(err, "a change could not be sent to a page")
 				return
 			}
 			if out.send("change", u.version(number), data) != nil {
@@ -111,7 +114,8 @@ func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// encode returns the news for a page. fleet adds what the Fleet page shows.
+// encode returns the event for a page as JSON. fleet reports that it is the Fleet page, which also
+// needs tiles and parts.
 func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	c := change{Force: n.force, Nodes: slices.Clone(n.gone)}
 	var page FleetPage
@@ -160,10 +164,11 @@ func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	return safe.Bytes(), err
 }
 
-// parts are the templates of the Fleet page besides its tiles. Each has the id of its element.
+// parts are the names of the Fleet page's templates besides its tiles. Each is also the id of its
+// element.
 var parts = []string{"force", "counts", "concern"}
 
-// stream writes events. A browser that does not read is disconnected.
+// stream writes events to one browser.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -171,7 +176,7 @@ type stream struct {
 
 // send writes one event. Without a name it writes a comment, which only keeps the connection open.
 func (s stream) send(event, id string, data []byte) error {
-	_ = s.control.SetWriteDeadline(time.Now().Add(writeFor)) //nolint:forbidigo // a connection's limit goes by the machine's own clock
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeFor)) //nolint:forbidigo // deadlines of connections use the machine's own clock
 	var b bytes.Buffer
 	if event == "" {
 		b.WriteString(":\n\n")
@@ -185,5 +190,5 @@ func (s stream) send(event, id string, data []byte) error {
 	if _, err := s.w.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("writing to the browser: %w", err)
 	}
-	return s.control.Flush() //nolint:wrapcheck // the stream ends, whatever it is
+	return s.control.Flush() //nolint:wrapcheck // the caller only ends the stream
 }

@@ -13,29 +13,29 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// fleet is the watched state, and what each open page does not have yet: every change has a number,
-// and a page has the number of the last change that it received.
+// fleet is the watched state of the cluster. Every change gets a number. An open page has the
+// number of its last change, so fleet knows which changes the page lacks.
 type fleet struct {
 	mu     sync.Mutex
 	number uint64
 	nodes  map[string]*corev1.Node
-	// listed: nodes holds all Nodes, and not only those received so far.
+	// listed reports that nodes has all Nodes. Before that, the first list is incomplete.
 	listed bool
 	tiles  map[string]Tile
 	ledger inspect.Ledger
 	leader inspect.Leadership
-	// changed is the number of each node's last change, including deleted nodes. force is the
-	// number of the ledger's last change.
+	// changed has the number of each node's last change, also of deleted nodes. force is the number of
+	// the last change of the facts about the whole fleet.
 	changed map[string]uint64
 	force   uint64
-	// connection is the state of the connection to the API server, with its number.
+	// connection is the state of the connection to the API server, with the number of its last change.
 	connection       Connection
 	connectionNumber uint64
-	// bell is closed at the next change and then replaced.
+	// bell is closed at the next change, which wakes the streams. Then a new one replaces it.
 	bell chan struct{}
 }
 
-// known returns the watched Nodes. False: no list has arrived yet.
+// known returns the watched Nodes, or false if the first list has not arrived yet.
 func (f *fleet) known() ([]*corev1.Node, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,7 +46,8 @@ func newFleet() *fleet {
 	return &fleet{nodes: map[string]*corev1.Node{}, tiles: map[string]Tile{}, changed: map[string]uint64{}, bell: make(chan struct{})}
 }
 
-// ring notifies every open page of a change. The caller holds the lock.
+// ring counts a change, returns its number and wakes the stream of every open page. The caller
+// holds the lock.
 func (f *fleet) ring() uint64 {
 	f.number++
 	close(f.bell)
@@ -84,7 +85,7 @@ func (f *fleet) dropLocked(name string) {
 	}
 }
 
-// replace takes a whole list: Nodes that are not in it are deleted.
+// replace sets all Nodes to a complete list. Nodes that are not in it are deleted.
 func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +102,7 @@ func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	}
 }
 
-// setLedger sets the ledger, or why there is none.
+// setLedger sets the ledger as read, or with the problem why it could not be read.
 func (f *fleet) setLedger(l inspect.Ledger, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -123,7 +124,7 @@ func (f *fleet) setLeader(l inspect.Leadership) {
 	}
 }
 
-// judge computes every tile again: a pause ends by time alone.
+// judge computes every tile again, because some states end by time alone, for example a pause.
 func (f *fleet) judge(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,7 +150,7 @@ func (f *fleet) connect(c Connection) {
 	f.connectionNumber = f.ring()
 }
 
-// news is what changed after a number.
+// news is what has changed since a number.
 type news struct {
 	number     uint64
 	tiles      []Tile
@@ -162,7 +163,7 @@ func (n news) empty() bool {
 	return len(n.tiles)+len(n.gone) == 0 && n.connection == nil && !n.force
 }
 
-// after returns what changed after the number, and the bell for the next change.
+// after returns what has changed since the number, and the bell for the next change.
 func (f *fleet) after(number uint64) (news, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +201,7 @@ func (f *fleet) connected() Connection {
 	return f.connection
 }
 
-// namespace is the ledger's namespace. Empty: it was not read yet.
+// namespace returns the ledger's namespace, or "" if the ledger was not read yet.
 func (f *fleet) namespace() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -218,7 +218,7 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 			require.Contains(t, html.UnescapeString(page), piece.Text)
 		}
 	}
-	require.Equal(t, []string{"node-2: paused (disk swap); set with kubectl-annotate, which last changed the Node at 2026-11-23T20:05:00Z (the API server's audit log names the person); it has no end; `kubectl drydock resume node-2` ends it"}, says["Paused"])
+	require.Equal(t, []string{"node-2: paused (disk swap); set with kubectl-annotate, which last changed the Node at 2026-11-23T20:05:00Z (the API server's audit log names the person); it does not expire; `kubectl drydock resume node-2` ends this"}, says["Paused"])
 	require.Contains(t, says["Stopped"][0], "the key is refused")
 	require.Contains(t, says["Breaker"][1], "node-1 (not Ready), node-3 (Exhausted)")
 	for _, g := range p.Groups {
@@ -244,7 +244,7 @@ func TestThePageShowsWhyDrydockCannotWrite(t *testing.T) {
 	})
 	for _, part := range []string{
 		"ValidatingAdmissionPolicy 'nodes-by-gitops-only' denied request; no repair starts", "cordons are refused", "node-1 is not repaired: alerts cannot be written on the Node: Too long",
-		"no request has come to the webhook of the leading replica since it began to serve at",
+		"no request has reached the webhook of the leading replica since its start at",
 	} {
 		require.Contains(t, page, part)
 	}
@@ -392,7 +392,7 @@ func TestNodesThatMayNotBeReadAreNotCounted(t *testing.T) {
 				return denied, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", errors.New("no right"))
 			})
 		}, node("node-1")).get("/")
-		require.Equal(t, denied, strings.Contains(page, "How many nodes are well is not known."))
+		require.Equal(t, denied, strings.Contains(page, "The number of healthy nodes is unknown."))
 		require.Equal(t, denied, !strings.Contains(page, `data-count="well"`))
 	}
 }

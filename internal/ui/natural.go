@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// natural compares two names as people order them: node-2 comes before node-10. static/script.js
+// natural compares two names by the numbers in them: node-2 comes before node-10. static/script.js
 // uses the same order.
 func natural(a, b string) int {
 	restA, restB := a, b

@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// NodePage is the content of a node's page: the answer of `kubectl drydock why`, and more about the
-// node.
+// NodePage is the content of a node's page: the answer of `kubectl drydock why`, with timelines,
+// Events and actions.
 type NodePage struct {
 	inspect.Why
 	// Headline is the answer in one sentence.
@@ -31,7 +31,7 @@ type NodePage struct {
 	Events    []Event            `json:"events"`
 	Raw       []Raw              `json:"raw"`
 	Words     []Word             `json:"words"`
-	// ReadOnly: the page changes nothing.
+	// ReadOnly reports that the page has no actions.
 	ReadOnly bool      `json:"readOnly,omitempty"`
 	Now      time.Time `json:"now"`
 
@@ -41,7 +41,7 @@ type NodePage struct {
 
 func (p *NodePage) knownAt() uint64 { return p.number }
 
-// Repair returns the id of the repair on the Node.
+// Repair returns the ID of the repair of the node itself, or "" if the Node has none on record.
 func (p *NodePage) Repair() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil {
@@ -51,7 +51,7 @@ func (p *NodePage) Repair() string {
 	return ""
 }
 
-// Exhausted returns the id of the repair on the Node that ran out of steps.
+// Exhausted returns the ID of the node's own exhausted repair, or "" if there is none.
 func (p *NodePage) Exhausted() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil && r.Record.Phase == remediations.PhaseExhausted {
@@ -64,7 +64,7 @@ func (p *NodePage) Exhausted() string {
 // Denial is a right that the user lacks, with the actions that need it.
 type Denial struct{ Names, Why string }
 
-// Denials returns the actions that the user lacks the rights for, by reason.
+// Denials returns the rights that the user lacks, each with the actions that need it.
 func (p *NodePage) Denials() (out []Denial) {
 	for _, w := range p.Words {
 		if w.Denied == "" {
@@ -79,7 +79,7 @@ func (p *NodePage) Denials() (out []Denial) {
 	return out
 }
 
-// RefusedWords returns the actions that have no meaning for the node in its state.
+// RefusedWords returns the actions that make no sense for the node in its state.
 func (p *NodePage) RefusedWords() (out []Word) {
 	for _, w := range p.Words {
 		if w.Denied == "" && w.Refused != "" {
@@ -99,14 +99,14 @@ type Event struct {
 	Count   int32     `json:"count,omitempty"`
 }
 
-// Raw is an annotation of Drydock, or of a person for Drydock, as stored on the Node.
+// Raw is an annotation as stored on the Node, written by Drydock or by people for Drydock.
 type Raw struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
 
-// nodeName returns the name in the path; false: it is not a valid node name. asJSON: the path asks
-// for JSON.
+// nodeName returns the node's name in the path. asJSON reports whether the path asks for JSON. ok
+// reports whether the name can be a node's name.
 func nodeName(r *http.Request) (name string, asJSON, ok bool) {
 	name = r.PathValue("node")
 	if !strings.HasSuffix(r.URL.Path, "/") {
@@ -118,7 +118,7 @@ func nodeName(r *http.Request) (name string, asJSON, ok bool) {
 func (u *UI) showNode(w http.ResponseWriter, r *http.Request) {
 	name, _, ok := nodeName(r)
 	if !ok {
-		u.problem(w, r, http.StatusNotFound, "No such node", "No node can have this name.")
+		u.problem(w, r, http.StatusNotFound, "No such node", "This is not a valid name of a node.")
 		return
 	}
 	number := u.fleet.now()
@@ -137,7 +137,7 @@ func (u *UI) showNode(w http.ResponseWriter, r *http.Request) {
 func (u *UI) nodePage(ctx context.Context, name string) (*NodePage, error) {
 	s, err := u.Reader.Observe(ctx, name, u.Sources)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it is a sentence about the node
+		return nil, err //nolint:wrapcheck // the error is already a sentence about the node
 	}
 	p := &NodePage{
 		Why: s.Why(), Tile: tileOf(s.Node, &s.Ledger, s.Now), Timelines: s.Timelines(), Silences: s.Silences(), Raw: rawOf(s.Node),
@@ -152,22 +152,22 @@ func (u *UI) nodePage(ctx context.Context, name string) (*NodePage, error) {
 	return p, nil
 }
 
-// mostEvents bounds the Events that are shown for a Node.
+// mostEvents is how many Events the page shows for a Node.
 const mostEvents = 100
 
-// eventsOf returns the Node's Events, the newest first. Events about Nodes are in the namespace
-// default.
+// eventsOf returns the Node's Events, the newest first. Kubernetes keeps Events about Nodes in the
+// namespace default.
 func (u *UI) eventsOf(ctx context.Context, name string) ([]Event, error) {
 	out := []Event{}
 	of := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": name}.AsSelector().String()
 	list, err := u.Reader.Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: of, Limit: 500})
 	if err != nil {
-		return out, err //nolint:wrapcheck // the caller says what it was for
+		return out, err //nolint:wrapcheck // the caller adds what was read
 	}
 	for i := range list.Items {
 		e := &list.Items[i]
 		if e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name != name {
-			continue // for servers without field selectors
+			continue // some servers ignore field selectors
 		}
 		from := e.Source.Component
 		if from == "" {
@@ -187,8 +187,8 @@ func seriesCount(e *corev1.Event) int32 {
 	return e.Series.Count
 }
 
-// happened returns when the Event was last seen: each way of recording Events has a field of its
-// own for that.
+// happened returns when the Event last happened. Each of the two Event APIs has this time in a
+// field of its own.
 func happened(e *corev1.Event) time.Time {
 	at := e.LastTimestamp.Time
 	for _, t := range []time.Time{e.EventTime.Time, e.FirstTimestamp.Time, e.CreationTimestamp.Time} {
@@ -202,7 +202,7 @@ func happened(e *corev1.Event) time.Time {
 	return at.UTC()
 }
 
-// rawOf returns what Drydock and people wrote on the Node for each other.
+// rawOf returns the Node's annotations that Drydock wrote or that people wrote for Drydock.
 func rawOf(n *corev1.Node) []Raw {
 	out := []Raw{}
 	for key, value := range n.Annotations {
@@ -214,14 +214,14 @@ func rawOf(n *corev1.Node) []Raw {
 	return out
 }
 
-// Rung is one guard in the list of guards.
+// Rung is one guard in a list of guards.
 type Rung struct {
 	lifecycle.GuardAnswer
-	// First: the first guard that holds, which decides.
+	// First reports that this is the first guard that holds, which decides.
 	First bool
 }
 
-// Mark returns one character for the answer, shown beside its text.
+// Mark returns one character for the guard's answer, which stands beside the answer's text.
 func (r Rung) Mark() string {
 	switch r.Standing {
 	case lifecycle.GuardPassed:
@@ -235,14 +235,15 @@ func (r Rung) Mark() string {
 	return "·"
 }
 
-// Ladder is the answers of all guards about the considered step of a target.
+// Ladder has the answers of all guards about the next step of one target.
 type Ladder struct {
-	// Headline is the answer for that target. Empty: it is at the top of the page.
+	// Headline is the answer for that target. It is empty if the top of the page already has it.
 	Headline string
 	inspect.Answer
 }
 
-// Ladders returns the lists for the target of the headline, and for the others on the node.
+// Ladders returns the lists of guards: first for the target of the headline, then for the other
+// targets on the node.
 func (p *NodePage) Ladders() (out []Ladder) {
 	if len(p.Guards) > 0 {
 		out = append(out, Ladder{Answer: p.Answer})
@@ -253,7 +254,7 @@ func (p *NodePage) Ladders() (out []Ladder) {
 	return out
 }
 
-// Rungs returns the guards that apply to the step, in order.
+// Rungs returns the guards that apply to the step, in Drydock's order.
 func (l Ladder) Rungs() (out []Rung) {
 	first := lifecycle.FirstHold(l.Guards)
 	for i := range l.Guards {
@@ -265,7 +266,7 @@ func (l Ladder) Rungs() (out []Rung) {
 	return out
 }
 
-// Unbound returns the reasons whose guards do not apply to the step, each once.
+// Unbound returns the reasons of the guards that do not apply to the step, each once.
 func (l Ladder) Unbound() string {
 	var names []string
 	for _, g := range l.Guards {
@@ -277,7 +278,7 @@ func (l Ladder) Unbound() string {
 	return strings.Join(names, ", ")
 }
 
-// AlertLink returns a link to the alert. Empty: the address of its Alertmanager is unknown.
+// AlertLink returns the address of the alert in its Alertmanager, or "" if that address is unknown.
 func (p *NodePage) AlertLink(a inspect.Alert) string {
 	for _, address := range p.addresses {
 		if base := pageOf(address); base != "" {
@@ -287,7 +288,7 @@ func (p *NodePage) AlertLink(a inspect.Alert) string {
 	return ""
 }
 
-// SilenceLink returns a link to the silence, in the Alertmanager that has it.
+// SilenceLink returns the address of the silence in the Alertmanager that has it, or "".
 func (p *NodePage) SilenceLink(s inspect.Silence) string {
 	if base := pageOf(s.URL); base != "" {
 		return base + "/#/silences/" + url.PathEscape(s.ID)
@@ -295,13 +296,13 @@ func (p *NodePage) SilenceLink(s inspect.Silence) string {
 	return ""
 }
 
-// quote quotes a value for Alertmanager's matchers.
+// quote returns a value in quotes, for a matcher of Alertmanager.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// pageOf returns the address of an Alertmanager's own page. Only http and https may become a link,
-// and never with a password.
+// pageOf returns the address of an Alertmanager's own page, without user and password. It returns
+// "" unless the address is http or https.
 func pageOf(address string) string {
 	at, err := url.Parse(address)
 	if err != nil || at.Host == "" || (at.Scheme != "http" && at.Scheme != "https") {

@@ -77,7 +77,7 @@ func TestTheTimelineShowsTheRepair(t *testing.T) {
 
 	d = open(t, append(installed(), node("node-3", withRecord("n7q4k2", remediations.PhaseActing, func(r *remediations.Record) { r.Intent.Outcome = "" })))...)
 	d.allow()
-	require.Contains(t, d.get("/nodes/node-3"), "the call for reboot:1 has no answer yet; it counts as issued")
+	require.Contains(t, d.get("/nodes/node-3"), "the call for reboot:1 has no answer yet; it counts as an attempt")
 }
 
 // TestTheNodesPageHasItsRepairsThatEnded: what was done, what would have been done, and that
@@ -151,7 +151,7 @@ func TestANodeThatIsNotThere(t *testing.T) {
 	for path, want := range map[string]string{
 		"/nodes/node-9":      "there is no node &#34;node-9&#34; in this cluster",
 		"/nodes/node-9.json": `there is no node \"node-9\" in this cluster`,
-		"/nodes/..%2Fx":      "No node can have this name.",
+		"/nodes/..%2Fx":      "This is not a valid name of a node.",
 	} {
 		res, body := d.do(d.request(http.MethodGet, path))
 		require.Equal(t, http.StatusNotFound, res.StatusCode, path)
@@ -280,9 +280,9 @@ func TestAHoldWithoutAMessageEndsInNoColon(t *testing.T) {
 		for _, path := range []string{"/", "/queue", "/nodes/n"} {
 			html := d.get(path)
 			require.Contains(t, html, "ProviderUnreachable", path)
-			require.NotRegexp(t, `ProviderUnreachable(</b>)?( holds it)?: ?<`, html, path)
+			require.NotRegexp(t, `ProviderUnreachable(</b>)?( holds the repair)?: ?<`, html, path)
 			if message != "" {
-				require.Regexp(t, `ProviderUnreachable(</b>)?( holds it)?: the cloud answers nothing`, html, path)
+				require.Regexp(t, `ProviderUnreachable(</b>)?( holds the repair)?: the cloud answers nothing`, html, path)
 			}
 		}
 	}

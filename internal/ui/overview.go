@@ -15,14 +15,13 @@ type FleetPage struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
 	Connection Connection `json:"connection"`
-	// InForce is what applies to the fleet now: who or what, until when, and the command that
-	// changes it.
+	// InForce are the facts about the whole fleet now, with the commands that change them.
 	InForce []Fact `json:"inForce"`
-	// Breakers are the scopes with counted nodes.
+	// Breakers are the breakers' scopes, with the number of unhealthy nodes in each.
 	Breakers []Scope `json:"breakers"`
 	Counts   []Count `json:"counts"`
-	// Concern are the unhealthy nodes, those that need a person first. More is how many are left
-	// out.
+	// Concern are the nodes that are not healthy; nodes that need a person come first. More is how
+	// many more there are.
 	Concern []Tile  `json:"concern"`
 	More    int     `json:"more,omitempty"`
 	Groups  []Group `json:"groups"`
@@ -30,17 +29,17 @@ type FleetPage struct {
 	number uint64
 }
 
-// Folded reports whether the table of unhealthy nodes has more rows than are shown at first: in a
-// storm the tiles come first.
+// Folded reports whether the table of unhealthy nodes has more rows than the page shows at first. A
+// long table would push the tiles off the screen.
 func (p FleetPage) Folded() bool { return len(p.Concern) > fewConcern }
 
 // NotWell returns how many nodes are not healthy.
 func (p FleetPage) NotWell() int { return len(p.Concern) + p.More }
 
-// Alarms returns the facts that need attention.
+// Alarms returns the facts in InForce that need attention.
 func (p FleetPage) Alarms() []Fact { return p.facts(false) }
 
-// Calm returns the other facts.
+// Calm returns the facts in InForce that are normal.
 func (p FleetPage) Calm() []Fact { return p.facts(true) }
 
 func (p FleetPage) facts(calm bool) (out []Fact) {
@@ -53,16 +52,16 @@ func (p FleetPage) facts(calm bool) (out []Fact) {
 }
 
 const (
-	// denseAbove is the most nodes that have tiles with names. More nodes are squares, so that all
-	// are visible.
+	// denseAbove is the limit of nodes that get tiles with names. With more nodes, tiles are squares,
+	// so that all fit on the screen.
 	denseAbove = 150
-	// smallTilesAbove is the most nodes with squares that are large enough for a finger. More nodes
-	// have smaller ones, so that 5,000 fit on one screen.
+	// smallTilesAbove is the limit of nodes that get squares large enough for a finger. With more
+	// nodes, squares are smaller, so that 5,000 fit on one screen.
 	smallTilesAbove = 1500
 )
 
-// Density returns the size of a tile: empty for one with its name, otherwise a square, and a small
-// one for many nodes.
+// Density returns the kind of the tiles, for the attribute data-density: "" for tiles with names,
+// "dense" for squares, "crowd" for small squares.
 func (p FleetPage) Density() string {
 	n := 0
 	for _, c := range p.Counts {
@@ -77,34 +76,34 @@ func (p FleetPage) Density() string {
 	return ""
 }
 
-// Square reports whether a tile is only a shape. One element per tile keeps a page with thousands
-// fast.
+// Square reports whether a tile is only a square with a shape: one element per tile keeps a page
+// with thousands of nodes fast.
 func (p FleetPage) Square() bool { return p.Density() != "" }
 
-// knownAt returns the number of the last change that the page shows.
+// knownAt returns the number of the last change that is in the page.
 func (p FleetPage) knownAt() uint64 { return p.number }
 
-// Fact is one fact about the fleet.
+// Fact is one fact about the whole fleet, like a line of `kubectl drydock status`.
 type Fact struct {
 	What string `json:"what"`
 	Says string `json:"says"`
-	// Calm: the state is normal.
+	// Calm reports that the state is normal.
 	Calm bool `json:"calm"`
 }
 
-// Scope is the scope of a breaker: the cluster, or a zone.
+// Scope is what a breaker counts: the nodes of the cluster or of a zone.
 type Scope struct {
 	Scope string `json:"scope"`
 	State string `json:"state"`
-	// Unhealthy and Nodes are Drydock's own counts if the breaker is not closed. Otherwise they are
-	// counted here: the ledger has no count for a closed breaker. Neither includes excluded nodes
-	// or nodes younger than limits.startupGrace. Limit is configured.
+	// Unhealthy and Nodes are Drydock's own counts if the breaker is not closed. For a closed breaker,
+	// the ledger has no counts and the page counts the nodes itself. Excluded nodes and nodes younger
+	// than limits.startupGrace do not count. Limit is the configured limit.
 	Unhealthy int    `json:"unhealthy"`
 	Nodes     int    `json:"nodes"`
 	Limit     string `json:"limit,omitempty"`
 }
 
-// Open reports whether the breaker holds repairs.
+// Open reports whether the breaker is not closed, so that it holds repairs.
 func (s Scope) Open() bool { return s.State != string(ledger.BreakerClosed) }
 
 // Count is how many nodes are in a state.
@@ -113,24 +112,25 @@ type Count struct {
 	Nodes int `json:"nodes"`
 }
 
-// Group is the nodes of one zone and pool.
+// Group has the nodes of one zone and pool.
 type Group struct {
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
 	Tiles []Tile `json:"nodes"`
 }
 
-// Key is the group's name, as in its tiles.
+// Key returns the group's name, as Tile.Group returns it.
 func (g Group) Key() string { return g.Zone + "/" + g.Pool }
 
 const (
-	// maxConcern bounds the table of unhealthy nodes: the tiles show the others.
+	// maxConcern is the limit of rows in the table of unhealthy nodes. The tiles show all nodes.
 	maxConcern = 50
-	// fewConcern is how many rows are shown until a person asks for more, as in static/style.css.
+	// fewConcern is how many rows the page shows until a person unfolds the table. static/style.css
+	// has the same number.
 	fewConcern = 5
 )
 
-// page returns the current Fleet page.
+// page returns the content of the Fleet page now.
 func (f *fleet) page(now time.Time) FleetPage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -163,8 +163,8 @@ func (f *fleet) page(now time.Time) FleetPage {
 	return p
 }
 
-// inForce returns what `kubectl drydock status` shows of the fleet, and what people set on Nodes.
-// The caller holds the lock.
+// inForce returns the facts that `kubectl drydock status` shows about the fleet and about paused
+// nodes. The caller holds the lock.
 func (f *fleet) inForce(now time.Time) (out []Fact) {
 	if !f.listed && f.leader.Lease == "" {
 		return nil // nothing was read yet
@@ -184,7 +184,7 @@ func (f *fleet) inForce(now time.Time) (out []Fact) {
 	return out
 }
 
-// scopes returns the breakers, each with its count. The caller holds the lock.
+// scopes returns the breakers' scopes with their counts. The caller holds the lock.
 func (f *fleet) scopes(tiles []Tile, now time.Time) []Scope {
 	st := f.ledger.Status
 	if st == nil {

@@ -21,10 +21,10 @@ var pageFiles embed.FS
 //go:embed static/*
 var staticFiles embed.FS
 
-// parse makes the templates. Every address in them is below the root of this page's door.
+// parse makes the templates. Their functions put every address below the door's secret root.
 func (u *UI) parse() (common *template.Template, pages map[string]*template.Template) {
 	common = template.Must(template.New("").Funcs(template.FuncMap{
-		// line makes a text from the cluster fit for one line.
+		// line puts a text from the cluster on one line, without control characters.
 		"line":     plain,
 		"said":     said,
 		"changed":  changed,
@@ -43,26 +43,26 @@ func (u *UI) parse() (common *template.Template, pages map[string]*template.Temp
 	return common, pages
 }
 
-// at returns the address of a path of this page.
+// at returns the address of a path of this program.
 func (u *UI) at(path string) string { return u.door.root + path }
 
-// frame is what every page has around its own content.
+// frame is what every page has around its content.
 type frame struct {
 	Title string
-	// Here is the page's entry in the navigation.
+	// Here is the name of the page, for the navigation.
 	Here       string
 	Connection Connection
 	// Cluster is the cluster that the page reads and writes.
 	Cluster inspect.Cluster
 	Version string
-	// Token is the header's value for writes.
+	// Token is the value of the header TokenHeader, for writes.
 	Token    string
 	ReadOnly bool
 	// Page is the page's own content.
 	Page any
 }
 
-// page answers with the page of that name, or with its facts as JSON if the path ends in .json.
+// page answers with the page of that name, or with its content as JSON if the path ends in .json.
 func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title string, facts any) {
 	if strings.HasSuffix(r.URL.Path, ".json") {
 		u.writeJSON(w, code, facts)
@@ -77,8 +77,8 @@ func (u *UI) page(w http.ResponseWriter, r *http.Request, code int, name, title 
 		Title: title, Here: name, Connection: u.fleet.connected(), Cluster: u.Reader.Cluster, Version: u.version(number), Token: u.door.writing, ReadOnly: u.ReadOnly, Page: facts,
 	})
 	if err != nil {
-		u.Log.Error(err, "a page could not be made", "page", name)
-		http.Error(w, "this page could not be made: "+plain(err.Error()), http.StatusInternalServerError)
+		u.Log.Error(err, "a page could not be rendered", "page", name)
+		http.Error(w, "this page could not be rendered: "+plain(err.Error()), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -91,25 +91,25 @@ func (u *UI) writeJSON(w http.ResponseWriter, code int, facts any) {
 	e := json.NewEncoder(&out)
 	e.SetIndent("", "  ")
 	if err := e.Encode(facts); err != nil {
-		http.Error(w, "this could not be encoded", http.StatusInternalServerError)
+		http.Error(w, "the answer could not be encoded as JSON", http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
 	shown := u.Commands.Escaped(out.String(), func(flags string) string {
-		quoted, _ := json.Marshal(flags) // encoding a text cannot fail
+		quoted, _ := json.Marshal(flags) // encoding a string never fails
 		return string(quoted[1 : len(quoted)-1])
 	})
 	_, _ = text.JSONWriter{Out: w}.Write([]byte(shown))
 }
 
-// shown prepares HTML for sending, whatever a template missed: it removes invisible characters, and
-// adds to each command the flags that name the cluster.
+// shown prepares HTML for sending. It removes invisible characters that a template left, and adds
+// to each command the flags that name the cluster.
 func (u *UI) shown(page string) string {
 	return u.Commands.Escaped(text.Visible(page), html.EscapeString)
 }
 
-// fragment returns a part of a page as HTML.
+// fragment returns the HTML of a part of a page.
 func (u *UI) fragment(name string, of any) (string, error) {
 	var out bytes.Buffer
 	if err := u.common.ExecuteTemplate(&out, name, of); err != nil {
@@ -118,16 +118,17 @@ func (u *UI) fragment(name string, of any) (string, error) {
 	return u.shown(out.String()), nil
 }
 
-// Problem is a page with an error.
+// Problem is the answer to a request that failed.
 type Problem struct {
 	Problem string `json:"problem"`
-	// Unknown: it is unknown whether the action was done.
+	// Unknown reports that it is unknown whether the change was written.
 	Unknown bool `json:"unknown,omitempty"`
 }
 
-// refuse answers a request that is not admitted. The page shows nothing of the cluster.
+// refuse answers a request that the door does not admit. The answer contains nothing about the
+// cluster.
 func (u *UI) refuse(w http.ResponseWriter, r *http.Request, why string) {
-	u.problem(w, r, http.StatusForbidden, "Not let in", why)
+	u.problem(w, r, http.StatusForbidden, "Not admitted", why)
 }
 
 func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, why string) {
@@ -145,7 +146,8 @@ func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, wh
 	_, _ = w.Write([]byte(u.shown(out.String())))
 }
 
-// nodePath returns the path of a node's page. A name that ends in .json gets a slash after it.
+// nodePath returns the path of a node's page. If the name ends in .json, the path gets a slash at
+// its end, so that it does not ask for JSON.
 func nodePath(node string) string {
 	path := "/nodes/" + url.PathEscape(node)
 	if strings.HasSuffix(node, ".json") {
@@ -177,7 +179,7 @@ func (u *UI) routes() http.Handler {
 }
 
 func (u *UI) showFleet(w http.ResponseWriter, r *http.Request) {
-	select { // until the first data arrive
+	select { // wait for the first data
 	case <-u.link.first:
 	case <-r.Context().Done():
 		return

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/internal/report"
 )
 
-// QueuePage is the waiting repairs, in order.
+// QueuePage is the content of the Queue page: the repairs in progress and the waiting repairs.
 type QueuePage struct {
 	*inspect.Queue
 	Now time.Time `json:"now"`
@@ -32,10 +32,11 @@ func (u *UI) showQueue(w http.ResponseWriter, r *http.Request) {
 	u.page(w, r, http.StatusOK, "queue", "Queue", QueuePage{q, u.Reader.Now(), number})
 }
 
-// reportLengths are the lengths that the report's page offers.
+// reportLengths are the lengths of time that the Report page offers.
 var reportLengths = []string{"1d", "7d", "30d", "90d"}
 
-// reportPolicy is for the report's page only: its style is inline, and it has no script.
+// reportPolicy is the Content-Security-Policy of the Report page, whose style is inline and which
+// has no script.
 const reportPolicy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {
@@ -45,8 +46,8 @@ func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {
 	}
 	length, err := model.ParseDuration(since)
 	if err != nil || length <= 0 {
-		u.problem(w, r, http.StatusBadRequest, "No such time",
-			"since is "+plain(since)+"; write how far the report goes back, as 7d, 36h or 1h30m.")
+		u.problem(w, r, http.StatusBadRequest, "Not a length of time",
+			"since is "+plain(since)+"; write how far the report goes back, for example 7d, 36h or 1h30m.")
 		return
 	}
 	in, err := u.Reader.Report(r.Context(), inspect.Scope{}, time.Duration(length))
@@ -69,8 +70,8 @@ func (u *UI) showReport(w http.ResponseWriter, r *http.Request) {
 		page.Links = append(page.Links, report.Link{Name: "Last " + l, Address: u.at("/report?since=") + l, Here: l == since})
 	}
 	if err := page.HTML(&out); err != nil {
-		u.Log.Error(err, "the report could not be made")
-		http.Error(w, "the report could not be made: "+plain(err.Error()), http.StatusInternalServerError)
+		u.Log.Error(err, "the report could not be rendered")
+		http.Error(w, "the report could not be rendered: "+plain(err.Error()), http.StatusInternalServerError)
 		return
 	}
 	w.Header().Set("Content-Security-Policy", reportPolicy)

@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Piece is a part of a sentence. Command: it is a command to type, between backticks in the
-// sentence.
+// Piece is a part of a sentence. Command reports that the part is a command to type: it was between
+// backticks.
 type Piece struct {
 	Text    string
 	Command bool
 }
 
-// said splits a sentence, so that a page marks its commands.
+// said splits a sentence into text and commands, so that a page can show commands as code.
 func said(sentence string) (out []Piece) {
 	for i, text := range strings.Split(plain(sentence), "`") {
 		if text != "" {
@@ -22,7 +22,7 @@ func said(sentence string) (out []Piece) {
 	return out
 }
 
-// changed splits what a person may do about a hold: one command, or a sentence.
+// changed splits the text that says what a person may do about a hold: one command, or a sentence.
 func changed(change string) []Piece {
 	if program, _, _ := strings.Cut(change, " "); !strings.Contains(change, "`") && (program == "kubectl" || program == "amtool") {
 		return []Piece{{plain(change), true}}
@@ -30,7 +30,8 @@ func changed(change string) []Piece {
 	return said(change)
 }
 
-// short formats an RFC 3339 time for a narrow column. The year is in the element's datetime.
+// short formats an RFC 3339 time for a narrow column. It leaves out the year, which the element's
+// attribute datetime has.
 func short(at string) string {
 	t, err := time.Parse(time.RFC3339, at)
 	if err != nil {

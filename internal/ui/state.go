@@ -1,6 +1,6 @@
 package ui
 
-// State is a node's state on a tile, in one word: the first of States that applies.
+// State is a node's state on a tile. If several apply, it is the first in States.
 type State string
 
 const (
@@ -13,28 +13,28 @@ const (
 	Well      State = "well"
 )
 
-// Look is how a state looks. Its text and its shape carry the same meaning as its color in
-// static/style.css.
+// Look is how a state looks. Text and shape have the same meaning as the color in static/style.css,
+// for people who do not see colors.
 type Look struct {
 	State State `json:"state"`
-	// Shape is one character that no other state has.
+	// Shape is the state's character. Each state has another one.
 	Shape string `json:"-"`
-	// Means is one sentence for the legend.
+	// Means is the state's meaning in one sentence, for the legend.
 	Means string `json:"means"`
 }
 
-// States is the closed list. States that need a person come first.
+// States has all states. States that need a person come first.
 var States = []Look{
-	{Exhausted, "✖", "The repair ran out of steps. A person must look."},
+	{Exhausted, "✖", "The repair is exhausted: all steps were tried. A person must fix the node."},
 	{Repairing, "↻", "A step was issued, and Drydock waits for its proof."},
-	{Paused, "‖", "A person keeps Drydock away: pause, break-glass or the exclude label."},
-	{Held, "◆", "Drydock would act, and a guard holds it."},
+	{Paused, "‖", "A person holds repairs: by a pause, break-glass or the exclude label."},
+	{Held, "◆", "Drydock would repair the node, but a guard holds the repair."},
 	{Unhealthy, "▲", "Not Ready, or an alert fires. Drydock has not begun."},
-	{Cordoned, "⊘", "A person or program cordoned the node. It is well otherwise."},
+	{Cordoned, "⊘", "A person or another program cordoned the node. Otherwise it is healthy."},
 	{Well, "●", "Ready, and no alert fires."},
 }
 
-// look returns how the state looks.
+// look returns the state's Look.
 func (s State) look() Look {
 	for _, l := range States {
 		if l.State == s {

@@ -18,23 +18,24 @@ type Tile struct {
 	State State  `json:"state"`
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
-	// Policy, Step and Reason are of the repair, or of the alert that waits.
+	// Policy, Step and Reason (of the hold) are those of the repair, or of the alert that waits for
+	// one.
 	Policy string `json:"policy,omitempty"`
 	Step   string `json:"step,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Ill is why the breaker counts the node.
+	// Ill is why the breakers count the node as unhealthy.
 	Ill string `json:"ill,omitempty"`
-	// Says is one sentence about the node. Until is when that ends by itself, as RFC 3339. Since is
-	// when it began.
+	// Says is one sentence about the node's state. Until is when that state ends by itself, and Since
+	// is when it began, both in RFC 3339.
 	Says  string `json:"says,omitempty"`
 	Until string `json:"until,omitempty"`
 	Since string `json:"since,omitempty"`
 }
 
-// Look returns how the tile looks.
+// Look returns the Look of the tile's state.
 func (t Tile) Look() Look { return t.State.look() }
 
-// Word returns the tile's text beside the node's name.
+// Word returns the short text beside the node's name on the tile.
 func (t Tile) Word() string {
 	word := string(t.State)
 	if t.Reason != "" && !strings.EqualFold(t.Reason, word) {
@@ -46,14 +47,15 @@ func (t Tile) Word() string {
 	return word
 }
 
-// maxText bounds a text on a page; Drydock's own texts are shorter.
+// maxText bounds one text on a page, in bytes. Drydock's own texts are shorter.
 const maxText = 1 << 10
 
-// plain makes a text that any user may have written fit for one line.
+// plain puts a text on one line, without control characters. Any user of the cluster may have
+// written the text.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// tileOf returns the node's tile, as `kubectl drydock status` describes the node. With several
-// repairs, it shows the one that most needs a person.
+// tileOf returns the node's tile. It says the same as `kubectl drydock status`. If the node has
+// several repairs, it shows the one that most needs a person.
 func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
 	best := Tile{}
 	for _, r := range ledger.RepairsOf(n, now) {
@@ -100,5 +102,5 @@ func stateOf(n *corev1.Node, r inspect.Repair) State {
 
 func rank(s State) int { return slices.IndexFunc(States, func(l Look) bool { return l.State == s }) }
 
-// Group returns the name of the zone and pool, for the page's script.
+// Group returns the key of the tile's group, "ZONE/POOL", for the page's script.
 func (t Tile) Group() string { return t.Zone + "/" + t.Pool }

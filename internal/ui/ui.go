@@ -19,23 +19,23 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// Options is what the page needs from the command.
+// Options are what the command gives to the page.
 type Options struct {
-	// Reader reads with the user's own rights. The pages use its clock, too.
+	// Reader reads with the user's own rights. The pages also use its clock.
 	Reader *inspect.Reader
 	// Token admits a browser once. FileToken admits the browser that was started with the file of
-	// OpeningFile; empty: there is no file.
+	// OpeningFile. It is empty if there is no such file.
 	Token, FileToken string
-	// Entered is called when a browser was admitted, with the token that replaces Token; empty:
-	// Token is still valid. It may be nil.
+	// Entered is called when a browser was admitted. next is the token that replaces Token, or empty
+	// if Token is still valid. Entered may be nil.
 	Entered func(next string)
-	// ReadOnly: the page changes nothing.
+	// ReadOnly makes the page refuse all changes.
 	ReadOnly bool
 	// Commands adds the flags that name the cluster to the commands on the page.
 	Commands inspect.Commands
-	// Sources are what a node's page reads besides the API server, as in `kubectl drydock why`.
+	// Sources are the inputs of a node's page besides the API server, as for `kubectl drydock why`.
 	Sources inspect.Sources
-	// After makes the pages' timers.
+	// After is time.After. Tests replace it.
 	After func(time.Duration) <-chan time.Time
 	Log   logr.Logger
 }
@@ -43,7 +43,7 @@ type Options struct {
 // NewToken returns a token that cannot be guessed.
 func NewToken() string {
 	b := make([]byte, 32)
-	_, _ = rand.Read(b) // cannot fail: it ends the process instead
+	_, _ = rand.Read(b) // never returns an error: it would end the process
 	return hex.EncodeToString(b)
 }
 
@@ -53,35 +53,35 @@ type UI struct {
 	fleet *fleet
 	link  *link
 	door  *door
-	// templates are the pages' templates, by name. common are those that every page uses.
+	// templates are the pages' templates, by name. common are the templates that every page uses.
 	templates map[string]*template.Template
 	common    *template.Template
-	// clicks are the tries that people may write.
+	// clicks are the tried changes that people may write.
 	clicks clicks
-	// epoch identifies this process, so that a page of an earlier process is loaded again.
+	// epoch identifies this process. A page that an earlier process served loads itself again.
 	epoch string
-	// done is closed when Run ends, which ends every stream.
+	// done is closed when Run ends. That ends every stream.
 	done chan struct{}
 }
 
-// New makes the pages.
+// New makes a UI.
 func New(o Options) *UI {
 	u := &UI{Options: o, fleet: newFleet(), epoch: NewToken()[:12], done: make(chan struct{})}
 	reader := *o.Reader
 	reader.Known = u.fleet.known
 	u.Reader = &reader
 	u.link = &link{now: o.Reader.Now, lost: map[string]string{}, missing: map[string]string{}, notify: u.fleet.connect, first: make(chan struct{}), awaited: map[string]bool{nodesSource: true, ledgerSource: true}}
-	u.fleet.ledger = inspect.Ledger{Name: o.Reader.Ledger, Problem: "it was not read yet"}
+	u.fleet.ledger = inspect.Ledger{Name: o.Reader.Ledger, Problem: "the ledger was not read yet"}
 	u.door = newDoor(o.Token, u.routes(), u.refuse)
 	u.door.fileToken, u.door.entered = o.FileToken, o.Entered
 	u.common, u.templates = u.parse()
 	return u
 }
 
-// ServeHTTP admits a request at the door, and answers it.
+// ServeHTTP checks that the request comes from the user's own browser, and answers it.
 func (u *UI) ServeHTTP(w http.ResponseWriter, r *http.Request) { u.door.ServeHTTP(w, r) }
 
-// Run watches until ctx ends. It may be called once.
+// Run watches the cluster until ctx ends. It may be called only once.
 func (u *UI) Run(ctx context.Context) {
 	defer close(u.done)
 	var all sync.WaitGroup
@@ -91,7 +91,7 @@ func (u *UI) Run(ctx context.Context) {
 	all.Wait()
 }
 
-// limits fit one user's browser.
+// limits are the server's limits. They fit the browser of one user.
 var limits = httpserver.Limits{
 	Connections: 64, Kept: 32, Patience: time.Second, Bodies: true, HeaderBytes: 16 << 10,
 	Header: 5 * time.Second, Read: 10 * time.Second, Write: connectionWithin, Idle: 2 * time.Minute,
@@ -100,7 +100,7 @@ var limits = httpserver.Limits{
 // stopWithin is how long a running request may take when the user ends the command.
 const stopWithin = time.Second
 
-// Listen opens a port on loopback only. Zero: any free port.
+// Listen opens a port on loopback only. 0 means any free port.
 func Listen(ctx context.Context, port int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
 	if err != nil {
@@ -114,9 +114,9 @@ func Address(l net.Listener, token string) string {
 	return fmt.Sprintf("http://%s/?%s=%s", l.Addr(), TokenParameter, token)
 }
 
-// OpeningFile writes a page that leads to this one and that only this user can read: every user of
-// the machine can read the arguments of a browser that is started with an address. remove deletes
-// the file.
+// OpeningFile writes a file that opens the page and that only this user can read. The browser is
+// started with the file, because every user of the machine can read a program's arguments, and the
+// address contains a token. remove deletes the file.
 func OpeningFile(l net.Listener, fileToken string) (path string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "kubectl-drydock-") // with mode 0700
 	if err != nil {
@@ -131,7 +131,7 @@ func OpeningFile(l net.Listener, fileToken string) (path string, remove func(), 
 	return path, remove, nil
 }
 
-// Serve watches, and serves on the listener, until ctx ends.
+// Serve watches the cluster and serves on the listener until ctx ends.
 func (u *UI) Serve(ctx context.Context, l net.Listener) error {
 	server := httpserver.New("the page", u, limits, u.Log)
 	ctx, cancel := context.WithCancel(ctx)
@@ -141,5 +141,5 @@ func (u *UI) Serve(ctx context.Context, l net.Listener) error {
 	err := server.Serve(ctx, server.Limit(l, nil), stopWithin, func() {})
 	cancel()
 	<-watched
-	return err //nolint:wrapcheck // it names the port already
+	return err //nolint:wrapcheck // the error already names the port
 }

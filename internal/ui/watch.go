@@ -24,26 +24,28 @@ import (
 )
 
 const (
-	// askEvery is how often the API server is asked whether it answers, while no watch brings
-	// anything.
+	// askEvery is how often the program checks that the API server answers. A quiet watch does not
+	// show that.
 	askEvery = 5 * time.Second
-	// readAgain is how often objects without the right to watch are read.
+	// readAgain is how often objects are read that the user may list but not watch.
 	readAgain = 15 * time.Second
-	// askFor is how long its answer may take.
+	// askFor is how long the answer to that check may take.
 	askFor = 4 * time.Second
 )
 
-// Connection is whether the page is current.
+// Connection says whether the page is current.
 type Connection struct {
-	// Lost: the API server does not answer. The page shows the state at Since.
+	// Lost reports that the API server does not answer. The page then shows the state at Since.
 	Lost bool `json:"lost"`
-	// Since is when the API server last answered, for a lost connection, as RFC 3339.
+	// Since is when the API server last answered, in RFC 3339. It is empty unless the connection is
+	// lost.
 	Since string `json:"since,omitempty"`
-	// Why is the error of a lost connection, or otherwise a right that the user lacks.
+	// Why is the error, if the connection is lost. Otherwise it is a right that the user lacks, or
+	// empty.
 	Why string `json:"why,omitempty"`
 }
 
-// State is the state in the page's body.
+// State returns the value of data-connection in the page.
 func (c Connection) State() string {
 	if c.Lost {
 		return "lost"
@@ -51,21 +53,22 @@ func (c Connection) State() string {
 	return "ok"
 }
 
-// link computes the state of the connection from each watch, and from the regular question to the
-// API server.
+// link computes the state of the connection from the results of the watches and of the regular
+// check.
 type link struct {
 	mu  sync.Mutex
 	now func() time.Time
-	// lost has the error of each failing source. missing has the right that a source lacks.
+	// lost has the error of each failing source, by source. missing has the right that the user lacks
+	// for a source.
 	lost, missing map[string]string
 	good          time.Time
 	notify        func(Connection)
-	// first is closed when each awaited source was read once, or failed.
+	// first is closed when each source in awaited was read once or has failed.
 	first   chan struct{}
 	awaited map[string]bool
 }
 
-// noteResult notes the result of a source's request.
+// noteResult records the result of a request for a source.
 func (l *link) noteResult(source string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -98,14 +101,14 @@ func (l *link) noteResult(source string, err error) {
 	}
 }
 
-// lacks reports whether the user may not watch the source.
+// lacks reports whether the user lacks the right to watch the source.
 func (l *link) lacks(source string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.missing[source] != ""
 }
 
-// known notes that the source was read once.
+// known records that the source was read once.
 func (l *link) known(source string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -113,7 +116,7 @@ func (l *link) known(source string) {
 }
 
 func (l *link) knownLocked(source string) {
-	if source == presence { // then no source gets an answer
+	if source == presence { // the API server does not answer, so waiting for other sources is useless
 		clear(l.awaited)
 	}
 	delete(l.awaited, source)
@@ -126,8 +129,7 @@ func (l *link) knownLocked(source string) {
 	}
 }
 
-// words returns an error without the address and the query of the request, which do not help a
-// reader.
+// words returns an error as text, without the address and the query of the request.
 func words(err error) string {
 	var unreachable *url.Error
 	if errors.As(err, &unreachable) {
@@ -138,14 +140,14 @@ func words(err error) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// These are the sources of the page's data.
+// These are the names of the page's sources.
 const (
 	nodesSource  = "nodes"
 	ledgerSource = "ledger"
 	presence     = "presence"
 )
 
-// store receives what a watch brings.
+// store receives the objects of a watch.
 type store struct {
 	add, drop func(runtime.Object)
 	replace   func([]runtime.Object)
@@ -175,7 +177,7 @@ func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into 
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			w, err := begin(ctx, o)
 			u.link.noteResult(source, err)
-			if apierrors.IsForbidden(err) { // a user who may list but not watch gets a list from time to time
+			if apierrors.IsForbidden(err) { // a user who may list but not watch gets a new list at intervals
 				select {
 				case <-ctx.Done():
 				case <-u.After(readAgain):
@@ -184,7 +186,7 @@ func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into 
 			return w, err
 		},
 	}
-	quiet := logr.Discard() // errors are shown on the page
+	quiet := logr.Discard() // the page shows errors
 	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, u.Reader.CoreV1Interface), of, into, cache.ReflectorOptions{
 		Name: "drydock ui: " + source, Logger: &quiet,
 		Backoff: &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 0.2, Cap: 2 * time.Second, Steps: 10},
@@ -209,9 +211,10 @@ func (u *UI) watchNodes(ctx context.Context) {
 	}, func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) }, nodes.Watch)
 }
 
-// trim keeps the fields of a Node that the pages show. Most of a real Node is images, managed
-// fields and other annotations. Of the managed fields, it keeps those that show who holds repairs.
-// It also drops what a heartbeat changes, so that two Nodes differ only in what a page may show.
+// trim returns a Node with only the fields that the pages show, to save memory. Most of a real Node
+// is images, managedFields and other annotations. Of managedFields it keeps the entries that show
+// who holds repairs. It drops what a heartbeat changes, so that a heartbeat is not a change of the
+// page.
 func trim(n *corev1.Node) *corev1.Node {
 	t := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp},
@@ -231,7 +234,8 @@ func trim(n *corev1.Node) *corev1.Node {
 	return t
 }
 
-// readLedger reads the ledger, or returns why there is none, with the commands' text.
+// readLedger reads the ledger into u.fleet and returns it. If it cannot be read, Problem says why,
+// as in the plugin's commands.
 func (u *UI) readLedger(ctx context.Context) inspect.Ledger {
 	bounded, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()
@@ -244,7 +248,7 @@ func (u *UI) readLedger(ctx context.Context) inspect.Ledger {
 	return l
 }
 
-// watchLedger follows the ledger. Without one it shows why, as the commands do.
+// watchLedger follows the ledger's ConfigMap. If there is none, the page shows why.
 func (u *UI) watchLedger(ctx context.Context) {
 	maps := u.Reader.ConfigMaps(cmp.Or(u.readLedger(ctx).Namespace, u.namespace()))
 	only := func(o metav1.ListOptions) metav1.ListOptions {
@@ -271,8 +275,8 @@ func (u *UI) watchLedger(ctx context.Context) {
 		})
 }
 
-// ask checks every few seconds whether the API server answers. A watch can hang for a long time
-// unnoticed.
+// ask checks every few seconds that the API server answers, by reading the leader's Lease. A broken
+// watch may look like a quiet one for a long time.
 func (u *UI) ask(ctx context.Context) {
 	for {
 		bounded, cancel := context.WithTimeout(ctx, askFor)
@@ -297,7 +301,7 @@ func (u *UI) ask(ctx context.Context) {
 	}
 }
 
-// namespace is Drydock's namespace.
+// namespace returns Drydock's namespace.
 func (u *UI) namespace() string {
 	return cmp.Or(u.Reader.Namespace, inspect.LedgerNamespace)
 }

@@ -22,16 +22,16 @@ type Word struct {
 	Parameters []actions.Parameter `json:"parameters,omitempty"`
 	// Allowed says which rights the user has for the action, and what grants them.
 	Allowed string `json:"allowed,omitempty"`
-	// Denied is the right that the user lacks. Refused is why the action has no meaning now. With
-	// both empty, the page offers it.
+	// Denied is the right that the user lacks. Refused is why the action makes no sense now. If both
+	// are empty, the page offers the action.
 	Denied  string `json:"denied,omitempty"`
 	Refused string `json:"refused,omitempty"`
 }
 
-// Offered reports whether the page shows a button for it.
+// Offered reports whether the page shows a button for the action.
 func (w Word) Offered() bool { return w.Denied == "" && w.Refused == "" }
 
-// words returns all actions, each with whether the user may request it now.
+// words returns all actions. Each says whether the user may request it now.
 func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 	out := []Word{}
 	for _, a := range actions.All() {
@@ -40,7 +40,7 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 			w.Refused = err.Error()
 		}
 		if !u.ReadOnly {
-			if rights, err := a.Rights(ctx, u.Reader, n.Name, verbs); err == nil { // otherwise the API server decides at the request
+			if rights, err := a.Rights(ctx, u.Reader, n.Name, verbs); err == nil { // after an error, the API server decides at the request
 				if w.Denied = actions.Lacking(rights); w.Denied == "" {
 					w.Allowed = actions.Given(rights)
 				}
@@ -51,26 +51,27 @@ func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
 	return out
 }
 
-// asked is what the page sends.
+// asked is the body of the page's request for an action.
 type asked struct {
 	Params actions.Params `json:"params"`
 	DryRun bool           `json:"dryRun"`
-	// Click is the number in the answer to the try. A write needs it.
+	// Click is the number in the answer to the dry run. A write needs it.
 	Click string `json:"click,omitempty"`
 }
 
 // Answer is the result of an action.
 type Answer struct {
-	// Said is one sentence: what was done, or what would be done.
+	// Said says in one sentence what was done, or what would be done.
 	Said   string `json:"said"`
 	DryRun bool   `json:"dryRun"`
-	// Command requests the same.
+	// Command is the plugin's command for the same request.
 	Command string `json:"command"`
-	// Click is the number that a write of this try needs. It is valid once.
+	// Click is the number that the write after this dry run needs. It is valid once.
 	Click string `json:"click,omitempty"`
 }
 
-// word answers an action of a person: POST /nodes/NAME/words/WORD.
+// word carries out an action that a person requests: POST /nodes/NAME/words/WORD. It first needs a
+// request with dryRun.
 func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, title, why string) {
 		u.problem(w, r, code, title, u.Reader.Cluster.Says(why))
@@ -83,18 +84,18 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 	if u.ReadOnly {
 		refuse(http.StatusForbidden, "Read only",
-			"The page was started with --read-only: it changes nothing. Start it without that flag, or run the command.")
+			"The page was started with --read-only, so it changes nothing. Start it without that flag, or run the command in a terminal.")
 		return
 	}
 	var in asked
 	d := json.NewDecoder(r.Body)
 	d.DisallowUnknownFields()
 	if err := d.Decode(&in); err != nil {
-		refuse(http.StatusBadRequest, "Not understood", "What the page sent is not what it should send: "+plain(err.Error()))
+		refuse(http.StatusBadRequest, "Not understood", "The request's body is not valid: "+plain(err.Error()))
 		return
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		refuse(http.StatusBadRequest, "Not understood", "What the page sent has more than one value.")
+		refuse(http.StatusBadRequest, "Not understood", "The request's body has more than one JSON value.")
 		return
 	}
 	prepared, err := a.Prepare(in.Params, u.Reader.Now())
@@ -104,7 +105,7 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 	switch denied, err := a.Denied(r.Context(), u.Reader, name, u.Reader.AsksForVerbs(r.Context())); {
 	case err != nil:
-		refuse(http.StatusBadGateway, "Not asked", inspect.Sentence(err))
+		refuse(http.StatusBadGateway, "Rights unknown", inspect.Sentence(err))
 		return
 	case denied != "":
 		refuse(http.StatusForbidden, "Not allowed", "Nothing was written: "+denied)
@@ -118,9 +119,9 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	of, first := u.clicks.take(in.Click, name, a.Name, in.Params, u.Reader.Now())
 	switch {
 	case of == nil:
-		refuse(http.StatusConflict, "Not tried", "Nothing was written: this was not tried, or too long ago. Try it again.")
+		refuse(http.StatusConflict, "Not tried", "Nothing was written: this change was not tried first, or too long ago. Try it again.")
 		return
-	case first: // the action continues even if the browser is gone: its result stays readable
+	case first: // the write continues even if the browser disconnects, and its result stays readable
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), writeWithin)
 		of.end(u.asks(ctx, prepared, a, name, &in, &of.subject))
 		cancel()
@@ -132,8 +133,8 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asks tries the action or writes it, and returns the result, with the cluster's name. tried is the
-// subject of the try; nil: this is the try.
+// asks does the action's dry run or its write, and returns the result with the cluster's name.
+// tried is the subject of the earlier dry run, or nil if this is the dry run.
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
 		return outcome{code, Problem{plain(u.Reader.Cluster.Says(why)), unknown}}
@@ -154,8 +155,8 @@ func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Ac
 	return outcome{http.StatusOK, answer}
 }
 
-// refusalOf returns the code for an error: the API server's own, or else that the node is not in
-// the state that the action needs.
+// refusalOf returns the HTTP code for an error: the API server's own code, or else 409, because the
+// node is not in the state that the action needs.
 func refusalOf(err error) int {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Code >= http.StatusBadRequest {
@@ -164,7 +165,7 @@ func refusalOf(err error) int {
 	return http.StatusConflict
 }
 
-// command answers with the command that requests the same, with the values of the form: GET
+// command answers with the plugin's command for the same request, with the values of the form: GET
 // /nodes/NAME/words/WORD.
 func (u *UI) command(w http.ResponseWriter, r *http.Request) {
 	name, _, ok := nodeName(r)

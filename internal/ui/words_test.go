@@ -162,19 +162,19 @@ func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
 	}{
 		{"n", "pause", `{"dryRun":true}`, http.StatusForbidden, "pausing n was refused: nodes \"n\" is forbidden: ValidatingAdmissionPolicy 'drydock' denied request: not on a Friday"},
 		{"n", "cancel", `{"dryRun":true}`, http.StatusConflict, "there is no repair on n"},
-		{"m", "cancel", `{"params":{"id":"bbbbbb"},"dryRun":true}`, http.StatusConflict, "there is no repair bbbbbb on m; the current one is aaaaaa by policy node-not-ready, Verifying"},
+		{"m", "cancel", `{"params":{"id":"bbbbbb"},"dryRun":true}`, http.StatusConflict, "there is no repair bbbbbb on m; its repair is aaaaaa by policy node-not-ready, Verifying"},
 		{"m", "reset", `{"dryRun":true}`, http.StatusConflict, "repair aaaaaa of m is Verifying and not exhausted"},
 		{"gone", "pause", `{"dryRun":true}`, http.StatusForbidden, ""},
-		{"n", "pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, `--for is "soon"; write how long, for example 30m, 2h or 1d`},
-		{"n", "pause", `{"params":{"with":"reboot"}}`, http.StatusUnprocessableEntity, `pause takes no "with"`},
+		{"n", "pause", `{"params":{"for":"soon"}}`, http.StatusUnprocessableEntity, `--for is "soon"; write a duration, for example 30m, 2h or 1d`},
+		{"n", "pause", `{"params":{"with":"reboot"}}`, http.StatusUnprocessableEntity, `pause has no parameter "with"`},
 		{"n", "break-glass", `{"params":{"why":" "}}`, http.StatusUnprocessableEntity, "--why is required"},
-		{"n", "break-glass", `{"params":{"why":"` + strings.Repeat("x", actions.MaxWhy+1) + `"}}`, http.StatusUnprocessableEntity, "--why has 257 bytes; give at most 256"},
-		{"n", "repair", `{}`, http.StatusUnprocessableEntity, "say what is to be done: --with REMEDIATION or --policy NAME"},
+		{"n", "break-glass", `{"params":{"why":"` + strings.Repeat("x", actions.MaxWhy+1) + `"}}`, http.StatusUnprocessableEntity, "--why has 257 bytes; the limit is 256"},
+		{"n", "repair", `{}`, http.StatusUnprocessableEntity, "give --with REMEDIATION or --policy NAME"},
 		{"n", "repair", `{"params":{"with":"prayer"}}`, http.StatusUnprocessableEntity, `there is no remediation "prayer" of a node`},
 		{"n", "dance", `{}`, http.StatusNotFound, "There is no such action on a node."},
-		{"n", "pause", `{"params":{"why":1}}`, http.StatusBadRequest, "What the page sent is not what it should send"},
-		{"n", "pause", `{"dryrun":"true","more":1}`, http.StatusBadRequest, "What the page sent is not what it should send"},
-		{"n", "pause", `{} {}`, http.StatusBadRequest, "more than one value"},
+		{"n", "pause", `{"params":{"why":1}}`, http.StatusBadRequest, "The request's body is not valid"},
+		{"n", "pause", `{"dryrun":"true","more":1}`, http.StatusBadRequest, "The request's body is not valid"},
+		{"n", "pause", `{} {}`, http.StatusBadRequest, "more than one JSON value"},
 	} {
 		code, said := d.say(c.node, c.word, c.body)
 		require.Equal(t, c.code, code, "%s %s: %v", c.word, c.body, said)

@@ -241,7 +241,7 @@ func TestTheTokenStaysOutOfSight(t *testing.T) {
 
 	code, body := (&visitor{t: t, page: p, client: &http.Client{}}).ask(http.MethodGet, p.Address, "", nil)
 	require.Equal(t, http.StatusForbidden, code, "whoever reads the address later: %s", body)
-	require.Contains(t, body, "an address opens the page once")
+	require.Contains(t, body, "each address opens the page once")
 }
 
 // A browser that the command starts gets a file, and no secret is in its arguments. The address

@@ -40,9 +40,9 @@ func TestAWriteWhoseAnswerIsLostIsShownAsItIs(t *testing.T) {
 		there         bool
 	}{
 		{"answered", "node-18", nil, nil, "written", "is paused", true},
-		{"done, and cut", "node-19", nil, func() lab.Verdict { return lab.Reset }, "written", "The API server's answer was lost; the node was read again and shows it.", true},
-		{"done, and unavailable", "node-20", nil, func() lab.Verdict { return lab.Unavailable }, "written", "The API server's answer was lost; the node was read again and shows it.", true},
-		{"done, and late", "node-21", nil, func() lab.Verdict { <-late; return lab.Pass }, "written", "The API server's answer was lost; the node was read again and shows it.", true},
+		{"done, and cut", "node-19", nil, func() lab.Verdict { return lab.Reset }, "written", "The API server's answer was lost; the node was read again and shows the change.", true},
+		{"done, and unavailable", "node-20", nil, func() lab.Verdict { return lab.Unavailable }, "written", "The API server's answer was lost; the node was read again and shows the change.", true},
+		{"done, and late", "node-21", nil, func() lab.Verdict { <-late; return lab.Pass }, "written", "The API server's answer was lost; the node was read again and shows the change.", true},
 		{"cut before it was done", "node-22", func() lab.Verdict { return lab.Reset }, nil, "unknown", "it is unknown whether the change was written", false},
 		{"refused", "node-23", func() lab.Verdict { return lab.Forbidden }, nil, "refused", "was refused", false},
 	} {
@@ -87,7 +87,7 @@ func TestAWriteWhosePageEndsIsNotKnown(t *testing.T) {
 		tries      bool // whether the dry run is the last request that it answers
 		kind, says string
 	}{
-		{"after the dry run", true, "unknown", "kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again."},
+		{"after the dry run", true, "unknown", "kubectl drydock ui did not answer. It is unknown whether the change was written: check the node before you try again."},
 		{"before the dry run", false, "refused", "kubectl drydock ui did not answer. Nothing was written."},
 	} {
 		t.Run(f.name, func(t *testing.T) {
@@ -184,7 +184,7 @@ func TestAPageStopsWaitingForAWrite(t *testing.T) {
 	c.write(at, "pause")
 	kind, said := outcome(t, at, "pause")
 	require.Equal(t, "unknown", kind, said)
-	require.True(t, strings.HasSuffix(said, "kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again."), said)
+	require.True(t, strings.HasSuffix(said, "kubectl drydock ui did not answer. It is unknown whether the change was written: check the node before you try again."), said)
 	c.annotated(node, remediations.PauseKey, true)
 }
 
@@ -199,7 +199,7 @@ func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
 	for _, f := range []struct {
 		name, id, says string
 	}{
-		{"the form names it", idOf(node), "there is no exhausted repair " + idOf(node) + " on " + node + ": a reset would be of bbbbbb"},
+		{"the form names it", idOf(node), "there is no exhausted repair " + idOf(node) + " on " + node + "; a reset would delete bbbbbb"},
 		{"the form does not", "", "it now has bbbbbb instead of " + idOf(node)},
 	} {
 		c.record(node, remediations.PhaseExhausted, nil)

@@ -26,7 +26,7 @@ function listen() {
   });
 }
 
-// A browser opens six connections to one address: only pages that are seen keep theirs.
+// A browser opens only six connections to one address, so hidden pages close theirs.
 document.addEventListener("visibilitychange", () => {
   if (document.hidden) stream?.close();
   else listen();
@@ -43,7 +43,7 @@ function say(text) {
   announce.textContent = text;
 }
 
-// What comes is put in one after the other, and not more tiles in one frame than are drawn at once: a storm changes thousands.
+// Changes are applied one after the other, and at most perFrame tiles per frame: thousands may change at once.
 const perFrame = 400;
 const frame = () => new Promise(requestAnimationFrame);
 const coming = [];
@@ -54,7 +54,7 @@ async function apply(change) {
   applying = true;
   try {
     while (coming.length > 0) await put(coming.shift());
-  } finally { // what fails holds nothing back
+  } finally { // an error must not block later changes
     applying = false;
   }
 }
@@ -79,7 +79,7 @@ async function put(change) {
   if ([...document.querySelectorAll("[data-live]")].some((part) => change.force || (part.dataset.live === "*" ? nodes.size > 0 : nodes.has(part.dataset.live)))) refresh();
 }
 
-// replace puts a part in anew, unless it says the same. What had the focus in it gets it back, and what was ticked stays so.
+// replace sets the HTML of a part if it differs. It keeps the focus and the ticked boxes in the part.
 const told = new Map();
 function replace(part, html) {
   if (!part || told.get(part) === html) return;
@@ -92,7 +92,7 @@ function replace(part, html) {
   else if (focus) part.querySelector(`[href="${CSS.escape(focus.getAttribute("href"))}"]`)?.focus();
 }
 
-// refresh loads the page again, and puts in anew each part that says of which node it is: data-live="NODE", or "*" for all.
+// refresh loads the page again and replaces each part with the attribute data-live: the name of a node, or "*" for all nodes.
 let refreshing, again;
 async function refresh() {
   if (refreshing) { again = true; return; }
@@ -118,7 +118,7 @@ async function refresh() {
 
 // ---- the tiles
 
-// tiles has what the page knows of each, so that a key asks the document for nothing: its item, what the filter finds, whether it does.
+// tiles has each node's tile, its list item, its text for the filter and whether the filter shows it, so that a key press needs no search in the document.
 const tiles = new Map();
 const order = new Intl.Collator("en", { numeric: true });
 const before = (a, b) => (order.compare(a, b) || (a < b ? -1 : 1)) < 0;
@@ -139,7 +139,7 @@ for (const group of groups?.querySelectorAll(".group") ?? []) {
   }
 }
 
-// place puts a tile's news into the tile that is there, so that the focus and the others stay as they are; false: the page is loaded again.
+// place updates a tile in its place, so that the focus and the other tiles stay. It returns false if it must load the page again.
 function place(news) {
   const made = document.createElement("template");
   made.innerHTML = news.html;
@@ -182,7 +182,7 @@ function count(group) {
   if (n === 0) group.remove();
 }
 
-// One tile alone is reached with Tab; the arrows go on from there.
+// Tab reaches only one tile; the arrow keys move between tiles.
 let reached;
 function reach(tile) {
   if (reached === tile) return;
@@ -194,7 +194,7 @@ groups?.addEventListener("focusin", (event) => reach(event.target.closest("[data
 
 // ---- the filter: every word must be part of the name, the state, the zone, the pool, the policy, the step, the reason or the cause
 
-// fewTiles are so few that squares have room for their names.
+// fewTiles is the limit of tiles for which squares have room for their names.
 const fewTiles = 150;
 let sifting;
 
@@ -228,7 +228,7 @@ function sift() {
   document.getElementById("shown").textContent = words.length > 0 ? `${hits} of ${tiles.size} nodes` : "";
 }
 
-// uncover shows what the filter finds again, from the top, as much in a frame as a key's answer may take.
+// uncover shows the items that the filter now finds, from the top, at most perFrame in each frame.
 function uncover(items, from) {
   for (const item of items.slice(from, from + perFrame)) item.hidden = false;
   if (from + perFrame < items.length) sifting = requestAnimationFrame(() => uncover(items, from + perFrame));
@@ -256,7 +256,7 @@ if (filter) {
     filter.dispatchEvent(new Event("input"));
   });
   sift();
-  // A square has no room for its name: the bar says which one it is.
+  // A square has no room for its node's name, so the bar above shows the name.
   const point = (event) => { pointed.textContent = event.target.closest("[data-node]")?.getAttribute("aria-label") ?? ""; };
   groups.addEventListener("pointerover", point);
   groups.addEventListener("focusin", point);
@@ -274,7 +274,7 @@ function move(key) {
 const lists = () => [...groups.querySelectorAll(".group:not([hidden]) .tiles")];
 const hitsOf = (list) => [...list.children].filter((item) => !item.hidden);
 
-// beside is the tile before or after this one.
+// beside returns the tile before or after this one.
 function beside(here, forward) {
   let item = here.item;
   do item = forward ? item.nextElementSibling : item.previousElementSibling; while (item?.hidden);
@@ -284,7 +284,7 @@ function beside(here, forward) {
   return next && hitsOf(next).at(forward ? 0 : -1).firstElementChild;
 }
 
-// vertical is the tile in the same column of the row above or below. The grid says how many columns it has: no tile is measured.
+// vertical returns the tile in the same column of the row above or below. The grid's style gives the number of columns, so no tile is measured.
 function vertical(here, forward) {
   const list = here.item.parentElement;
   const columns = getComputedStyle(list).gridTemplateColumns.split(" ").length;

@@ -1,4 +1,4 @@
-// How long ago a time was, or how long it takes until then, beside the time itself. Without this script the time alone stands there.
+// Shows beside each time how long ago it was, or how long it takes until then. Without this script, the page shows only the time.
 "use strict";
 
 function span(seconds) {

@@ -1,11 +1,11 @@
-// What a person asks for: a dialog for each action. The API server is asked without writing first; only what it then accepts can be
+// The actions of a person: a dialog for each action. A dry run comes first; only what the API server accepted in it can be
 // written, with the same parameters.
 "use strict";
 
 const secret = document.querySelector("meta[name=drydock-token]").content;
 let opener;
 
-// waits is how long an answer is waited for: longer than the program takes, and not as long as the connection lasts.
+// waits is how long the page waits for an answer, in ms: longer than the program takes, and shorter than the connection lasts.
 const waits = 55_000;
 
 function parameters(form) {
@@ -20,7 +20,7 @@ function outcome(dialog, kind, text) {
   place.textContent = text;
 }
 
-// changed: what was tried is not what would be written now.
+// changed takes back the result of a dry run: the form now has other values.
 function changed(dialog) {
   dialog.querySelector("[data-do=write]").disabled = true;
   delete dialog.dataset.click;
@@ -29,13 +29,13 @@ function changed(dialog) {
   dialog.later = setTimeout(() => show(dialog), 150);
 }
 
-// show asks for the command that does the same.
+// show gets the command that makes the same request, and shows it.
 async function show(dialog) {
   const query = new URLSearchParams(parameters(dialog.querySelector("form")));
   try {
     const answer = await fetch(dialog.dataset.path + "?" + query);
     if (answer.ok) dialog.querySelector(".command code").textContent = (await answer.json()).command;
-  } catch { /* the connection's own line says so */ }
+  } catch { /* the page shows a lost connection elsewhere */ }
 }
 
 async function ask(dialog, dryRun) {
@@ -43,10 +43,10 @@ async function ask(dialog, dryRun) {
   const write = dialog.querySelector("[data-do=write]");
   if (!form.reportValidity()) return;
   const given = parameters(form);
-  const click = dialog.dataset.click; // one number is one asking
+  const click = dialog.dataset.click; // a number is valid for one write
   delete dialog.dataset.click;
   write.disabled = true;
-  outcome(dialog, "", dryRun ? "Asking the API server…" : "Writing…");
+  outcome(dialog, "", dryRun ? "The API server checks the change…" : "Writing…");
   try {
     const answer = await fetch(dialog.dataset.path, {
       method: "POST",
@@ -62,7 +62,7 @@ async function ask(dialog, dryRun) {
     dialog.querySelector(".command code").textContent = said.command;
     if (dryRun) {
       if (JSON.stringify(parameters(form)) !== JSON.stringify(given)) return;
-      outcome(dialog, "tried", "The API server would accept this. Nothing is written yet. Then: " + said.said);
+      outcome(dialog, "tried", "The API server would accept this. Nothing is written yet. After "Write it": " + said.said);
       dialog.dataset.click = said.click;
       write.disabled = false;
       write.focus();
@@ -74,7 +74,7 @@ async function ask(dialog, dryRun) {
     const cluster = dialog.querySelector(".cluster").textContent;
     const where = cluster && cluster + ": ";
     if (dryRun) outcome(dialog, "refused", `${where}kubectl drydock ui did not answer. Nothing was written.`);
-    else outcome(dialog, "unknown", `${where}kubectl drydock ui did not answer. Not known whether it was written: look at the node before you try again.`);
+    else outcome(dialog, "unknown", `${where}kubectl drydock ui did not answer. It is unknown whether the change was written: check the node before you try again.`);
   }
 }
 
@@ -84,7 +84,7 @@ function open(button) {
   opener = button.id;
   form.reset();
   const id = form.querySelector("[name=id]");
-  const read = document.getElementById("node").dataset; // what was read is what is meant
+  const read = document.getElementById("node").dataset; // the repair that the person sees, not one that came later
   if (id) id.value = dialog.id === "word-reset" ? read.exhausted : read.repair;
   changed(dialog);
   dialog.showModal();
@@ -111,7 +111,7 @@ document.addEventListener("input", (event) => {
   if (dialog) changed(dialog);
 });
 
-// The page may have put the button in anew while its dialog was open: the focus goes to the one that is there.
+// The page may have replaced the button while its dialog was open: the focus goes to the new button.
 for (const dialog of document.querySelectorAll("dialog.word")) {
   dialog.addEventListener("close", () => (document.getElementById(opener) ?? document.getElementById("main")).focus());
 }
