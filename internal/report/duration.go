@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Duration formats d to the second, exactly and in the largest units: "2d3h", "6m12s", "0s". Every
-// printed duration uses this format.
+// Duration formats d to the second in the largest units, for example "2d3h", "6m12s" or "0s". All
+// durations in a report use this format.
 func Duration(d time.Duration) string {
 	if d < 0 {
 		return "-" + Duration(-d)

@@ -103,11 +103,11 @@ func TestTheNumbersAreTheSameInAllForms(t *testing.T) {
 			outcome := string(one.Outcome)
 			switch {
 			case one.Outcome == remediations.OutcomeObserved && one.ByItself:
-				outcome += ", well by itself"
+				outcome += ", healthy by itself"
 			case one.ByPerson:
 				outcome += " by a person"
 			case one.NeedsPerson:
-				outcome = "Exhausted, a person must look"
+				outcome = "Exhausted, needs a person"
 			case outcome == "":
 				outcome = string(one.Phase) + " now"
 			}
@@ -200,7 +200,7 @@ func TestNobodysWordsAreObeyed(t *testing.T) {
 func TestAPageOfAnySize(t *testing.T) {
 	t.Parallel()
 	x, data, page := forms(t, New(Input{From: ago(week), To: noon, Ledger: &ledger.Ledger{}}))
-	require.Contains(t, x, "Drydock repaired nothing in this time, and would have repaired nothing: 0 nodes were looked at.")
+	require.Contains(t, x, "Drydock repaired nothing in this time, and would have repaired nothing. The report covers 0 nodes.")
 	require.Contains(t, page, "There was no repair in this time.")
 	for _, list := range []string{"policies", "byNode", "repairs", "holds", "breakers", "blind"} {
 		require.Contains(t, data, `"`+list+`": []`, "a list for programs, too")

@@ -13,22 +13,23 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// ahead is how far a time may lie in the future: clocks differ.
+// ahead is how far in the future a recorded time may be, because clocks differ.
 const ahead = 2 * time.Minute
 
-// gathered is the data from the Nodes and the ledger.
+// gathered is the input of a report, with what was read from its Nodes and its ledger.
 type gathered struct {
 	*Input
 	repairs []Repair
 	held    []heldNow
-	// unreadable has a sentence for each thing that is not counted, with the reason. full are the
-	// nodes with a history that may be incomplete.
+	// unreadable has a sentence for each entry or record that is not counted, with the reason. full
+	// are the nodes whose history is full, so that older repairs may be missing.
 	unreadable, full []string
-	// collapsed: some repairs were only held; the history keeps only the last of them.
+	// collapsed reports that some repairs were only held. Of those, the history keeps only the last
+	// one for each alert.
 	collapsed bool
 }
 
-// heldNow is a hold on record.
+// heldNow is a hold in a record on a Node now.
 type heldNow struct {
 	policy string
 	reason remediations.Reason
@@ -61,7 +62,7 @@ func (g *gathered) cannot(format string, args ...any) {
 	g.unreadable = append(g.unreadable, fmt.Sprintf(format, args...))
 }
 
-// history adds the entries of the Node that ended within the report's time.
+// history adds the repairs from the Node's history that ended within the report's period.
 func (g *gathered) history(n Node) {
 	value := n.Annotations[remediations.HistoryKey]
 	if value == "" {
@@ -69,7 +70,7 @@ func (g *gathered) history(n Node) {
 	}
 	var raw []json.RawMessage
 	if err := json.Unmarshal([]byte(value), &raw); err != nil {
-		g.cannot("%s: its annotation %s is not what Drydock writes, so none of its repairs is counted", n.Name, remediations.HistoryKey)
+		g.cannot("%s: its annotation %s is not a history in Drydock's format, so none of its repairs is counted", n.Name, remediations.HistoryKey)
 		return
 	}
 	var read []remediations.Entry
@@ -89,7 +90,7 @@ func (g *gathered) history(n Node) {
 		}
 		g.collapsed = g.collapsed || e.OnlyHeld()
 		if e.Outcome == remediations.OutcomeExhausted && slices.ContainsFunc(g.repairs, func(r Repair) bool { return r.Node == n.Name && r.ID == e.ID }) {
-			continue // it has ended since, because the node is healthy: one repair
+			continue // one repair with two entries: it ended a second time when its node was healthy
 		}
 		g.repairs = append(g.repairs, ended(n.Name, &e))
 	}
@@ -106,11 +107,11 @@ func (g *gathered) fault(e *remediations.Entry) error {
 	case e.Ended.Before(e.Began):
 		return fmt.Errorf("repair %q ended at %s, before it began at %s", e.ID, Stamp(e.Ended), Stamp(e.Began))
 	case e.Ended.After(g.To.Add(ahead)):
-		return fmt.Errorf("repair %q ended at %s, which is in the future by this computer's clock", e.ID, Stamp(e.Ended))
+		return fmt.Errorf("repair %q ended at %s, which is in the future by this machine's clock", e.ID, Stamp(e.Ended))
 	case e.Policy == "":
 		return fmt.Errorf("repair %q names no policy", e.ID)
 	case e.Outcome == remediations.OutcomeObserved && e.Would == nil:
-		return fmt.Errorf("repair %q was only observed, and does not say what would have been done", e.ID)
+		return fmt.Errorf("repair %q was only observed, but does not name the step that would have been issued", e.ID)
 	case e.Outcome != remediations.OutcomeObserved && !slices.Contains(remediations.Outcomes, e.Outcome):
 		return fmt.Errorf("repair %q has the outcome %q, which this version does not know", e.ID, e.Outcome)
 	}
@@ -133,7 +134,7 @@ func ended(node string, e *remediations.Entry) Repair {
 			well = w.WellAt
 		}
 		r.IllSeconds = seconds(max(0, well.Sub(w.IllSince)))
-		if w.At.IsZero() || w.At.After(r.Ended) { // the step was never reached
+		if w.At.IsZero() || w.At.After(r.Ended) { // the repair ended before the step would have been issued
 			return r
 		}
 		r.acted, r.ticks = Period{w.At.UTC(), r.Ended}, []time.Time{w.At}
@@ -151,7 +152,7 @@ func target(name, pod, location string) string {
 	return name
 }
 
-// record adds a repair that is on record now.
+// record adds the repair in the Node's record under the key.
 func (g *gathered) record(n Node, key string) {
 	r, err := remediations.DecodeRecordOf(key, n.Annotations[key])
 	if err != nil {
@@ -163,7 +164,7 @@ func (g *gathered) record(n Node, key string) {
 
 func (g *gathered) underWay(node string, r *remediations.Record) {
 	if r.Began.After(g.To.Add(ahead)) {
-		g.cannot("%s: repair %s on record is not counted: it began at %s, which is in the future by this computer's clock", node, r.ID, Stamp(r.Began))
+		g.cannot("%s: repair %s on record is not counted: it began at %s, which is in the future by this machine's clock", node, r.ID, Stamp(r.Began))
 		return
 	}
 	pod := ""
@@ -182,11 +183,11 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 	}
 	if r.Phase == remediations.PhaseExhausted {
 		if i := slices.IndexFunc(g.repairs, func(e Repair) bool { return e.Node == node && e.ID == r.ID }); i >= 0 {
-			g.repairs[i].NeedsPerson = true // its end is in the history
+			g.repairs[i].NeedsPerson = true // the history already has this repair
 			return
 		}
 		one.NeedsPerson = true
-		if r.Since.Before(g.From) { // it ended before, and a person has not reset it since
+		if r.Since.Before(g.From) { // it ended before the report's period, and was not reset since
 			one.acted, one.Steps, one.Request = Period{}, remediations.Attempts{}, ""
 		} else if len(r.Done) > 0 {
 			one.acted.To = r.Since.UTC()
@@ -199,7 +200,7 @@ func (g *gathered) underWay(node string, r *remediations.Record) {
 	g.repairs = append(g.repairs, one)
 }
 
-// orphans adds the repairs whose Node is missing: only the ledger has them.
+// orphans adds the repairs whose Node does not exist now. Only the ledger has them.
 func (g *gathered) orphans() {
 	if g.Ledger == nil || g.Of != "" {
 		return
@@ -207,7 +208,7 @@ func (g *gathered) orphans() {
 	for _, o := range g.Ledger.Orphans {
 		if !slices.ContainsFunc(g.repairs, func(r Repair) bool { return r.ID == o.Record.ID }) {
 			r := o.Record
-			r.Phase, r.Note = remediations.PhaseVerifying, "the Node is gone; "+cmp.Or(r.Note, "waiting for the machine that comes for it")
+			r.Phase, r.Note = remediations.PhaseVerifying, "the Node is gone; "+cmp.Or(r.Note, "waiting for the replacement machine")
 			g.underWay(o.Node, &r)
 		}
 	}

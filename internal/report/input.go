@@ -9,35 +9,36 @@ import (
 // Input is all data for a report.
 type Input struct {
 	From, To time.Time
-	// Of says which nodes were requested. Empty: all.
+	// Of says in a phrase which nodes the report covers. It is empty for all nodes.
 	Of    string
 	Nodes []Node
 	// Ledger is nil if it could not be read. LedgerProblem says why.
 	Ledger        *ledger.Ledger
 	LedgerProblem string
-	// Series is nil without an answer of Prometheus. SeriesProblem says why, if Prometheus was
-	// asked.
+	// Series is nil if Prometheus was not asked or gave no answer. SeriesProblem says why it gave
+	// none.
 	Series        *Series
 	SeriesProblem string
 }
 
-// Node is a Node's name and annotations. Only Drydock's own annotations are read.
+// Node is a Node's name and annotations. The report reads only Drydock's annotations.
 type Node struct {
 	Name        string
 	Annotations map[string]string
 }
 
-// Series are Drydock's metrics in the report's time, at intervals of Step.
+// Series are Drydock's metrics in the report's period, with one sample per Step.
 type Series struct {
 	Step time.Duration
-	// InFlight is how many repairs are Acting or Verifying. Without a sample, nothing was measured.
+	// InFlight is the number of repairs that are Acting or Verifying. A missing sample means that
+	// nothing was measured then.
 	InFlight []Sample
 	Holds    []HoldSeries
-	// Open are the samples at which a breaker was open, by scope.
+	// Open are the samples of an open breaker, by the breaker's scope.
 	Open map[string][]Sample
 }
 
-// HoldSeries is how many repairs of a policy a guard held.
+// HoldSeries is the number of a policy's repairs that one guard held, over time.
 type HoldSeries struct {
 	Policy, Reason string
 	Samples        []Sample

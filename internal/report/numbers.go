@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// New makes the report. It depends only on its input, and not on the order of the nodes.
+// New makes the report from its input. The order of the nodes does not matter.
 func New(in Input) *Report {
 	in.From, in.To = in.From.UTC().Truncate(time.Second), in.To.UTC().Truncate(time.Second)
 	g := gather(&in)
@@ -98,13 +98,13 @@ func count(is bool) int {
 	return 0
 }
 
-// atOnce returns the largest number of periods that share a moment. A period that ends when another
-// begins does not share one with it.
+// atOnce returns the largest number of periods that overlap at one moment. Two periods do not
+// overlap if one ends when the other begins.
 func atOnce(periods []Period) int {
 	type edge struct {
 		at time.Time
-		// rank orders the edges of one moment: ends, beginnings, and the ends of periods without a
-		// length.
+		// rank orders edges at the same moment: first ends, then beginnings, then the ends of periods
+		// without a length.
 		rank, by int
 	}
 	var edges []edge
@@ -124,7 +124,7 @@ func atOnce(periods []Period) int {
 	return most
 }
 
-// within cuts a period to the report's time.
+// within cuts a period to the report's period. It returns false if nothing is left.
 func (g *gathered) within(p Period) (Period, bool) {
 	if p.From.Before(g.From) {
 		p.From = g.From
@@ -148,8 +148,9 @@ func (g *gathered) blind() []Period {
 	return out
 }
 
-// holds returns the holds that Prometheus measured or, without it, the current ones. Prometheus has
-// the holds of the whole fleet, not of some nodes.
+// holds returns the holds that Prometheus measured. Without Prometheus, or in a report about some
+// nodes, it returns the current holds from the records: Prometheus has only the holds of the whole
+// fleet.
 func (g *gathered) holds() []Hold {
 	out := []Hold{}
 	if g.Series != nil && g.Of == "" {
@@ -193,8 +194,8 @@ func (g *gathered) holds() []Hold {
 	return out
 }
 
-// breakers returns the breakers that were open, as Prometheus measured or, without it, those that
-// are not closed now.
+// breakers returns the breakers that were open as Prometheus measured. Without Prometheus, it
+// returns the breakers that are not closed now.
 func (g *gathered) breakers() []Breaker {
 	out := []Breaker{}
 	states, open := map[string]ledger.Breaker{}, map[string][]Sample{}
@@ -216,7 +217,7 @@ func (g *gathered) breakers() []Breaker {
 	for _, scope := range slices.Sorted(maps.Keys(open)) {
 		b := Breaker{Scope: scope, State: states[scope].State, Source: SourcePrometheus}
 		if g.Ledger != nil && b.State == "" {
-			b.State = ledger.BreakerClosed // the ledger lists only the others
+			b.State = ledger.BreakerClosed // the ledger does not list closed breakers
 		}
 		for _, s := range open[scope] {
 			if s.Value <= 0 {
@@ -243,7 +244,7 @@ func (g *gathered) measured() *Measured {
 		return nil
 	}
 	m := &Measured{StepSeconds: seconds(g.Series.Step)}
-	if g.Of == "" { // the number is for the whole fleet
+	if g.Of == "" { // this number is only known for the whole fleet
 		most := 0
 		for _, s := range g.Series.InFlight {
 			most = max(most, int(s.Value))
@@ -255,10 +256,10 @@ func (g *gathered) measured() *Measured {
 	return m
 }
 
-// mostNamed is the most nodes in a sentence.
+// mostNamed is the limit of nodes that one sentence names.
 const mostNamed = 10
 
-// unsaid returns what the numbers leave out, and why.
+// unsaid returns sentences that say what the numbers leave out, and why.
 func (g *gathered) unsaid(r *Report) []string {
 	out := slices.Clone(g.unreadable)
 	if g.LedgerProblem != "" {
@@ -270,31 +271,31 @@ func (g *gathered) unsaid(r *Report) []string {
 		if len(named) > mostNamed {
 			named, more = named[:mostNamed], fmt.Sprintf(" and %d more", len(g.full)-mostNamed)
 		}
-		out = append(out, "A Node keeps its last ten repairs of each kind. Older ones of this time may be missing on "+strings.Join(named, ", ")+more+".")
+		out = append(out, "A Node keeps its last ten repairs of each kind. Older repairs in this time may be missing on "+strings.Join(named, ", ")+more+".")
 	}
 	if g.collapsed {
-		out = append(out, "A repair that was only held, day after day, is in the history once for each alert: its last day.")
+		out = append(out, "If repairs for one alert were only held, day after day, the history has only the last one.")
 	}
 	switch {
 	case g.SeriesProblem != "":
 		out = append(out, "Prometheus was not read: "+g.SeriesProblem)
 		fallthrough
 	case g.Series == nil:
-		out = append(out, "Holds are those of now, and breakers those that are not closed now: Nodes and ledger keep no past ones. With --prometheus URL the report has them all.")
+		out = append(out, "Holds are the current ones, and breakers are those that are not closed now: Nodes and the ledger keep no past holds and breakers. With --prometheus URL, the report has all of them.")
 	default:
-		measured, missed := "Holds, breakers and repairs in flight", "what was held then is"
+		measured, missed := "Holds, breakers and repairs in flight", "holds at that time are"
 		if g.Of != "" {
-			measured, missed = "Breakers", "breakers that were open then are"
-			out = append(out, "Holds are those of now: Prometheus measures holds and repairs in flight of the whole fleet, not of some nodes.")
+			measured, missed = "Breakers", "breakers that were open at that time are"
+			out = append(out, "Holds are the current ones: Prometheus measures holds and repairs in flight only for the whole fleet, not for some nodes.")
 		}
-		out = append(out, fmt.Sprintf("%s were measured every %s: what was shorter may be missing.", measured, Duration(g.Series.Step)))
+		out = append(out, fmt.Sprintf("%s were measured every %s: shorter ones may be missing.", measured, Duration(g.Series.Step)))
 		if r.Measured.MissingSeconds > 0 {
 			out = append(out, fmt.Sprintf("Prometheus has no sample of a leading Drydock for %s of this time: %s not counted.", Duration(time.Duration(r.Measured.MissingSeconds)*time.Second), missed))
 		}
 	}
 	return append(out,
-		"A Node that was deleted took its history along.",
-		"The history has the beginning and the end of a repair, not the time of each step: repairs at once count from beginning to end, with the time that they waited.",
+		"The history of a deleted Node is lost.",
+		"The history has the beginning and the end of a repair, but not the times of its steps. So repairs at the same time are counted from beginning to end, including the time that they waited.",
 		"Past approvals, pauses and silences are not in any history. Requests and cancellations are counted.",
 	)
 }

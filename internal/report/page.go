@@ -1,9 +1,10 @@
-// Package report makes the report of what Drydock did in a time, and would have done: its numbers,
-// and the page that shows them. It uses only its input and sends no requests.
+// Package report makes the report about what Drydock did in a period, and what it would have done.
+// It computes the numbers and makes the page that shows them. It uses only its input and sends no
+// requests.
 //
-// The page's frame ([Page], [Table], [Timeline]) is independent of repairs: another report uses it
-// with its own texts and numbers. Text and HTML are printed from the same strings, so the two never
-// differ.
+// The page's frame ([Page], [Table], [Timeline]) knows nothing about repairs, so other reports use
+// it with their own texts and numbers. Text and HTML are printed from the same strings, so they
+// always say the same.
 package report
 
 import (
@@ -13,22 +14,23 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Page is one report for people: as text by [Page.Text], as a file by [Page.HTML]. Its strings are
-// plain text that any user may have written: both writers make them harmless.
+// Page is one report for people. [Page.Text] prints it as text, and [Page.HTML] as an HTML file.
+// Any user of the cluster may have written its strings: both functions remove control characters
+// and escape the rest.
 type Page struct {
 	Title string
-	// From and To are the time of the report. Made is when it was made.
+	// From and To are the report's period. Made is when the report was made.
 	From, To, Made time.Time
-	// Summary is one or a few sentences for readers who read nothing else.
+	// Summary is a few sentences for readers who read nothing else.
 	Summary string
 	// Figures are the few most important numbers.
 	Figures  []Figure
 	Sections []Section
-	// Links lead to other pages, if a server has this page among others. A file has none.
+	// Links lead to other pages, if a server shows this page. A file has no links.
 	Links []Link
 }
 
-// Link leads to another page. Here: it is this page.
+// Link leads to another page. Here reports that it is the current page.
 type Link struct {
 	Name, Address string
 	Here          bool
@@ -37,32 +39,33 @@ type Link struct {
 // Figure is one important number, for example "6m12s" with the name "median time to repair".
 type Figure struct{ Value, Name string }
 
-// Section is one part of the page, under its title: a sentence, then a table, a timeline or a list.
-// Nil or empty parts are left out.
+// Section is one part of the page: a title, a sentence, then a table, a timeline or a list. Parts
+// that are nil or empty are left out.
 type Section struct {
 	Title, Lead string
 	Table       *Table
-	// Timeline is drawn only in HTML: a table must have its content, too.
+	// Timeline is drawn only in HTML, so a table must have the same content.
 	Timeline *Timeline
 	List     []string
 }
 
-// Table is rows of cells. An empty cell prints as a dash.
+// Table has rows of cells. An empty cell is printed as a dash.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
-	// Empty is the sentence for no rows.
+	// Empty is the sentence that replaces a table without rows.
 	Empty string
 }
 
 // Column is one column of a table.
 type Column struct {
 	Name string
-	// Number: the cells are right-aligned. Long: the cells are sentences, and may wrap in HTML.
+	// Number makes the cells right-aligned. Long says that the cells are sentences, which may wrap in
+	// HTML.
 	Number, Long bool
 }
 
-// lean returns the table without its empty columns.
+// lean returns the table without columns whose cells are all empty.
 func (t *Table) lean() *Table {
 	if len(t.Rows) == 0 {
 		return t
@@ -80,13 +83,13 @@ func (t *Table) lean() *Table {
 	return out
 }
 
-// maxCell bounds one string of a page.
+// maxCell bounds one string of a page, in bytes.
 const maxCell = 2 << 10
 
-// plain makes any string fit for one line of a terminal or a page.
+// plain puts a string on one line, without control characters.
 func plain(s string) string { return text.Line(s, maxCell) }
 
-// cell returns a string as a table shows it.
+// cell returns a string as a table shows it: a dash if it is empty.
 func cell(s string) string {
 	if s = plain(s); s == "" {
 		return "-"
@@ -94,5 +97,5 @@ func cell(s string) string {
 	return s
 }
 
-// Stamp formats a time for people and scripts.
+// Stamp returns the time in UTC in the format RFC 3339.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// JSON prints the report for programs. Invisible characters become \u escapes.
+// JSON prints the report as JSON. Invisible characters become \u escapes.
 func (r *Report) JSON(out io.Writer) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *Report) JSON(out io.Writer) error {
 	return nil
 }
 
-// Page returns the report for people.
+// Page returns the report as a page for people.
 func (r *Report) Page() *Page {
 	title := "What Drydock did"
 	if r.Of != "" {
@@ -38,15 +38,15 @@ func (r *Report) Page() *Page {
 		Sections: []Section{
 			{
 				Title: "By policy",
-				Lead:  "Median and worst are of the repairs that recovered, from a repair's beginning to its end. By itself: the fault ended without the step.",
+				Lead:  "Median and worst are the times of recovered repairs, from beginning to end. By itself: the fault ended without the step.",
 				Table: numbers("policy", r.Policies, &r.Total, "No policy had a repair in this time."),
 			},
 			{Title: "By node", Lead: r.nodesLead(), Table: numbers("node", r.ByNode, nil, "No node had a repair in this time.")},
-			{Title: "Holds", Lead: "Why repairs waited: the longest first. Most is how many waited so at the same time.", Table: r.holds()},
-			{Title: "Breakers", Lead: "A breaker opens when too many nodes are unhealthy at once. Then no disruptive repair begins.", Table: r.breakers()},
+			{Title: "Holds", Lead: "Why repairs waited, the longest time first. Most is the largest number of repairs that waited for this reason at the same time.", Table: r.holds()},
+			{Title: "Breakers", Lead: "A breaker opens when too many nodes are unhealthy at once. While it is open, no disruptive repair begins.", Table: r.breakers()},
 			{Title: "Timeline", Lead: "Each number is a row of the next table.", Timeline: r.timeline()},
 			{Title: "Repairs", Table: r.table()},
-			{Title: "What this report does not say", List: r.Unsaid},
+			{Title: "What this report does not show", List: r.Unsaid},
 		},
 	}
 }
@@ -59,7 +59,7 @@ func (r *Report) nodesLead() string {
 	return lead
 }
 
-// some returns a number with its noun.
+// some returns a number with its noun, in the plural if needed.
 func some(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -69,7 +69,7 @@ func some(n int, noun string) string {
 
 func secondsOf(s int64) string { return Duration(time.Duration(s) * time.Second) }
 
-// took returns a time to repair, if there is one.
+// took returns a time to repair as text, or "" for nil.
 func took(s *int64) string {
 	if s == nil {
 		return ""
@@ -77,41 +77,41 @@ func took(s *int64) string {
 	return secondsOf(*s)
 }
 
-// summary returns the text for readers who read nothing else.
+// summary returns the page's Summary.
 func (r *Report) summary() string {
 	t := &r.Total
 	var out []string
 	switch {
 	case t.Repairs+t.WouldBe+t.UnderWay+t.NeedPerson == 0:
-		return fmt.Sprintf("Drydock repaired nothing in this time, and would have repaired nothing: %s were looked at.", some(r.Nodes, "node"))
+		return fmt.Sprintf("Drydock repaired nothing in this time, and would have repaired nothing. The report covers %s.", some(r.Nodes, "node"))
 	case t.Repairs > 0:
 		s := fmt.Sprintf("Drydock ended %s: %s.", some(t.Repairs, "repair"), outcomes(t))
 		if t.MedianSeconds != nil {
-			s += fmt.Sprintf(" The time to repair was %s in the median, and %s at worst.", took(t.MedianSeconds), took(t.WorstSeconds))
+			s += fmt.Sprintf(" The median time to repair was %s, and the longest was %s.", took(t.MedianSeconds), took(t.WorstSeconds))
 		}
 		out = append(out, s)
 	default:
 		out = append(out, "Drydock ended no repair.")
 	}
 	if t.WouldBe > 0 {
-		s := fmt.Sprintf("In observe mode it would have done %s (%s).", some(t.WouldBe, "repair"), counts(t.WouldSteps))
+		s := fmt.Sprintf("In observe mode, Drydock would have done %s (%s).", some(t.WouldBe, "repair"), counts(t.WouldSteps))
 		unnecessary := 0
 		for i := range r.Repairs {
 			unnecessary += count(r.Repairs[i].Outcome == remediations.OutcomeObserved && r.Repairs[i].ByItself)
 		}
-		out = append(out, s+fmt.Sprintf(" Unnecessary, since the fault ended before the step's wait: %d of them.", unnecessary))
+		out = append(out, s+fmt.Sprintf(" %d of them would have been unnecessary, because the fault ended before the end of the step's wait.", unnecessary))
 	}
 	if t.AtOnce > 0 {
-		out = append(out, fmt.Sprintf("The most repairs on record at once: %d.", t.AtOnce))
+		out = append(out, fmt.Sprintf("Most repairs on record at the same time: %d.", t.AtOnce))
 	}
 	if r.Measured != nil && r.Measured.InFlight != nil {
-		out = append(out, fmt.Sprintf("The most in flight at once, as Prometheus measured: %d.", *r.Measured.InFlight))
+		out = append(out, fmt.Sprintf("Most repairs in flight at the same time, as Prometheus measured: %d.", *r.Measured.InFlight))
 	}
 	if t.UnderWay > 0 {
 		out = append(out, fmt.Sprintf("On record now: %s.", some(t.UnderWay, "repair")))
 	}
 	if t.NeedPerson > 0 {
-		out = append(out, fmt.Sprintf("Out of steps, so that a person must look: %s.", some(t.NeedPerson, "repair")))
+		out = append(out, fmt.Sprintf("A person must fix the nodes of exhausted repairs: %s.", some(t.NeedPerson, "repair")))
 	}
 	return strings.Join(out, " ")
 }
@@ -129,7 +129,8 @@ func (r *Report) figures() []Figure {
 	}
 }
 
-// outcomes returns the outcomes of a group's repairs, in the order of the closed list.
+// outcomes returns the outcomes of a group's repairs with their numbers, in the order of
+// remediations.Outcomes.
 func outcomes(g *Group) string {
 	var out []string
 	for _, o := range remediations.Outcomes {
@@ -149,7 +150,7 @@ func counts(of map[string]int) string {
 	return strings.Join(names, ", ")
 }
 
-// none returns a number for a table, and an empty text for 0, so that events stand out.
+// none returns a number for a table, and "" for 0, so that other numbers stand out.
 func none(n int) string {
 	if n == 0 {
 		return ""
@@ -157,7 +158,7 @@ func none(n int) string {
 	return strconv.Itoa(n)
 }
 
-// numbers returns the table of groups, with a row for the total if given.
+// numbers returns the table of groups, with a last row for the total unless it is nil.
 func numbers(of string, groups []Group, total *Group, empty string) *Table {
 	groups = slices.Clone(groups)
 	if total != nil && len(groups) > 1 {
@@ -183,7 +184,7 @@ func numbers(of string, groups []Group, total *Group, empty string) *Table {
 			counts(g.WouldSteps), none(g.WouldAtOnce), none(g.ByItself), none(g.UnderWay), counts(people),
 		})
 	}
-	if total == nil { // for one node nearly always 1
+	if total == nil { // the columns "at once" are nearly always 1 for one node
 		for i, c := range t.Columns {
 			for j := range t.Rows {
 				if strings.HasSuffix(c.Name, "at once") {
@@ -216,7 +217,7 @@ func (r *Report) breakers() *Table {
 	case r.Measured != nil:
 		t.Empty = "No breaker was open."
 	case !r.ledger:
-		t.Empty = "Not known: the ledger was not read."
+		t.Empty = "Unknown: the ledger was not read."
 	}
 	for _, b := range r.Breakers {
 		t.Rows = append(t.Rows, []string{b.Scope, strconv.Itoa(b.Openings), secondsOf(b.Seconds), string(b.State), b.Source})
@@ -224,15 +225,15 @@ func (r *Report) breakers() *Table {
 	return t
 }
 
-// state returns how a repair ended, or its current state.
+// state returns how a repair ended, or its current state, for a table.
 func (r *Repair) state() string {
 	switch {
 	case r.Outcome == remediations.OutcomeObserved && r.ByItself:
-		return "Observed, well by itself"
+		return "Observed, healthy by itself"
 	case r.ByPerson:
 		return string(r.Outcome) + " by a person"
 	case r.NeedsPerson:
-		return "Exhausted, a person must look"
+		return "Exhausted, needs a person"
 	case r.Outcome != "":
 		return string(r.Outcome)
 	}
@@ -260,7 +261,8 @@ func (r *Report) table() *Table {
 	return t.lean()
 }
 
-// timeline has a lane for each node with a repair, and one for the fleet if needed.
+// timeline returns the timeline: a lane for each node with a repair, and one for the fleet if
+// needed.
 func (r *Report) timeline() *Timeline {
 	t := &Timeline{From: r.From, To: r.To, Empty: "There was no repair in this time."}
 	var fleet []Span

@@ -186,10 +186,10 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 		"a wrong type":       {`{"id":7}`, "n: entry 1 of its history is not counted: json: cannot unmarshal"},
 		"no times":           {`{"id":"aaaaaa","policy":"p","outcome":"Recovered","steps":[]}`, `repair "aaaaaa" has no beginning or no end`},
 		"ends before it":     {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeRecovered, time.Hour, -time.Minute)), "before it began at"},
-		"from the future":    {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeRecovered, -time.Hour, time.Minute)), "which is in the future by this computer's clock"},
+		"from the future":    {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeRecovered, -time.Hour, time.Minute)), "which is in the future by this machine's clock"},
 		"no policy":          {remediations.EncodeJSON(with(good, func(e *remediations.Entry) { e.ID, e.Policy = "unreadable", "" })), `repair "unreadable" names no policy`},
 		"an unknown outcome": {remediations.EncodeJSON(entry("aaaaaa", "Healed", time.Hour, time.Minute)), `has the outcome "Healed", which this version does not know`},
-		"observed, not what": {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeObserved, time.Hour, time.Minute)), "does not say what would have been done"},
+		"observed, not what": {remediations.EncodeJSON(entry("aaaaaa", remediations.OutcomeObserved, time.Hour, time.Minute)), "does not name the step that would have been issued"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := node("n")
@@ -205,11 +205,11 @@ func TestWhatCannotBeReadIsNamed(t *testing.T) {
 	broken := Node{Name: "n", Annotations: map[string]string{remediations.HistoryKey: "{", remediations.NodeRepairKey: `{"v":9}`}}
 	r := New(Input{From: ago(week), To: noon, Nodes: []Node{broken}})
 	require.Empty(t, r.Repairs)
-	require.Contains(t, r.Unsaid[0], "n: its annotation drydock.dev/history is not what Drydock writes")
+	require.Contains(t, r.Unsaid[0], "n: its annotation drydock.dev/history is not a history in Drydock's format")
 	require.Contains(t, r.Unsaid[1], "n: its record repair.drydock.dev/node is not counted: the record has version 9")
 	r = New(Input{From: ago(week), To: noon, Nodes: []Node{under(node("n"), record("aaaaaa", remediations.PhaseActing, -time.Hour, ""))}})
 	require.Empty(t, r.Repairs)
-	require.Contains(t, r.Unsaid[0], "in the future by this computer's clock")
+	require.Contains(t, r.Unsaid[0], "in the future by this machine's clock")
 }
 
 func TestTheReportSaysThatAFullHistoryLacksRepairs(t *testing.T) {
@@ -221,7 +221,7 @@ func TestTheReportSaysThatAFullHistoryLacksRepairs(t *testing.T) {
 	said := func(since time.Duration, entries ...remediations.Entry) []string {
 		return New(Input{From: ago(since), To: noon, Nodes: []Node{node("n", entries...)}}).Unsaid
 	}
-	full := "A Node keeps its last ten repairs of each kind. Older ones of this time may be missing on n (since 2026-11-23T03:00:00Z)."
+	full := "A Node keeps its last ten repairs of each kind. Older repairs in this time may be missing on n (since 2026-11-23T03:00:00Z)."
 	require.Contains(t, said(week, entries...), full)
 	require.NotContains(t, said(8*time.Hour, entries...), full, "it goes back further than the report")
 	require.NotContains(t, said(week, entries[:9]...), full, "it has room")
@@ -301,7 +301,7 @@ func TestTheFleetsSeriesAreNotCountedAsANodes(t *testing.T) {
 		in.Of, in.Series = of, measured()
 		return New(in)
 	}
-	const said = "Holds are those of now: Prometheus measures holds and repairs in flight of the whole fleet, not of some nodes."
+	const said = "Holds are the current ones: Prometheus measures holds and repairs in flight only for the whole fleet, not for some nodes."
 	fleet, one := made(""), made("node-7")
 	require.Len(t, fleet.Holds, 2, "the control")
 	require.Equal(t, 2, *fleet.Measured.InFlight)
@@ -311,6 +311,6 @@ func TestTheFleetsSeriesAreNotCountedAsANodes(t *testing.T) {
 	require.Contains(t, one.Unsaid, said)
 	require.NotEmpty(t, one.Breakers, "a breaker concerns each node")
 	text, data, _ := forms(t, one)
-	require.NotContains(t, text, "The most in flight at once")
+	require.NotContains(t, text, "Most repairs in flight at the same time")
 	require.NotContains(t, data, `"inFlight"`)
 }

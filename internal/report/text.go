@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// textWidth is the line width of sentences. Tables are as wide as their cells.
+// textWidth is the width at which sentences wrap. Tables are as wide as their cells.
 const textWidth = 100
 
 // Text prints the page for a terminal.
@@ -34,14 +34,14 @@ func (p *Page) Text(out io.Writer) error {
 	return nil
 }
 
-// period returns the page's time as text.
+// period returns the page's period as text.
 func (p *Page) period() string {
 	return fmt.Sprintf("%s to %s (%s)", Stamp(p.From), Stamp(p.To), Duration(p.To.Sub(p.From)))
 }
 
 func (s *Section) text(b *strings.Builder) {
 	if s.Table == nil && len(s.List) == 0 && s.Timeline != nil {
-		return // a picture
+		return // a timeline is only drawn in HTML
 	}
 	fmt.Fprintf(b, "\n%s\n", plain(s.Title))
 	wrap(b, "", s.Lead)
@@ -67,7 +67,7 @@ func (s *Section) text(b *strings.Builder) {
 	}
 }
 
-// align prints rows in columns.
+// align prints rows in aligned columns.
 func align(b *strings.Builder, columns []Column, rows [][]string) {
 	widths := make([]int, len(columns))
 	for _, row := range rows {
@@ -89,7 +89,8 @@ func align(b *strings.Builder, columns []Column, rows [][]string) {
 	}
 }
 
-// wrap prints a text in lines, the first one after lead, the others indented as far.
+// wrap prints a text in lines. The first line follows lead, and the others are indented by its
+// width.
 func wrap(b *strings.Builder, lead, s string) {
 	line, empty := lead, true
 	for word := range strings.FieldsSeq(plain(s)) {

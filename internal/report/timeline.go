@@ -7,41 +7,41 @@ import (
 	"time"
 )
 
-// Timeline shows events over time, with a lane for each object. Each kind of span has its own
-// color, shape and word, so that the colors are not needed.
+// Timeline is a drawing of events over time, with a lane for each object. Each kind of span has its
+// own color, shape and word, so that people who do not see colors can read it.
 type Timeline struct {
 	From, To time.Time
 	Lanes    []Lane
-	// Empty is the sentence for no lanes.
+	// Empty is the sentence that replaces a timeline without lanes.
 	Empty string
 }
 
-// Lane is one node, or the fleet.
+// Lane is the lane of one node, or of the fleet.
 type Lane struct {
 	Name  string
 	Spans []Span
 }
 
-// Span is a time in a lane. The parts outside the timeline's own time are cut off.
+// Span is a period in a lane. Its parts outside the timeline's period are cut off.
 type Span struct {
 	From, To time.Time
 	Mark     Mark
-	// Word is the meaning of the mark, for example "Recovered". The legend has it.
+	// Word is the meaning of the mark, for example "Recovered", for the legend.
 	Word string
-	// Ref is the reference to a table, for example "3". Empty: there is none.
+	// Ref refers to a row of a table, for example "3". It may be empty.
 	Ref string
-	// Title is the complete description in a sentence.
+	// Title is the complete description in one sentence.
 	Title string
-	// Ticks are moments within the span, for example the steps of a repair.
+	// Ticks are times within the span, for example those of a repair's steps.
 	Ticks []time.Time
 }
 
 // Mark is how a span looks: its color, the shape at its end and its line.
 type Mark string
 
-// These are the marks. Each has its own shape: a filled circle, a ring, a cross, a triangle, a
+// These are the marks, in this order of shapes: a filled circle, a ring, a cross, a triangle, a
 // filled square, an empty square, a diamond with a broken line, an arrow, a hatched band and a
-// plain one.
+// plain band.
 const (
 	MarkGood    Mark = "good"    // repaired
 	MarkSelf    Mark = "self"    // recovered by itself
@@ -50,23 +50,23 @@ const (
 	MarkPerson  Mark = "person"  // a person ended the repair
 	MarkOther   Mark = "other"   // ended for another reason
 	MarkWould   Mark = "would"   // nothing was done, but a step would have been issued
-	MarkOngoing Mark = "ongoing" // still under way
+	MarkOngoing Mark = "ongoing" // still on record
 	MarkGap     Mark = "gap"     // no data, or no decisions in that time
 	MarkStop    Mark = "stop"    // no repair was allowed to start in that time
 )
 
-// Marks is the closed list, in the legend's order.
+// Marks has all marks, in the legend's order.
 var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap, MarkStop}
 
-// The timeline is drawn in hundredths of its width. The right margin is for text after the last
-// mark.
+// The timeline's unit is a hundredth of its width. The margin on the right has room for text after
+// the last mark.
 const (
 	leftMargin, rightMargin = 0.8, 5.0
-	// roomBefore and roomBehind are the space for a mark and its reference beside their span.
+	// roomBefore and roomBehind are the space beside a span for its mark and its reference.
 	roomBefore, roomBehind = 1.0, 3.4
 )
 
-// drawn is a timeline as the page's template draws it.
+// drawn is a timeline with the positions that the page's template needs.
 type drawn struct {
 	Axis   []tick
 	Lanes  []drawnLane
@@ -102,7 +102,7 @@ func (t *Timeline) draw() *drawn {
 		lane := drawnLane{Name: cell(l.Name), Tracks: 1}
 		spans := slices.Clone(l.Spans)
 		slices.SortStableFunc(spans, func(a, b Span) int { return cmp.Or(a.From.Compare(b.From), a.To.Compare(b.To)) })
-		var free []float64 // where each track is free from
+		var free []float64 // the end of the last span in each track
 		for _, s := range spans {
 			words[legend{s.Mark, plain(s.Word)}] = true
 			from, to := t.place(s.From), t.place(s.To)
@@ -132,7 +132,7 @@ func (t *Timeline) draw() *drawn {
 	return d
 }
 
-// place returns the position of a time, in hundredths of the width.
+// place returns the horizontal position of a time, in hundredths of the width.
 func (t *Timeline) place(at time.Time) float64 {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {
@@ -144,12 +144,12 @@ func (t *Timeline) place(at time.Time) float64 {
 
 func percent(x float64) string { return fmt.Sprintf("%.3f%%", x) }
 
-// mostTicks is the most times on the axis.
+// mostTicks is the limit of labels on the axis.
 const mostTicks = 8
 
 const day = 24 * time.Hour
 
-// axis returns round times for the axis.
+// axis returns the axis' labels, at round times.
 func (t *Timeline) axis() []tick {
 	whole := t.To.Sub(t.From)
 	if whole <= 0 {

@@ -76,7 +76,7 @@ func theReportReadsTheSeries(t *testing.T, l *lab.Lab) {
 		require.Equal(t, name == "read", r.Measured != nil, name)
 		unsaid := strings.Join(r.Unsaid, "\n")
 		require.Equal(t, name == "away", strings.Contains(unsaid, "Prometheus was not read: "), unsaid)
-		require.Equal(t, name != "read", strings.Contains(unsaid, "With --prometheus URL the report has them all."), unsaid)
+		require.Equal(t, name != "read", strings.Contains(unsaid, "With --prometheus URL, the report has all of them."), unsaid)
 	}
 	for _, form := range []string{"text", "html"} {
 		said := strings.Join(strings.Fields(run(append(away, "-o", form)...)), " ")

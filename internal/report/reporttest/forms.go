@@ -1,4 +1,4 @@
-// Package reporttest reads a page of package report back from its forms: for tests alone.
+// Package reporttest parses the text and HTML of a report's page, for tests.
 package reporttest
 
 import (
@@ -12,16 +12,16 @@ import (
 	"golang.org/x/net/html/atom"
 )
 
-// Said is what a page says: the values of its figures by name, and its tables by the title of their
-// section, each row as its cells.
+// Said is the content of a page: the values of its figures by name, and the rows of its tables by
+// the section's title.
 type Said struct {
 	Figures map[string]string
 	Tables  map[string][][]string
-	// Lines are its sentences: the summary, the leads of tables, and the lists.
+	// Lines are the page's sentences: the summary, the leads of tables, and the lists.
 	Lines []string
 }
 
-// OfHTML reads the page. Its timelines are left out: what they show stands in tables.
+// OfHTML parses the HTML page. It ignores timelines, because tables have the same content.
 func OfHTML(t testing.TB, page string) Said {
 	t.Helper()
 	root, err := html.Parse(strings.NewReader(page))
@@ -29,7 +29,7 @@ func OfHTML(t testing.TB, page string) Said {
 	out := Said{Figures: map[string]string{}, Tables: map[string][][]string{}}
 	title, figure, lead := "", "", ""
 	for n := range root.Descendants() {
-		switch n.DataAtom { //nolint:exhaustive // the others hold no cells
+		switch n.DataAtom { //nolint:exhaustive // other elements have no content
 		case atom.H2:
 			title, lead = words(n), ""
 		case atom.Dt:
@@ -66,7 +66,7 @@ func OfHTML(t testing.TB, page string) Said {
 	return out
 }
 
-// is says that the element has this class.
+// is reports whether the element has this class.
 func is(n *html.Node, class string) bool {
 	return slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "class" && a.Val == class })
 }
@@ -83,8 +83,8 @@ func words(n *html.Node) string {
 
 var between = regexp.MustCompile(`\s{3,}`)
 
-// Same requires that the text says what the HTML does: each figure, each table cell by cell, each
-// sentence. It gives what that is.
+// Same requires that the text has the same content as the HTML: each figure, each table cell and
+// each sentence. It returns that content.
 func Same(t testing.TB, text, page string) Said {
 	t.Helper()
 	said := OfHTML(t, page)
@@ -123,7 +123,7 @@ func lower(row []string) (out []string) {
 	return out
 }
 
-// Rows are those of the section's table, without its head; none where it has no table.
+// Rows returns the rows of the section's table without the header, or nil if it has no table.
 func (s Said) Rows(title string) [][]string {
 	if rows := s.Tables[title]; len(rows) > 0 {
 		return rows[1:]
