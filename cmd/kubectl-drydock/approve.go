@@ -10,8 +10,8 @@ func (p *plugin) newApproveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "approve NODE [ID]",
 		Short: "Approve a repair that waits for a person",
-		Long: "Approve lets the repair with this ID begin; without an ID, the one that waits on the node: its own, or that of the mesh\n" +
-			"leader. All other guards still apply.",
+		Long: "Approve lets the repair with this ID begin. Without an ID, it approves the repair that waits on the node: a repair of the\n" +
+			"node itself or of the mesh leader on it. All other guards still apply.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.one(cmd.Context(), args[0], actions.Approve(), byID(args))
@@ -22,10 +22,10 @@ func (p *plugin) newApproveCommand() *cobra.Command {
 func (p *plugin) newCancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel NODE [ID]",
-		Short: "End a repair, and take back what it did to the node",
-		Long: "Cancel ends the repair with this ID; without an ID, the one on the node: its own, that of the mesh leader or that of a\n" +
-			"sidecar. A call to the provider that has begun still runs to its end. Drydock takes back what the repair did to the\n" +
-			"Node, for example a cordon; a mesh leadership that was moved stays moved.",
+		Short: "End a repair, and undo its changes to the Node",
+		Long: "Cancel ends the repair with this ID. Without an ID, it ends the repair on the node: of the node itself, of the mesh leader\n" +
+			"on it, or of a sidecar. A call to the provider that has begun still runs to its end. Drydock undoes what the repair changed\n" +
+			"on the Node, for example a cordon. If the repair moved a mesh leadership, the leadership stays with the new leader.",
 		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.one(cmd.Context(), args[0], actions.Cancel(), byID(args))
@@ -33,7 +33,7 @@ func (p *plugin) newCancelCommand() *cobra.Command {
 	}
 }
 
-// byID returns the id after the node, if given.
+// byID returns the parameter id, if the arguments have an ID after the node.
 func byID(args []string) actions.Params {
 	if len(args) > 1 {
 		return actions.Params{"id": args[1]}

@@ -61,23 +61,23 @@ func TestARepairBesideTheNodesOwnIsMeant(t *testing.T) {
 		args             string
 		key, value, said string
 	}{
-		"cancel a leader's":                {promoting(n(), "a22222", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "a22222", "Repair a22222 of n (leader of fra1) ends at once: nothing more is issued; location fra1 is still led by node-10 (before the repair: n); `kubectl drydock history n` then shows it."},
-		"cancel a leader's call":           {promoting(n(), "a22222", remediations.PhaseActing), "cancel n", remediations.CancelKey, "a22222", "ends when the call that is under way has ended"},
+		"cancel a leader's":                {promoting(n(), "a22222", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "a22222", "Repair a22222 of n (leader of fra1) ends at once: Drydock issues nothing more; location fra1 is still led by node-10 (before the repair: n). `kubectl drydock history n` then shows the repair."},
+		"cancel a leader's call":           {promoting(n(), "a22222", remediations.PhaseActing), "cancel n", remediations.CancelKey, "a22222", "ends when its running call has ended"},
 		"cancel what admission names":      {promoting(pending(), "a22222", remediations.PhaseActing), "cancel n", remediations.CancelKey, "a22222", "Repair a22222 of n (leader of fra1)"},
 		"cancel the node's own by id":      {promoting(pending(), "a22222", remediations.PhaseActing), "cancel n bbbbbb", remediations.CancelKey, "bbbbbb", "Repair bbbbbb of n ends at once"},
 		"cancel beside what ran out":       {promoting(exhausted("n", "cccccc", "p"), "a22222", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "a22222", "Repair a22222"},
-		"cancel a sidecar's":               {marking(n(), "e11111", "db-0", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "e11111", "Repair e11111 of n (default/db-0) ends at once: nothing more is issued; `kubectl"},
+		"cancel a sidecar's":               {marking(n(), "e11111", "db-0", remediations.PhaseVerifying), "cancel n", remediations.CancelKey, "e11111", "Repair e11111 of n (default/db-0) ends at once: Drydock issues nothing more. `kubectl"},
 		"cancel the node's, not a sidecar": {marking(pending(), "e11111", "db-0", remediations.PhaseActing), "cancel n", remediations.CancelKey, "bbbbbb", "Repair bbbbbb of n ends"},
 		"cancel a sidecar's by id":         {marking(pending(), "e11111", "db-0", remediations.PhaseActing), "cancel n e11111", remediations.CancelKey, "e11111", "Repair e11111 of n (default/db-0)"},
 		"approve a leader's":               {promoting(n(), "a22222", remediations.PhasePending, awaits), "approve n", remediations.ApproveKey, "a22222", "Repair a22222 of n (leader of fra1) is approved: it begins with promote-leader:1"},
 		"approve the one that waits":       {promoting(pending(), "a22222", remediations.PhasePending, awaits), "approve n", remediations.ApproveKey, "a22222", "Repair a22222 of n (leader of fra1) is approved"},
-		"reset a leader's":                 {promoting(n(), "a22222", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true", "The exhausted repair a22222 of n (leader of fra1) is about to be forgotten, and policy mesh-leader-degraded starts again if it was stopped; `kubectl"},
-		"reset a leader's beside a hold":   {promoting(pending(), "a22222", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true", "The exhausted repair a22222 of n (leader of fra1) is"},
-		"reset a leader's policy":          {promoting(n(), "a22222", remediations.PhaseExhausted), "reset --policy mesh-leader-degraded", remediations.ResetKey, "true", "The exhausted repair a22222"},
+		"reset a leader's":                 {promoting(n(), "a22222", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true", "Reset requested: Drydock deletes the exhausted repair a22222 of n (leader of fra1). Policy mesh-leader-degraded starts again if it was stopped. `kubectl"},
+		"reset a leader's beside a hold":   {promoting(pending(), "a22222", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true", "Reset requested: Drydock deletes the exhausted repair a22222 of n (leader of fra1)"},
+		"reset a leader's policy":          {promoting(n(), "a22222", remediations.PhaseExhausted), "reset --policy mesh-leader-degraded", remediations.ResetKey, "true", "Reset requested: Drydock deletes the exhausted repair a22222"},
 		"reset both": {promoting(exhausted("n", "cccccc", "p"), "a22222", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true",
-			"The exhausted repairs cccccc on n, a22222 of n (leader of fra1) are about to be forgotten, with its counts and the cordon if Drydock set it, and policies p, mesh-leader-degraded start again if they were stopped"},
+			"Reset requested: Drydock deletes the exhausted repairs cccccc on n, a22222 of n (leader of fra1) with its counts, and the cordon if Drydock set it. Policies p, mesh-leader-degraded start again if they were stopped"},
 		"reset sidecars'": {marking(n(), "e11111", "db-0", remediations.PhaseExhausted), "reset n", remediations.ResetKey, "true",
-			"The exhausted repair e11111 of n (default/db-0) is about to be forgotten, and a stopped policy that takes the node starts again; `kubectl"},
+			"Reset requested: Drydock deletes the exhausted repair e11111 of n (default/db-0). A stopped policy that repairs the node starts again. `kubectl"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -105,15 +105,15 @@ func TestARepairBesideTheNodesOwnIsNotMeant(t *testing.T) {
 		args, want string
 	}{
 		"cancel one of several":          {two, "cancel n", "there are several repairs on n: e"},
-		"cancel another than those":      {two, "cancel n xxxxxx", "there is no repair xxxxxx on n; there are e"},
-		"cancel another than a leader's": {promoting(n(), "a22222", remediations.PhaseVerifying), "cancel n xxxxxx", "there is no repair xxxxxx on n; the current one is a22222 of n (leader of fra1) by policy mesh-leader-degraded, Verifying"},
-		"cancel a leader's that ran out": {promoting(n(), "a22222", remediations.PhaseExhausted), "cancel n", "repair a22222 of n (leader of fra1) has run out of steps already; `kubectl drydock reset n` when the node is fixed"},
-		"approve a sidecar's":            {marking(n(), "e11111", "db-0", remediations.PhasePending), "approve n", "repair e11111 of n (default/db-0) waits for no approval: its policy only observes"},
+		"cancel another than those":      {two, "cancel n xxxxxx", "there is no repair xxxxxx on n; its repairs are e"},
+		"cancel another than a leader's": {promoting(n(), "a22222", remediations.PhaseVerifying), "cancel n xxxxxx", "there is no repair xxxxxx on n; its repair is a22222 of n (leader of fra1) by policy mesh-leader-degraded, Verifying"},
+		"cancel a leader's that ran out": {promoting(n(), "a22222", remediations.PhaseExhausted), "cancel n", "repair a22222 of n (leader of fra1) is exhausted, so there is nothing to cancel; once the node is fixed, run `kubectl drydock reset n`"},
+		"approve a sidecar's":            {marking(n(), "e11111", "db-0", remediations.PhasePending), "approve n", "repair e11111 of n (default/db-0) does not wait for approval: its policy only observes"},
 		"approve one of two": {promoting(under("n", record("bbbbbb", remediations.PhasePending)), "a22222", remediations.PhasePending), "approve n",
-			"there are several repairs on n: bbbbbb by policy node-not-ready, Pending; a22222 of n (leader of fra1) by policy mesh-leader-degraded, Pending; say which: kubectl drydock approve n ID"},
+			"there are several repairs on n: bbbbbb by policy node-not-ready, Pending; a22222 of n (leader of fra1) by policy mesh-leader-degraded, Pending; give the ID of one: kubectl drydock approve n ID"},
 		"reset beside one in flight": {promoting(under("n", record("aaaaaa", remediations.PhaseActing)), "a22222", remediations.PhaseExhausted), "reset n",
-			"repair aaaaaa of n is Acting, and the exhausted repair a22222 of n (leader of fra1) can be reset only when that has ended; to end it, `kubectl drydock cancel n`"},
-		"reset a leader's in flight": {promoting(n(), "a22222", remediations.PhaseActing), "reset n", "repair a22222 of n (leader of fra1) is Acting and not exhausted; to end it, `kubectl drydock cancel n`"},
+			"repair aaaaaa of n is Acting; the exhausted repair a22222 of n (leader of fra1) can be reset only when the first one has ended; to end it: `kubectl drydock cancel n`"},
+		"reset a leader's in flight": {promoting(n(), "a22222", remediations.PhaseActing), "reset n", "repair a22222 of n (leader of fra1) is Acting and not exhausted; to end it: `kubectl drydock cancel n`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -138,7 +138,7 @@ func TestAStoppedPolicyContinuesWithoutAnExhaustedNode(t *testing.T) {
 		}
 	}
 	waits := under("node-3", record("bbbbbb", remediations.PhasePending))
-	const annotate = "on a node that the policy takes and that is not under repair, run: kubectl annotate node NODE drydock.dev/reset=true"
+	const annotate = "choose a node that the policy repairs and that is not under repair, and run: kubectl annotate node NODE drydock.dev/reset=true"
 	for name, c := range map[string]struct {
 		node   *corev1.Node
 		ledger func(*ledger.Ledger)
@@ -148,7 +148,7 @@ func TestAStoppedPolicyContinuesWithoutAnExhaustedNode(t *testing.T) {
 		// on is the node that gets the reset; empty: it is refused.
 		on, said string
 	}{
-		"its nodes are gone":  {node: node("node-3", nil), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-0", said: "node-0 is reset, which forgets no repair there: policy node-not-ready starts again; `kubectl drydock status` shows"},
+		"its nodes are gone":  {node: node("node-3", nil), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-0", said: "Reset requested on node-0, which deletes no repair there: policy node-not-ready starts again. `kubectl drydock status` shows"},
 		"a provider refuses":  {node: waits, ledger: func(l *ledger.Ledger) { l.Stop("node-not-ready", "the quota is reached") }, on: "node-0", said: "policy node-not-ready starts again"},
 		"the nodes of a pool": {node: labelled(node("node-7", nil), "pool", "gpu"), policy: "gpu", config: two, ledger: func(l *ledger.Ledger) { failed(l, "gpu") }, on: "node-7", said: "policy gpu starts again"},
 		"no other policy goes on with it": {
@@ -157,18 +157,18 @@ func TestAStoppedPolicyContinuesWithoutAnExhaustedNode(t *testing.T) {
 		"another goes on with it": {
 			node: labelled(node("node-0", nil), "pool", "gpu"), policy: "gpu", config: two, ledger: func(l *ledger.Ledger) { failed(l, "gpu", "node-not-ready") }, on: "node-0", said: "policies gpu, node-not-ready start again",
 		},
-		"not where one is under repair":  {node: under("node-0", record("aaaaaa", remediations.PhaseVerifying)), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-1", said: "node-1 is reset"},
-		"not where another one is spent": {node: exhausted("node-0", "cccccc", "other"), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-1", said: "node-1 is reset"},
-		"first where it has run out":     {node: exhausted("node-4", "cccccc", "node-not-ready"), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-4", said: "The exhausted repair cccccc on node-4"},
-		"no node is of it":               {node: node("node-3", nil), policy: "gpu", config: two, ledger: func(l *ledger.Ledger) { failed(l, "gpu") }, said: "policy gpu is stopped, no node has an exhausted repair by it, and no node was found where Drydock takes the reset now; " + annotate},
+		"not where one is under repair":  {node: under("node-0", record("aaaaaa", remediations.PhaseVerifying)), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-1", said: "Reset requested on node-1"},
+		"not where another one is spent": {node: exhausted("node-0", "cccccc", "other"), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-1", said: "Reset requested on node-1"},
+		"first where it has run out":     {node: exhausted("node-4", "cccccc", "node-not-ready"), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-4", said: "Reset requested: Drydock deletes the exhausted repair cccccc on node-4"},
+		"no node is of it":               {node: node("node-3", nil), policy: "gpu", config: two, ledger: func(l *ledger.Ledger) { failed(l, "gpu") }, said: "policy gpu is stopped, no node has an exhausted repair by it, and there is no node whose reset starts it again now; " + annotate},
 		"the configuration is not readable": {
 			node: node("node-3", nil), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") },
 			change: func(o []runtime.Object) []runtime.Object { return append(o[:1:1], o[2:]...) },
-			said:   "which nodes it takes is not known, because Drydock's configuration could not be read; " + annotate,
+			said:   "it is unknown which nodes it repairs, because Drydock's configuration could not be read; " + annotate,
 		},
 		"there is no node": {
 			node: node("node-3", nil), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") },
-			change: func(o []runtime.Object) []runtime.Object { return o[:2] }, said: "and there is no node; " + annotate,
+			change: func(o []runtime.Object) []runtime.Object { return o[:2] }, said: "and the cluster has no node; " + annotate,
 		},
 		"it is not stopped": {node: node("node-3", nil), said: "no node has an exhausted repair by policy node-not-ready, and the policy is not stopped; `kubectl drydock status` shows which policies are stopped"},
 	} {
@@ -222,7 +222,7 @@ func TestWhatMayBeAskedForIsWhatDrydockTakes(t *testing.T) {
 
 // TestAResetAcceptsFewerGPUsOnANodeWithoutARepair: only the ledger shows what there is to reset.
 func TestAResetAcceptsFewerGPUsOnANodeWithoutARepair(t *testing.T) {
-	const nothing = "there is no exhausted repair on node-3, and none that cannot be read: nothing is there to reset"
+	const nothing = "there is nothing to reset on node-3: it has no exhausted repair and no unreadable record"
 	for name, c := range map[string]struct {
 		had    int
 		args   []string
@@ -233,7 +233,7 @@ func TestAResetAcceptsFewerGPUsOnANodeWithoutARepair(t *testing.T) {
 		"fewer GPUs":                        {had: 8, said: "Reset requested on node-3: Drydock expects 7 GPUs of the machine from now on, not 8. `kubectl drydock status`", writes: true},
 		"the control: as many GPUs":         {had: 7, said: nothing + "\n"},
 		"a repair was named":                {had: 8, args: []string{"aaaaaa"}, said: nothing + "\n"},
-		"the ledger is not readable":        {had: 8, change: func(o []runtime.Object) []runtime.Object { return o[1:] }, said: nothing + "; what the ledger has of the machine is not known: "},
+		"the ledger is not readable":        {had: 8, change: func(o []runtime.Object) []runtime.Object { return o[1:] }, said: nothing + "; it is unknown whether the ledger has something to reset, because it could not be read: "},
 		"the configuration is not readable": {had: 8, change: func(o []runtime.Object) []runtime.Object { return append(o[:1:1], o[2:]...) }, said: "because Drydock's configuration could not be read"},
 	} {
 		t.Run(name, func(t *testing.T) {

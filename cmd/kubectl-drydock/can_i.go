@@ -18,9 +18,9 @@ func (p *plugin) newCanICommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "can-i [COMMAND [NODE]]",
 		Short: "Show which of these commands you may use, and which role allows it",
-		Long: "Can-i asks the API server for each command that writes whether you have the rights that it needs: on all nodes, or on one.\n" +
+		Long: "Can-i asks the API server whether you have the rights for each command that writes, on all nodes or on one node.\n" +
 			"It shows which role gives you a right, or which right you lack.\n\n" +
-			"The exit code is 0 if you may use every command that was asked for, and 1 if not.",
+			"The exit code is 0 if you may use every command in the output, and 1 if not.",
 		Example:   "  kubectl drydock can-i\n  kubectl drydock can-i approve\n  kubectl drydock can-i reset node-3 --as jane",
 		Args:      cobra.MaximumNArgs(2),
 		ValidArgs: names,
@@ -29,7 +29,7 @@ func (p *plugin) newCanICommand() *cobra.Command {
 			if len(args) > 0 {
 				a := actions.Named(args[0])
 				if a == nil {
-					return cli.Usagef("there is no command %q that writes; there are %s", plain(args[0]), strings.Join(names, ", "))
+					return cli.Usagef("%q is not a command that writes; these are: %s", plain(args[0]), strings.Join(names, ", "))
 				}
 				asked = []*actions.Action{a}
 			}

@@ -55,7 +55,7 @@ func TestRightsCanBeAsked(t *testing.T) {
 			require.Contains(t, rest, "patch nodes ("+by+")")
 		} else {
 			require.Contains(t, rest, " no    ", line)
-			require.Contains(t, rest, `you lack the verb "`+a.Verb+`" on repairs.drydock.dev; the ClusterRole RELEASE-operator of Drydock's chart has it`)
+			require.Contains(t, rest, `you lack the verb "`+a.Verb+`" on repairs.drydock.dev; ask an administrator to bind the ClusterRole RELEASE-operator of Drydock's chart, which has this right`)
 		}
 	}
 	for args, want := range map[string]int{

@@ -36,7 +36,7 @@ func (p *plugin) newCleanupCommand() *cobra.Command {
 			return p.cleanup(cmd.Context(), c, yes, force)
 		},
 	}
-	cmd.Flags().BoolVar(&yes, "yes", false, "remove it; without it, only print what would be removed")
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove it; without --yes, cleanup only prints what it would remove")
 	cmd.Flags().BoolVar(&force, "force", false, "remove it also while Drydock runs or a repair is in flight")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease that Drydock's replicas use to elect a leader")
@@ -124,8 +124,8 @@ func obstaclesTo(all []traces, running string) (out []string) {
 	return out
 }
 
-// runs reports whether Drydock runs, from the Lease that its leader renews. found: the Lease
-// exists.
+// runs returns a sentence in running if Drydock runs or may run, from the Lease that its leader
+// renews. found reports whether the Lease exists.
 func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (running string, found bool, err error) {
 	name := namespace + "/" + p.lease
 	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
@@ -141,7 +141,7 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
 		return "", true, nil
 	}
-	// With the clock of a machine that is ahead, a running Drydock would seem gone.
+	// By a local clock that is ahead, a running Drydock would seem gone.
 	now, _ := c.Clock.Now(p.now())
 	if now.After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
 		return "", true, nil
@@ -149,7 +149,8 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	return fmt.Sprintf("Drydock still runs and would write again: %s renewed Lease %s at %s; uninstall Drydock first, or wait %d s if you just did", *s.HolderIdentity, name, inspect.Stamp(s.RenewTime.Time), *s.LeaseDurationSeconds), true, nil
 }
 
-// leftovers returns the objects that Drydock made and that are in no Helm release.
+// leftovers returns one sentence for each object that Drydock made and that `helm uninstall` does
+// not delete. The sentence says how to delete it.
 func leftovers(l inspect.Ledger, lease string) (out []string) {
 	say := func(kind, name, what string) {
 		out = append(out, fmt.Sprintf("%s %s/%s is left, %s. To remove it: kubectl delete %s %s -n %s", kind, l.Namespace, name, what, strings.ToLower(kind), name, l.Namespace))
@@ -167,8 +168,8 @@ func leftovers(l inspect.Ledger, lease string) (out []string) {
 	return out
 }
 
-// clean reads the Node again and removes Drydock's keys. It removes nothing if the Node is now
-// under repair.
+// clean reads the Node again and removes what Drydock wrote on it. It removes nothing if the Node
+// is now under repair, unless force is set.
 func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force bool) (removed []string, err error) {
 	doing := "cleaning " + node
 	for range actions.Attempts {
@@ -183,14 +184,14 @@ func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force
 		if t.busy != "" && !force {
 			return nil, fmt.Errorf("nothing was removed from %s: %s", node, t.busy)
 		}
-		// The conditions go first: another run finds the conditions that remain after a failure.
+		// The conditions go first. If a later write fails, the next run finds what is left.
 		if err = t.unannounce(ctx, c, n, p.writer(c).DryRun); err == nil {
 			_, err = p.writer(c).Patch(ctx, node, t.patch(n))
 		}
 		switch {
 		case apierrors.IsConflict(err):
 		case err != nil && !p.writer(c).DryRun && !actions.Refused(err):
-			return nil, fmt.Errorf("not known whether everything was removed from %s: %s; run the command again", node, inspect.Sentence(inspect.Asking(err, doing, node)))
+			return nil, fmt.Errorf("it is unknown whether everything was removed from %s: %s; run the command again", node, inspect.Sentence(inspect.Asking(err, doing, node)))
 		default:
 			return t.removed, inspect.Asking(err, doing, node)
 		}

@@ -127,8 +127,8 @@ func TestCleanupRemovesARequestOnTheNode(t *testing.T) {
 // TestACleanupWhoseAnswerIsLostIsNotReportedAsRefused. A refusal is the control.
 func TestACleanupWhoseAnswerIsLostIsNotReportedAsRefused(t *testing.T) {
 	for want, err := range map[string]error{
-		"error: not known whether everything was removed from n: cleaning n failed: ": apierrors.NewServiceUnavailable("no"),
-		"error: cleaning n was refused: ":                                             apierrors.NewForbidden(nodesResource, "n", errors.New("no")),
+		"error: it is unknown whether everything was removed from n: cleaning n failed: ": apierrors.NewServiceUnavailable("no"),
+		"error: cleaning n was refused: ":                                                 apierrors.NewForbidden(nodesResource, "n", errors.New("no")),
 	} {
 		d := newDesk(t, under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("", now), ledgerOf(calmLedger()))
 		d.cluster.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err })
@@ -151,7 +151,7 @@ func TestCleanupWaitsForDrydockAndItsRepairs(t *testing.T) {
 	}{
 		"in flight":            {under("n", record("aaaaaa", remediations.PhaseVerifying)), leaseOf("", now), "repair aaaaaa by policy node-not-ready is in flight on n (Verifying, reboot:1)"},
 		"a leader's in flight": {sidecar, leaseOf("", now), "repair dddddd by policy node-not-ready is in flight on n (Verifying, promote-leader:1)"},
-		"perhaps in flight":    {garbled, leaseOf("", now), "the label drydock.dev/phase=Acting of n says that a repair is in flight"},
+		"perhaps in flight":    {garbled, leaseOf("", now), "the label drydock.dev/phase=Acting on n says that a repair is in flight"},
 		"Drydock runs":         {under("n", record("aaaaaa", remediations.PhasePending)), leaseOf("drydock-0", now.Add(-14*time.Second)), "Drydock still runs and would write again: drydock-0 renewed Lease drydock/drydock at 2026-11-20T21:04:46Z"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,16 +21,16 @@ import (
 const (
 	// completer is the name of the program that kubectl runs to complete the plugin's arguments.
 	completer = "kubectl_complete-drydock"
-	// completeWithin bounds the wait of a key press.
+	// completeWithin is how long a completion may take: a person waits for it.
 	completeWithin = 3 * time.Second
-	// many: a command takes any number of nodes.
+	// many is the limit of arguments for a command that takes any number of nodes.
 	many = 1 << 30
 	// underRepair selects the nodes with a record of a repair.
 	underRepair = remediations.PhaseLabel
 )
 
-// calledAs converts a call of the completer, which is this program under another name, to a
-// completion call.
+// calledAs returns the arguments to run the program with. kubectl runs this program under the name
+// in completer: then the arguments become a call of cobra's completion.
 func calledAs(program string, args []string) []string {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != completer {
 		return args
@@ -38,8 +38,8 @@ func calledAs(program string, args []string) []string {
 	return append([]string{cobra.ShellCompRequestCmd}, args...)
 }
 
-// completes adds completion to a command: up to most names of nodes that the selector matches, and
-// the flags that take names.
+// completes adds completion to a command: of up to most node names that match the selector, and of
+// the flags --with and --policy.
 func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -66,8 +66,8 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 	return cmd
 }
 
-// completed returns the names that ask finds. A key press shows no error; BASH_COMP_DEBUG_FILE gets
-// it.
+// completed returns the names that ask finds. Completion cannot show an error to the user; cobra
+// writes it to the file in BASH_COMP_DEBUG_FILE.
 func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspect.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()

@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// dryRun: the API server only checks rights and admission, and writes nothing.
+// dryRun is the value of --dry-run. If true, the API server only checks rights and admission, and
+// writes nothing.
 type dryRun bool
 
 func (d *dryRun) String() string {

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command prints one sentence per refusal.
+// command runs the plugin. It prints each refusal as a line of its own.
 var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []string {
 	var several refusals
 	if !errors.As(err, &several) {
@@ -21,7 +21,7 @@ var command = cli.Program{Name: "kubectl drydock", Lines: func(err error) []stri
 	return lines
 }}
 
-// inCluster is an error of a change, with its cluster.
+// inCluster is an error of a write, with the cluster of that write.
 type inCluster struct {
 	inspect.Cluster
 	err error
@@ -39,14 +39,14 @@ func sentence(err error) string {
 	return inspect.Sentence(err)
 }
 
-// refusals are the errors of several nodes.
+// refusals are the errors of a command on several nodes.
 type refusals []error
 
 func (r refusals) Error() string { return errors.Join(r...).Error() }
 
-// plain makes a text fit for one line, so that what others wrote on a Node cannot control a
-// terminal.
+// plain puts a text on one line without control characters: text that others wrote on a Node must
+// not control the terminal.
 func plain(s string) string { return text.Line(s, maxCell) }
 
-// maxCell bounds a text of a table; Drydock's own texts are shorter.
+// maxCell bounds one text, in bytes. Drydock's own texts are shorter.
 const maxCell = 8 << 10

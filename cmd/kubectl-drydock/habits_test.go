@@ -123,7 +123,7 @@ func TestVersionSaysWhetherThePluginFits(t *testing.T) {
 	l.Annotations = map[string]string{remediations.VersionKey: "v1.2.3"}
 	code, stdout, stderr := newDesk(t, l).run("version")
 	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Regexp(t, `\AClient: \S+, commit \S+, go go\S+\nServer: v1\.2\.3\nSkew: unknown: at least one of them is not a release`, stdout)
+	require.Regexp(t, `\AClient: \S+, commit \S+, go go\S+\nServer: v1\.2\.3\nSkew: unknown: at least one of the two versions is not a release`, stdout)
 
 	code, stdout, stderr = newDesk(t, ledgerOf(calmLedger())).run("version")
 	require.Equal(t, cli.ExitOK, code, stderr)
@@ -139,12 +139,12 @@ func TestVersionSaysWhetherThePluginFits(t *testing.T) {
 
 	for _, c := range []struct{ client, server, want string }{
 		{"v1.2.3", "v1.2.3", "none"},
-		{"v1.2.3", "v1.2.4", "a patch release apart, which is supported"},
+		{"v1.2.3", "v1.2.4", "they differ by a patch release, which is supported"},
 		{"v1.2.3", "v1.3.0", "the plugin is older than Drydock"},
 		{"v2.0.0", "v1.3.0", "the plugin is newer than Drydock"},
 		{"v1.2.0-rc.1", "v1.3.0", "the plugin is older than Drydock"},
 		{"(devel)", "v1.3.0", "unknown: "},
-		{"v0.0.0-20261129033309-be831bcd0f3a", "v1.3.0", "unknown: at least one of them is not a release"},
+		{"v0.0.0-20261129033309-be831bcd0f3a", "v1.3.0", "unknown: at least one of the two versions is not a release"},
 		{"v0.0.0-20261129033309-be831bcd0f3a+dirty", "v1.3.0", "unknown: "},
 		{"v1.2.1-0.20261129033309-be831bcd0f3a", "v1.3.0", "unknown: "},
 		{"v1.3.0", "v1.2.0-rc.1.0.20261129033309-be831bcd0f3a", "unknown: "},

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usage returns cobra's template without kubectl's flags, which every command has and which would
-// hide a command's own.
+// usage returns cobra's template without kubectl's flags. Every command has those flags, and the
+// list of them would hide the command's own flags.
 func usage(template string) string {
 	template = strings.ReplaceAll(template, ".LocalFlags.", ".LocalNonPersistentFlags.")
 	before, rest, _ := strings.Cut(template, "{{if .HasAvailableInheritedFlags}}")

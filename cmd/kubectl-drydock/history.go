@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// history is the result of a Node's last repairs, newest first.
+// history is the last repairs of a Node and how each ended, newest first.
 type history struct {
 	APIVersion string               `json:"apiVersion"`
 	Kind       string               `json:"kind"`
@@ -46,10 +46,10 @@ func (p *plugin) newHistoryCommand() *cobra.Command {
 			}
 			h := history{APIVersion: inspect.APIVersion, Kind: "History", Cluster: c.Cluster, Node: n.Name, Repairs: remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])}
 			if value := n.Annotations[remediations.HistoryKey]; h.Repairs == nil && value != "" {
-				return fmt.Errorf("the history of %s cannot be read: its annotation %s is not what Drydock writes", n.Name, remediations.HistoryKey)
+				return fmt.Errorf("the history of %s cannot be read: the value of its annotation %s has a format that Drydock does not write", n.Name, remediations.HistoryKey)
 			}
 			if h.Repairs == nil {
-				h.Repairs = []remediations.Entry{} // a list in JSON, too
+				h.Repairs = []remediations.Entry{} // JSON gets an empty list, not null
 			}
 			if o.to != nil {
 				return o.print(h, p.Out)
@@ -109,10 +109,11 @@ func stepsOf(e remediations.Entry) string {
 	return strings.Join(e.Steps.Texts(), ",")
 }
 
-// ledColumn is the column with the leaders, if any repair in the table is a leader's.
+// ledColumn is the index of the column LEADER. The table has it if one of the repairs is of a mesh
+// leader.
 const ledColumn = 5
 
-// ledIn returns who led the location before and after the repair.
+// ledIn returns the nodes that led the location, in order.
 func ledIn(e remediations.Entry) string {
 	text := inspect.Led(e.Moves)
 	if e.PutBack {

@@ -91,7 +91,7 @@ func TestHistoryRefuses(t *testing.T) {
 	d := newDesk(t, node("node-3", map[string]string{remediations.HistoryKey: "{"}))
 	code, _, stderr := d.run("history", "node-3")
 	require.Equal(t, cli.ExitFailed, code)
-	require.Equal(t, "error: the history of node-3 cannot be read: its annotation drydock.dev/history is not what Drydock writes\n", stderr)
+	require.Equal(t, "error: the history of node-3 cannot be read: the value of its annotation drydock.dev/history has a format that Drydock does not write\n", stderr)
 
 	code, _, stderr = d.run("history", "node-9")
 	require.Equal(t, cli.ExitFailed, code)

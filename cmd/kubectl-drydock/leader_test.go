@@ -50,7 +50,7 @@ func TestWhyAndStatusSayThatNoReplicaLeads(t *testing.T) {
 			none: "no replica leads since 2026-11-20T21:03:40Z (80s ago): ", status: "no replica leads since 2026-11-20T21:03:40Z",
 		},
 		"it went away": {
-			node: illNode(), lease: lost, code: 3, none: since + "drydock-0 renewed Lease drydock/drydock last, by the clock of this machine.",
+			node: illNode(), lease: lost, code: 3, none: since + "drydock-0 renewed Lease drydock/drydock for the last time then, by the clock of this machine.",
 			status: since, says: []string{
 				"\nnode-3 is not repaired: NoLeader holds it.\nTo change that: kubectl get pods -n drydock -l app.kubernetes.io/name=drydock\n",
 				"Next:     reboot:1 by civo, once a replica of Drydock leads",
@@ -65,7 +65,7 @@ func TestWhyAndStatusSayThatNoReplicaLeads(t *testing.T) {
 		"a guard holds it, too":    {node: paused, lease: lost, code: 3, none: since, status: since, says: []string{"Paused holds it.", "kubectl drydock resume node-3"}},
 		"a well node": {
 			node: aged("node-3", corev1.ConditionTrue), lease: lost, code: 0, none: since, status: since,
-			says: []string{"Drydock does not repair node-3 now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; "},
+			says: []string{"Drydock does not repair node-3 now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, but Drydock has not written it on the Node; "},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestALeaseThatSaysNothingIsNotSeen(t *testing.T) {
 		want   string
 	}{
 		"forbidden":         {leaseOf("drydock-0", now.Add(-time.Hour)), whyConfig, true, "leases.coordination.k8s.io is forbidden"},
-		"never renewed":     {silent, whyConfig, false, "Lease drydock/drydock does not say when it was renewed"},
+		"never renewed":     {silent, whyConfig, false, "Lease drydock/drydock has no time of renewal"},
 		"in the future":     {leaseOf("drydock-0", now.Add(time.Hour)), whyConfig, false, "which is in the future by the clock of this machine"},
 		"without elections": {leaseOf("drydock-0", now.Add(-time.Hour)), whyConfig + "leaderElection: {enabled: false}\n", false, "leaderElection.enabled is false"},
 	} {
@@ -149,7 +149,7 @@ func TestTheElectionOfTheConfigurationIsRead(t *testing.T) {
 	renamed := leaseOf("drydock-0", now.Add(-time.Hour))
 	renamed.Name = "repairs"
 	_, stdout, _ = newDesk(t, ledgerOf(calmLedger()), renamed).run("status", "--lease", "repairs")
-	require.Contains(t, stdout, "drydock-0 renewed Lease drydock/repairs last")
+	require.Contains(t, stdout, "drydock-0 renewed Lease drydock/repairs for the last time then")
 }
 
 // TestWhyWithoutDrydock: an alert that an earlier Drydock left on the node repairs nothing.
@@ -201,7 +201,7 @@ func TestStatusFollowsTheLeader(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, ledgerOf(calmLedger()), node("node-1", nil), leaseOf("drydock-0", now.Add(-time.Hour)))
 	stop := d.watching("status", "-w")
-	d.sees("Leader:   no replica leads since 2026-11-20T20:05:00Z (60m ago): drydock-0 renewed Lease drydock/drydock last, by the clock of this machine; until one leads, Drydock does nothing\n")
+	d.sees("Leader:   no replica leads since 2026-11-20T20:05:00Z (60m ago): drydock-0 renewed Lease drydock/drydock for the last time then, by the clock of this machine; until a replica leads, Drydock does nothing\n")
 	_, err := d.cluster.CoordinationV1().Leases("drydock").Update(t.Context(), leaseOf("drydock-1", now), metav1.UpdateOptions{})
 	require.NoError(t, err)
 	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
@@ -227,7 +227,7 @@ func TestWhyReadsTheConfigurationBesideTheLedger(t *testing.T) {
 // such line.
 func TestWhyShowsTheRecordedHoldOfOtherTargets(t *testing.T) {
 	t.Parallel()
-	const line = "the guards were not evaluated for this repair; last recorded hold: "
+	const line = "the guards were not asked about this repair; its last recorded hold: "
 	n := aged("node-3", corev1.ConditionTrue)
 	n.Labels[remediations.PhaseLabel] = string(remediations.PhasePending)
 	n.Annotations[remediations.LocationKey] = record("eeeeee", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by alice", time.Time{}), func(r *remediations.Record) {

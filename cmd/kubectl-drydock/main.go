@@ -1,6 +1,6 @@
 // Kubectl-drydock is the kubectl plugin: it shows what Drydock does to the nodes, and writes
-// people's requests. It writes only annotations on Nodes, so exactly the users who may patch nodes
-// may use it.
+// people's requests. It changes only Nodes, so the right to patch nodes decides who may use its
+// commands that write.
 package main
 
 import (
@@ -33,14 +33,14 @@ func (p *plugin) newRootCommand() *cobra.Command {
 		Use:   "kubectl-drydock",
 		Short: "Show what Drydock does to the nodes, and decide about repairs",
 		Long: "Drydock repairs nodes when alerts say that they are unhealthy. This plugin shows what Drydock does and why it waits, and\n" +
-			"passes on your decisions. It writes annotations on Nodes and nothing else, so your rights on nodes decide what you may do.",
+			"passes on your decisions. It changes only Nodes, so your rights on nodes decide what you may do.",
 		Version: thisBuild().Details(buildInfo()),
 		// kubectl runs the plugin under the name that people type.
 		Annotations:      map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl drydock"},
 		PersistentPreRun: func(called *cobra.Command, _ []string) { p.commands = commandsOf(called) },
 	}
 	p.flags.AddFlags(root.PersistentFlags())
-	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the ledger is looked for in all"
+	root.PersistentFlags().Lookup("namespace").Usage = "Namespace of Drydock's ledger; without it, the plugin looks for the ledger in all namespaces"
 	root.AddCommand(
 		p.completes(p.newStatusCommand(), many, ""),
 		p.completes(p.newWhyCommand(), 1, ""),

@@ -28,16 +28,16 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"cleanup n":                `unknown command "n" for "kubectl drydock cleanup"`,
 		"pause":                    "name at least one node, or select nodes with -l",
 		"pause n --for soon":       `invalid argument "soon" for "--for" flag`,
-		"pause n --for 0s":         "--for must be longer than nothing, for example 30m, 2h or 1d",
+		"pause n --for 0s":         "--for must be longer than 0, for example 30m, 2h or 1d",
 		"resume":                   "name at least one node, or select nodes with -l",
-		"repair n":                 "say what is to be done: --with REMEDIATION or --policy NAME",
+		"repair n":                 "give --with REMEDIATION or --policy NAME",
 		"repair n m --with reboot": "accepts 1 arg(s), received 2",
 		"approve":                  "accepts between 1 and 2 arg(s), received 0",
 		"cancel a b c":             "accepts between 1 and 2 arg(s), received 3",
-		"reset":                    "say what is to be reset: a node, or --policy NAME",
+		"reset":                    "name a node, or a policy with --policy NAME",
 		"reset a b c":              "accepts at most 2 arg(s), received 3",
 		"break-glass n":            "--why is required",
-		"pause n --why " + strings.Repeat("x", actions.MaxWhy+1): "--why has 257 bytes; give at most 256",
+		"pause n --why " + strings.Repeat("x", actions.MaxWhy+1): "--why has 257 bytes; the limit is 256",
 	} {
 		d := newDesk(t, node("n", nil))
 		code, stdout, stderr := d.run(strings.Fields(args)...)

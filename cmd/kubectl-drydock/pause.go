@@ -30,7 +30,7 @@ func (p *plugin) newPauseCommand() *cobra.Command {
 	selects(cmd, &selector)
 	cmd.Flags().Var(&length, "for", "how long the pause lasts, for example 30m, 2h or 1d; without it, until kubectl drydock resume")
 	cmd.Flags().Lookup("for").DefValue = ""
-	cmd.Flags().StringVar(&why, "why", "", "the reason, shown to everyone who looks later")
+	cmd.Flags().StringVar(&why, "why", "", "the reason, for everyone who reads the node's state later")
 	return cmd
 }
 
@@ -48,7 +48,8 @@ func (p *plugin) newResumeCommand() *cobra.Command {
 	return cmd
 }
 
-// each requests the action on several nodes: a refusal for one does not stop the others.
+// each requests the action on several nodes. If one node's request is refused, it continues with
+// the next node.
 func (p *plugin) each(ctx context.Context, nodes []string, selector string, a *actions.Action, given actions.Params) error {
 	prepared, err := a.Prepare(given, p.now())
 	switch {
@@ -114,6 +115,6 @@ func (p *plugin) newBreakGlassCommand() *cobra.Command {
 			return p.one(cmd.Context(), args[0], actions.BreakGlass(), actions.Params{"why": why})
 		},
 	}
-	cmd.Flags().StringVar(&why, "why", "", "required: the reason, shown to everyone who looks later")
+	cmd.Flags().StringVar(&why, "why", "", "required: the reason, for everyone who reads the node's state later")
 	return cmd
 }

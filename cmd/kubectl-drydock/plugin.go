@@ -21,21 +21,22 @@ import (
 // plugin is the state that all commands share.
 type plugin struct {
 	genericiooptions.IOStreams
-	// asIs is Out for output that is not terminal text.
+	// asIs is standard output without the changes that Out makes: for JSON and HTML.
 	asIs  io.Writer
 	flags *genericclioptions.ConfigFlags
-	// commands has the flags of this call.
+	// commands adds the flags of this call to each command that the output names.
 	commands inspect.Commands
 	// ledger is the name of the ledger's ConfigMap. lease is the name of the Lease of the leader
 	// election.
 	ledger, lease string
 	dryRun        dryRun
 	now           func() time.Time
-	// connect makes the client. Tests replace it with one without a cluster.
+	// connect makes the client. Tests replace it with a function that needs no cluster.
 	connect func() (inspect.Client, error)
 }
 
-// reader returns a reader with the rights of the client, for the flags' namespace and names.
+// reader returns a reader with the rights of the client. The flags give it the namespace and the
+// names of the ledger and the Lease.
 func (p *plugin) reader(c inspect.Client) *inspect.Reader {
 	return &inspect.Reader{Client: c, Now: p.now, Namespace: *p.flags.Namespace, Ledger: p.ledger, Lease: p.lease}
 }
@@ -51,7 +52,7 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	if err != nil {
 		return inspect.Client{}, fmt.Errorf("finding the cluster: %w", err)
 	}
-	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // which quotes the address, with a password in it
+	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // err is left out: it quotes the address, which may hold a password
 		return inspect.Client{}, errors.New("finding the cluster: the API server's address in the kubeconfig is not a URL")
 	}
 	// Print warnings as kubectl does; the client's default is a log line.
@@ -74,7 +75,8 @@ func (p *plugin) connectByFlags() (inspect.Client, error) {
 	return inspect.Client{CoreV1Interface: core, LeasesGetter: coordination, SelfSubjectAccessReviewsGetter: authorization, Clock: clock, Cluster: inspect.NewCluster(p.context(), c.Host)}, nil
 }
 
-// context returns the name of the kubeconfig's context in use. Empty: there is none, as in a pod.
+// context returns the name of the kubeconfig's context in use. It returns "" if there is none, for
+// example in a pod.
 func (p *plugin) context() string {
 	if p.flags.Context != nil && *p.flags.Context != "" {
 		return *p.flags.Context

@@ -24,7 +24,8 @@ type output struct {
 	format  string
 	flags   *genericclioptions.PrintFlags
 	columns get.CustomColumnsPrintFlags
-	// to prints objects. Nil: the output is a table. rows: it prints each repair as its own object.
+	// to prints objects. It is nil if the output is a table. rows reports whether to prints each
+	// repair as an object of its own.
 	to   printers.ResourcePrinter
 	rows bool
 	// called is the command. Its flags identify the cluster.
@@ -33,17 +34,17 @@ type output struct {
 
 func (o *output) bind(cmd *cobra.Command) {
 	o.called, o.flags = cmd, genericclioptions.NewPrintFlags("")
-	o.flags.NamePrintFlags = nil // there is no object with a name for kubectl
+	o.flags.NamePrintFlags = nil // this format needs objects with a name, and the plugin prints none
 	o.flags.OutputFormat = &o.format
 	o.flags.AddFlags(cmd)
 	_ = cmd.Flags().MarkHidden("show-managed-fields")
-	cmd.Flags().Lookup("output").Usage = "wide, json, yaml, jsonpath=…, go-template=… or custom-columns=… as of kubectl; without it, a table"
+	cmd.Flags().Lookup("output").Usage = "wide, json, yaml, jsonpath=…, go-template=… or custom-columns=… as in kubectl; without it, a table"
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{
 		"wide", "json", "yaml", "jsonpath=", "jsonpath-as-json=", "jsonpath-file=", "go-template=", "go-template-file=", "custom-columns=", "custom-columns-file=",
 	}, cobra.ShellCompDirectiveNoFileComp|cobra.ShellCompDirectiveNoSpace))
 }
 
-// check finds the printer.
+// check checks the value of --output and sets the printer for it.
 func (o *output) check() error {
 	if o.format == "" || o.format == "wide" {
 		return nil
@@ -152,7 +153,8 @@ func (t *table) print(rows ...[]string) {
 	}
 }
 
-// cells makes a row. An empty cell becomes a dash, so that columns can be counted.
+// cells makes a row. An empty cell becomes a dash, so that scripts find each value in the same
+// column.
 func cells(row ...string) []string {
 	for i, cell := range row {
 		if row[i] = plain(cell); row[i] == "" {

@@ -24,9 +24,9 @@ func (p *plugin) newReportCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report [NODE... | -l SELECTOR] [--since 7d] [--prometheus URL] [-o text|json|html]",
 		Short: "Show what Drydock did, and what it would have done",
-		Long: "Report counts the repairs that ended in the time, and the repairs on record now, by policy and by node: their steps,\n" +
+		Long: "Report counts the repairs that ended in this time, and the repairs on record now, by policy and by node: their steps,\n" +
 			"outcomes and times, and what a policy in observe mode would have done. It reads the histories on the Nodes and the ledger.\n" +
-			"Only Prometheus knows past holds and breakers: name it with --prometheus. -o html writes one page with a\n" +
+			"Only Prometheus has past holds and breakers: give its URL with --prometheus. -o html writes one page with a\n" +
 			"timeline, for a browser or a printer.",
 		Example: "  kubectl drydock report --since 30d\n  kubectl drydock report -o html > report.html\n  kubectl drydock report --prometheus http://localhost:9090",
 		RunE: func(cmd *cobra.Command, names []string) error {
@@ -52,7 +52,7 @@ func (p *plugin) newReportCommand() *cobra.Command {
 			}
 			length, err := model.ParseDuration(since)
 			if err != nil || length <= 0 {
-				return cli.Usagef("--since is %q; write how far the report goes back, as 7d, 36h or 1h30m", since)
+				return cli.Usagef("--since is %q; write how far the report goes back, for example 7d, 36h or 1h30m", since)
 			}
 			if err := prometheus.check(); err != nil {
 				return err
@@ -78,8 +78,8 @@ func (p *plugin) newReportCommand() *cobra.Command {
 	return cmd
 }
 
-// report reads the data and counts. Only unreadable Nodes are an error; the report names other data
-// that could not be read.
+// report reads the data and makes the report. If Nodes cannot be read, it returns an error. If
+// other data cannot be read, the report says so.
 func (p *plugin) report(ctx context.Context, c inspect.Client, of inspect.Scope, length time.Duration, prometheus seriesOptions) (*report.Report, error) {
 	in, err := p.reader(c).Report(ctx, of, length)
 	if err != nil {

@@ -66,15 +66,15 @@ func TestReport(t *testing.T) {
 func TestReportRefuses(t *testing.T) {
 	d := reportDesk(t)
 	for line, said := range map[string]string{
-		"report --since yesterday":                             `--since is "yesterday"; write how far the report goes back, as 7d, 36h or 1h30m`,
+		"report --since yesterday":                             `--since is "yesterday"; write how far the report goes back, for example 7d, 36h or 1h30m`,
 		"report --since -7d":                                   `--since is "-7d"`,
 		"report --since 0s":                                    `--since is "0s"`,
 		"report -o yaml":                                       `--output is "yaml"; write text, json, html`,
 		"report node-3 -l pool=gpu":                            "nodes and -l were both given; give one of them",
 		"report -l pool=(":                                     `--selector "pool=(" is not a label selector`,
-		"report --prometheus localhost:9090":                   "--prometheus is not the URL of a Prometheus; write it as http://localhost:9090",
+		"report --prometheus localhost:9090":                   "--prometheus is not the URL of a Prometheus; write a URL, for example http://localhost:9090",
 		"report --prometheus-label cluster=a":                  "--prometheus-label needs --prometheus",
-		"report --prometheus http://p --prometheus-label prod": `--prometheus-label is "prod"; write LABEL=VALUE, as cluster=prod-1`,
+		"report --prometheus http://p --prometheus-label prod": `--prometheus-label is "prod"; write LABEL=VALUE, for example cluster=prod-1`,
 	} {
 		code, _, stderr := d.run(strings.Fields(line)...)
 		require.Equal(t, cli.ExitUsage, code, line)
@@ -97,7 +97,7 @@ func TestReportSaysWhatItCouldNotRead(t *testing.T) {
 	require.Equal(t, 1, r.Total.Repairs)
 	said := strings.Join(r.Unsaid, "\n")
 	_, stdout, _ := d.run("report")
-	require.Contains(t, stdout, "Not known: the ledger was not read.")
+	require.Contains(t, stdout, "Unknown: the ledger was not read.")
 	require.Contains(t, said, "The ledger was not read")
 	require.Contains(t, said, "Prometheus was not read: ")
 }
@@ -151,7 +151,7 @@ func TestReportAsksPrometheus(t *testing.T) {
 	clusters = append(clusters, "prod-2")
 	r = d.report("--since", "1h", "--prometheus", s.URL)
 	require.Nil(t, r.Measured, "nobody counts two clusters as one")
-	require.Contains(t, strings.Join(r.Unsaid, "\n"), `several clusters (label cluster: "prod-1", "prod-2"); name this one with --prometheus-label cluster=NAME`)
+	require.Contains(t, strings.Join(r.Unsaid, "\n"), `several clusters (label cluster: "prod-1", "prod-2"); name this cluster with --prometheus-label cluster=NAME`)
 }
 
 func TestTheReportReadsOnlySeriesThatPrometheusHas(t *testing.T) {

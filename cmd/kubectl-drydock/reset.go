@@ -15,18 +15,18 @@ func (p *plugin) newResetCommand() *cobra.Command {
 		Use:   "reset NODE [ID] | --policy NAME",
 		Short: "Remove an exhausted repair, once the node is fixed",
 		Long: "Reset removes the exhausted repair of a node, or a record that cannot be read, together with its counts, so that\n" +
-			"the node can be repaired again; also that of the mesh leader on the node, and those of sidecars. A stopped policy starts again\n" +
-			"after a reset of one of its nodes. On a node that has fewer GPUs than Drydock expects, reset accepts the number; it also\n" +
-			"ends the cancels of the node's alerts. With an ID, nothing is reset unless this repair is exhausted. With --policy, the plugin resets the first exhausted node of this policy or, where\n" +
-			"there is none and the policy is stopped, a node that the policy takes.",
+			"the node can be repaired again. It also removes exhausted repairs of the node's sidecars and of a mesh leader on it. After a reset\n" +
+			"of one of its nodes, a stopped policy starts again. If a node has fewer GPUs than Drydock expects, reset accepts the new\n" +
+			"number. Reset also ends the cancels of the node's alerts. With an ID, it resets nothing unless this repair is exhausted.\n" +
+			"With --policy, the plugin resets the first exhausted node of this policy. If no node is exhausted and the policy is stopped,\nit resets a node that the policy repairs.",
 		Example: "  kubectl drydock reset node-3\n  kubectl drydock reset --policy node-not-ready",
 		Args:    cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case len(args) > 0 && policy != "":
-				return errors.New("a node and --policy were both given, and only one of them can be meant")
+				return errors.New("a node and --policy were both given; give one of them")
 			case len(args) == 0 && policy == "":
-				return cli.Usage(errors.New("say what is to be reset: a node, or --policy NAME"))
+				return cli.Usage(errors.New("name a node, or a policy with --policy NAME"))
 			}
 			c, err := p.connect()
 			if err != nil {

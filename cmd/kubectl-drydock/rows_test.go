@@ -148,17 +148,17 @@ func TestAWaitingRowSaysHowTheLastRepairEnded(t *testing.T) {
 		node *corev1.Node
 		want string
 	}{
-		"none was begun": {alerted("n", "node-not-ready"), "alert NodeNotReady; no repair was begun yet"},
+		"none was begun": {alerted("n", "node-not-ready"), "alert NodeNotReady; no repair has begun yet"},
 		"observed": {
 			ended(during, remediations.OutcomeObserved, &remediations.Would{Step: remediations.Attempt{Name: "reboot", Number: 1}, At: during}),
 			"alert NodeNotReady; repair cccccc would have issued reboot:1 at 2026-11-20T21:03:00Z, " +
-				"but policy node-not-ready only observed, and no repair was begun since",
+				"but policy node-not-ready only observed, and no repair has begun since",
 		},
 		"cancelled": {
 			ended(during, remediations.OutcomeCancelled, nil),
-			"alert NodeNotReady; repair cccccc ended as Cancelled at 2026-11-20T21:03:00Z, and no repair was begun since",
+			"alert NodeNotReady; repair cccccc ended as Cancelled at 2026-11-20T21:03:00Z, and no repair has begun since",
 		},
-		"of an earlier firing": {ended(before, remediations.OutcomeRecovered, nil), "alert NodeNotReady; no repair was begun yet"},
+		"of an earlier firing": {ended(before, remediations.OutcomeRecovered, nil), "alert NodeNotReady; no repair has begun yet"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -213,7 +213,7 @@ func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
 	}
 	_, stdout, _ := newDesk(t, objects...).run("status", "-o", "wide")
 	require.NotContains(t, stdout, "at the earliest")
-	require.Contains(t, stdout, "the storm was last seen at 2026-11-20T20:54:00Z, longer than limits.stormCooldown ago")
+	require.Contains(t, stdout, "too many nodes were last unhealthy at 2026-11-20T20:54:00Z, longer than limits.stormCooldown ago")
 	require.NotContains(t, stdout, "2026-11-20T21:04:59Z")
 	require.NotContains(t, stdout, "Silenced")
 
@@ -263,7 +263,7 @@ func TestTheRunbooksPromisesHold(t *testing.T) {
 			"last arrival 2026-11-20T20:45:00Z (20m ago)",
 		},
 		"DrydockWebhookFailing: `kubectl drydock status` says since when no request has come": {
-			"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z",
+			"Webhook:  no request has reached the webhook of the leading replica since its start at 2026-11-20T20:05:00Z",
 		},
 		"MeshLeaderDegraded: `kubectl drydock status`)":                  {"node-8 (leader of fra1)", "LeaderHeld"},
 		"MeshMembersUnreachable: `kubectl drydock status`":               {"LeaderHeld", "no node there can take its place"},

@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// newRunbookCommand makes the command that prints a runbook. It asks no cluster, because the links
-// of alerts may lead where the person cannot look, and the cluster may be down.
+// newRunbookCommand makes the command that prints a runbook. The runbooks are in the program: the
+// cluster may be down, and a person may not reach the page that an alert links to.
 func (p *plugin) newRunbookCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "runbook [ALERT]",
 		Short: "Print the runbook of an alert",
 		Long: "Runbook prints what to do about an alert that Drydock ships. Without a name it prints the names of these alerts.\n" +
-			"The runbooks are part of the plugin, so that no cluster and no network is needed.",
+			"The runbooks are part of the plugin, so it needs no cluster and no network for them.",
 		Example: "  kubectl drydock runbook NodeNotReady",
 		Args:    cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -40,7 +40,7 @@ func (p *plugin) newRunbookCommand() *cobra.Command {
 			out := strings.Join(names, "\n") + "\n"
 			if len(args) == 1 {
 				if !slices.Contains(names, args[0]) {
-					return cli.Usagef("there is no runbook of the alert %q; %s", args[0], similar(args[0], names))
+					return cli.Usagef("there is no runbook for the alert %q; %s", args[0], similar(args[0], names))
 				}
 				if out, err = rules.Runbook(args[0]); err != nil {
 					return err
@@ -54,8 +54,8 @@ func (p *plugin) newRunbookCommand() *cobra.Command {
 	}
 }
 
-// similar says which names a person may have meant: those that contain what was typed, else the
-// one with the fewest other letters.
+// similar returns a hint which names a person may have meant: the names that contain what was
+// typed, or else the name that differs in the fewest letters.
 func similar(typed string, names []string) string {
 	near := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return typed == "" || !strings.Contains(strings.ToLower(name), strings.ToLower(typed))

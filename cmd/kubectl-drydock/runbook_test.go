@@ -52,6 +52,6 @@ func TestAnAlertWithoutARunbookIsAnsweredWithSimilarNames(t *testing.T) {
 		}
 		require.Equal(t, cli.ExitUsage, code, typed)
 		require.Empty(t, stdout)
-		require.Equal(t, "error: there is no runbook of the alert \""+typed+"\"; "+want, strings.Split(stderr, "\n")[0])
+		require.Equal(t, "error: there is no runbook for the alert \""+typed+"\"; "+want, strings.Split(stderr, "\n")[0])
 	}
 }

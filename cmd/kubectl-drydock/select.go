@@ -18,8 +18,8 @@ func selects(cmd *cobra.Command, selector *string) {
 	cmd.Flags().StringVarP(selector, "selector", "l", "", "the nodes with these labels, for example pool=gpu,zone!=a")
 }
 
-// selected returns the names of the nodes that the selector matches. Without a match it returns an
-// error: a request about no node is a mistake.
+// selected returns the names of the nodes that the selector matches. If no node matches, it returns
+// an error, because the selector is probably wrong.
 func selected(ctx context.Context, r *inspect.Reader, selector string) (names []string, err error) {
 	if _, err := labels.Parse(selector); err != nil {
 		return nil, cli.Usagef("--selector %q is not a label selector: %w", selector, err)

@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// mostSamples is the most samples per series: Prometheus returns at most 11,000.
+	// mostSamples is the limit of samples per series. Prometheus returns at most 11,000.
 	mostSamples = 10800
-	// finest is the shortest time between two samples.
+	// finest is the shortest interval between two samples.
 	finest = 30 * time.Second
 	// askWithin bounds one request to Prometheus.
 	askWithin = time.Minute
 )
 
-// seriesOptions are the Prometheus with Drydock's series, and the matcher of this cluster's series.
+// seriesOptions are the address of the Prometheus that scrapes Drydock, the label LABEL=VALUE of
+// this cluster's series, and the PromQL matcher made from that label.
 type seriesOptions struct {
 	address, label string
 	matcher        string
@@ -38,7 +39,7 @@ func (o *seriesOptions) check() error {
 	if o.label != "" {
 		name, value, ok := strings.Cut(o.label, "=")
 		if !ok || !model.LegacyValidation.IsValidLabelName(name) {
-			return cli.Usagef("--prometheus-label is %q; write LABEL=VALUE, as cluster=prod-1", o.label)
+			return cli.Usagef("--prometheus-label is %q; write LABEL=VALUE, for example cluster=prod-1", o.label)
 		}
 		if o.address == "" {
 			return cli.Usagef("--prometheus-label needs --prometheus")
@@ -50,12 +51,12 @@ func (o *seriesOptions) check() error {
 	}
 	u, err := url.Parse(o.address)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return cli.Usagef("--prometheus is not the URL of a Prometheus; write it as http://localhost:9090")
+		return cli.Usagef("--prometheus is not the URL of a Prometheus; write a URL, for example http://localhost:9090")
 	}
 	return nil
 }
 
-// read reads Drydock's series in the time.
+// read reads Drydock's series between from and to.
 func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.Series, error) {
 	transport, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
@@ -86,26 +87,26 @@ func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.S
 		value, warnings, _, err := asked.QueryRange(within, query, promv1.Range{Start: from, End: to, Step: s.Step})
 		cancel()
 		if err != nil {
-			return nil, fmt.Errorf("asking for %s: %w", query, err)
+			return nil, fmt.Errorf("the query %s failed: %w", query, err)
 		}
 		if len(warnings) > 0 {
-			return nil, fmt.Errorf("its answer may not be whole: %s", strings.Join(warnings, "; "))
+			return nil, fmt.Errorf("Prometheus' answer may be incomplete: %s", strings.Join(warnings, "; "))
 		}
 		matrix, ok := value.(model.Matrix)
 		if !ok {
-			return nil, fmt.Errorf("its answer to %s is %T, where a matrix was asked for; check that this is a Prometheus", query, value)
+			return nil, fmt.Errorf("the answer to %s is %T and not a matrix; check that this is the address of a Prometheus", query, value)
 		}
 		for _, m := range matrix {
 			take(m)
 		}
 	}
 	if len(s.InFlight) == 0 {
-		return nil, fmt.Errorf("it has no sample of a leading Drydock in this time; check that it scrapes Drydock's metrics")
+		return nil, fmt.Errorf("Prometheus has no sample of a leading Drydock in this time; check that it scrapes Drydock's metrics")
 	}
 	return s, nil
 }
 
-// boundedTransport bounds the size of a decoded answer: a report's series have some 100,000
+// boundedTransport bounds the size of a decoded answer. The series of a report have about 100,000
 // samples.
 type boundedTransport struct{ http.RoundTripper }
 
@@ -118,13 +119,14 @@ func (b boundedTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// one checks that the series are of one cluster's Drydock: those of several must not be added up.
+// one checks that all series come from the Drydock of one cluster: adding up the series of several
+// clusters would give wrong numbers.
 func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, askWithin)
 	defer cancel()
 	value, _, _, err := asked.Query(ctx, fmt.Sprintf(`group by (cluster) (max_over_time(%s[%s]))`, o.of("drydock_leader"), model.Duration(to.Sub(from))), to)
 	if err != nil {
-		return fmt.Errorf("asking whose Drydock it scrapes: %w", err)
+		return fmt.Errorf("asking Prometheus which Drydock it scrapes: %w", err)
 	}
 	clusters, _ := value.(model.Vector)
 	if len(clusters) <= 1 {
@@ -135,7 +137,7 @@ func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time
 		names = append(names, strconv.Quote(string(c.Metric["cluster"])))
 	}
 	slices.Sort(names)
-	return fmt.Errorf("it has the Drydocks of several clusters (label cluster: %s); name this one with --prometheus-label cluster=NAME", strings.Join(names, ", "))
+	return fmt.Errorf("Prometheus scrapes the Drydock of several clusters (label cluster: %s); name this cluster with --prometheus-label cluster=NAME", strings.Join(names, ", "))
 }
 
 // of returns a selector of the metric's series.
@@ -146,7 +148,8 @@ func (o *seriesOptions) of(metric string, matchers ...string) string {
 	return metric + "{" + strings.Join(matchers, ",") + "}"
 }
 
-// step returns the interval of the samples, so that the whole time has at most mostSamples.
+// step returns the interval between samples for a report of this length. It keeps a series below
+// mostSamples.
 func step(length time.Duration) time.Duration {
 	return max(finest, (length/mostSamples + finest - 1).Truncate(finest))
 }

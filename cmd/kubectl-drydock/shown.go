@@ -13,16 +13,16 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// newPlugin makes a plugin that prints through shown, so that every printed command names the
-// cluster.
+// newPlugin makes a plugin. Its output passes through shown, so that every command in the output
+// names the cluster.
 func newPlugin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *plugin {
 	p := &plugin{flags: flags, asIs: streams.Out}
 	p.IOStreams = genericiooptions.IOStreams{In: streams.In, Out: shown{streams.Out, p}, ErrOut: shown{streams.ErrOut, p}}
 	return p
 }
 
-// shown writes the plugin's output, and adds the given flags to each command in it. Each write must
-// contain whole commands.
+// shown writes the plugin's output, and adds the flags of this call to each command in the output.
+// A command must not be split over two writes.
 type shown struct {
 	out    io.Writer
 	plugin *plugin
@@ -36,10 +36,12 @@ func (s shown) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// unshown are kubectl's flags that select neither cluster nor user, or that are secret.
+// unshown are the flags of kubectl that printed commands do not repeat: they select neither the
+// cluster nor the user, or they are secret.
 var unshown = map[string]bool{"cache-dir": true, "disable-compression": true, "help": true, "namespace": true, "request-timeout": true, "token": true}
 
-// commandsOf returns the commands with the flags of this call.
+// commandsOf returns the flags of this call that printed commands repeat: for kubectl's commands
+// and for each command of the plugin.
 func commandsOf(called *cobra.Command) inspect.Commands {
 	root, own := called.Root(), map[string][]string{}
 	var out inspect.Commands
@@ -87,8 +89,8 @@ func wordsOf(f *pflag.Flag) (words []string) {
 	return words
 }
 
-// bound returns the commands with the context in use, even if no flag names it. People may read the
-// page or the answer to a write after the kubeconfig's current context has changed.
+// bound returns p.commands with the flag --context, even if the call has no such flag. The
+// kubeconfig's current context may change before a person reads the page or the answer to a write.
 func (p *plugin) bound(c inspect.Client) inspect.Commands {
 	out := p.commands
 	if c.Cluster.Context != "" && !slices.Contains(out.Kubectl, "--context") {

@@ -21,8 +21,8 @@ func (p *plugin) newStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NODE... | -l SELECTOR] [--all] [-w] [-o wide|json|yaml]",
 		Short: "Show what Drydock does, and what holds it",
-		Long: "Status shows each repair on a node, and each node that waits for a repair. -o wide adds the end of a hold,\n" +
-			"its cause and its sentence. A node without a repair or an alert has a row if you name it, or with --all.\n" +
+		Long: "Status shows each repair on a node, and each node that waits for a repair. -o wide adds when a hold ends,\n" +
+			"the repair's cause, and a message that explains the row. A node without a repair or an alert has a row if you name it, or with --all.\n" +
 			"Then it shows the mode, the breakers, what Drydock waits for, and the limits in use, as the ledger has them.\n" +
 			"With -w the table is last, and each change is a new row.",
 		Example: "  kubectl drydock status -o wide\n  kubectl drydock status node-3\n  kubectl drydock status -w",
@@ -94,7 +94,7 @@ func printLines(out io.Writer, lines []inspect.Line) {
 	for _, l := range lines {
 		label := l.Label + ":"
 		if l.Label == said {
-			label = "" // the next of the same kind
+			label = "" // the line before has the same label
 		}
 		said = l.Label
 		fmt.Fprintf(out, "%-*s%s\n", width, label, plain(l.Text))
@@ -109,7 +109,7 @@ func statusHeader(wide bool) []string {
 	return row
 }
 
-// row shows a repair in its current state.
+// row returns the table's row of a repair.
 func row(r inspect.Repair, now time.Time, wide bool) []string {
 	node := r.Name()
 	if r.Record == nil && r.Problem == "" {
@@ -137,7 +137,7 @@ func row(r inspect.Repair, now time.Time, wide bool) []string {
 	return row
 }
 
-// waitingRow shows a node without a record.
+// waitingRow returns the table's row of a node without a repair on record.
 func waitingRow(r inspect.Repair, now time.Time, wide bool) []string {
 	var policy, phase, since, why, hold, until string
 	switch {

@@ -164,7 +164,7 @@ func TestStatusNamesTenPausedNodes(t *testing.T) {
 	require.Contains(t, stdout, "\nPaused:      node-01: paused (no reason was given)")
 	require.Contains(t, stdout, "node-10: paused")
 	require.NotContains(t, stdout, "node-11")
-	require.Contains(t, stdout, "\n             and 2 more nodes: `kubectl drydock status --all` shows them")
+	require.Contains(t, stdout, "\n             and 2 more nodes: to see them, `kubectl drydock status --all`")
 }
 
 // TestLimitsCountADrainedNodeThatWaits: others are held on its account. As soon as its node takes
@@ -297,11 +297,11 @@ func TestStatusRefuses(t *testing.T) {
 		forbid  [][2]string
 		want    string
 	}{
-		"no Drydock":        {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other, and no node has the label drydock.dev/phase; check that `drydock run` is up and has become leader, and name its ledger with -n and --ledger where it is elsewhere\n"},
-		"another in charge": {[]runtime.Object{charge("ops/drydock")}, nil, "error: no ledger was found: there is no ConfigMap drydock-ledger in namespace drydock, nor one with its labels in any other; you asked about namespace drydock, and the Drydock that is in charge of the cluster is in namespace ops: use -n ops"},
-		"itself in charge":  {[]runtime.Object{charge("drydock/drydock")}, nil, "nor one with its labels in any other, and no node"},
-		"not in drydock":    {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (and you may not list ConfigMaps in all namespaces: name Drydock's with -n), and no node has"},
-		"two of them":       {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there is more than one ledger: drydock/drydock-ledger, ops/drydock-ledger; say which with -n\n"},
+		"no Drydock":        {[]runtime.Object{node("node-0", nil)}, nil, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock, and no ConfigMap with the ledger's labels in any namespace, and no node has the label drydock.dev/phase; check that `drydock run` runs and leads; if its ledger is in another namespace or has another name, give -n and --ledger\n"},
+		"another in charge": {[]runtime.Object{charge("ops/drydock")}, nil, "error: no ledger was found: there is no ConfigMap drydock-ledger in namespace drydock, and no ConfigMap with the ledger's labels in any namespace; the Drydock in namespace drydock is not in charge of the cluster; the one in namespace ops is: use -n ops"},
+		"itself in charge":  {[]runtime.Object{charge("drydock/drydock")}, nil, "and no ConfigMap with the ledger's labels in any namespace, and no node"},
+		"not in drydock":    {nil, [][2]string{{"list", "configmaps"}}, "error: no Drydock was found: there is no ConfigMap drydock-ledger in namespace drydock (you may not list ConfigMaps in all namespaces: give Drydock's namespace with -n), and no node has"},
+		"two of them":       {[]runtime.Object{ledgerOf(calmLedger()), ledgerIn("ops", nil)}, nil, "error: there are several ledgers: drydock/drydock-ledger, ops/drydock-ledger; give the namespace of one with -n\n"},
 		"nodes unreadable":  {nil, [][2]string{{"list", "nodes"}}, "error: listing the nodes was refused: nodes is forbidden: User \"dev\" cannot list nodes\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -330,7 +330,7 @@ func TestWhoMayNotReadTheLedgerSeesTheNodes(t *testing.T) {
 	forbid(d, "get", "configmaps")
 	code, stdout, stderr := d.run("status")
 	require.Equal(t, cli.ExitOK, code, stderr)
-	require.Contains(t, stdout, "you may not read it, so only the nodes are shown")
+	require.Contains(t, stdout, "you may not read the ledger, so only the nodes are shown")
 	require.Regexp(t, `node-1 +aaaaaa +node-not-ready +Verifying`, stdout)
 }
 
@@ -365,7 +365,7 @@ func TestStatusNamesAMissingProviderBeforehand(t *testing.T) {
 		n.Spec.ProviderID = c.id
 		desk := newDesk(t, objects...)
 		_, stdout, _ := desk.run("status", "node-3")
-		require.Contains(t, stdout, "Unserved: reboot: nodes without a single provider for it: 7; the first: no provider serves Node node-2")
+		require.Contains(t, stdout, "Unserved: reboot: 7 nodes do not have exactly one provider for this step; the first: no provider serves Node node-2")
 		require.Contains(t, stdout, "Steps:    node-3: ")
 		require.Contains(t, stdout, c.steps)
 		require.NotContains(t, stdout, c.never)
@@ -374,10 +374,10 @@ func TestStatusNamesAMissingProviderBeforehand(t *testing.T) {
 		require.NotContains(t, why, c.never)
 		_, all, _ := desk.run("status")
 		require.NotContains(t, all, "Steps:", "the configuration is read for nodes that are named")
-		require.Contains(t, all, "Unserved: reboot: nodes without a single provider for it: 7")
+		require.Contains(t, all, "Unserved: reboot: 7 nodes do not have exactly one provider for this step")
 		require.Regexp(t, `Others: +two systems may repair the same node: NodeHealthCheck workers repairs`, all)
 	}
 	without := slices.DeleteFunc(slices.Clone(objects), func(o runtime.Object) bool { cm, is := o.(*corev1.ConfigMap); return is && cm.Name == "drydock" })
 	_, stdout, _ := newDesk(t, without...).run("status", "node-3")
-	require.Contains(t, stdout, "Steps:    not known; Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; `kubectl drydock why NODE --config FILE` says them")
+	require.Contains(t, stdout, "Steps:    unknown: Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; to see them: `kubectl drydock why NODE --config FILE`")
 }

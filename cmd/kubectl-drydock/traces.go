@@ -18,28 +18,29 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// traces are Drydock's keys on a Node.
+// traces are what Drydock wrote on one Node.
 type traces struct {
 	node string
-	// busy says that a repair is in flight.
+	// busy says which repair is in flight, in a sentence. It is empty if there is none.
 	busy string
-	// removed and kept name what is removed and what is not, for people.
+	// removed and kept name what cleanup removes and what it keeps, for the output.
 	removed, kept []string
 
 	annotations, labels []string
 	uncordon            bool
-	taints              []corev1.Taint // the remaining ones, if one is removed
+	taints              []corev1.Taint // the taints that stay, if cleanup removes one
 	conditions          []corev1.NodeConditionType
 }
 
-// consumed are people's requests to Drydock, which the next installation would answer.
+// consumed are people's requests to Drydock. Cleanup removes them, because the next installation
+// would carry them out.
 var consumed = []string{remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
 
 func tracesOn(n *corev1.Node) (traces, error) {
 	t := traces{node: n.Name}
 	asked, err := owners.Annotation(n, remediations.AttemptKey)
 	if err != nil {
-		return t, fmt.Errorf("looking for a request of Drydock's on %s: %w", n.Name, err)
+		return t, fmt.Errorf("finding out whether Drydock set %s on %s: %w", remediations.AttemptKey, n.Name, err)
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
 		switch {
@@ -79,7 +80,8 @@ func described(key, value string) string {
 	return fmt.Sprintf("%s (repair %s by policy %s, %s)", key, r.ID, r.Policy, r.Phase)
 }
 
-// findRepair notes which repair is in flight. An unreadable record may be of one.
+// findRepair sets busy if a repair is in flight. If a record is unreadable, the label with the
+// phase decides.
 func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	records := j.OtherRepairs
 	if j.Record != nil && j.Record.Phase.InFlight() {
@@ -91,13 +93,14 @@ func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 		return
 	}
 	if phase := remediations.Phase(n.Labels[remediations.PhaseLabel]); j.Malformed != nil && phase.InFlight() {
-		t.busy = fmt.Sprintf("the label %s=%s of %s says that a repair is in flight, and its record cannot be read: %v", remediations.PhaseLabel, phase, n.Name, j.Malformed)
+		t.busy = fmt.Sprintf("the label %s=%s on %s says that a repair is in flight, but its record cannot be read: %v", remediations.PhaseLabel, phase, n.Name, j.Malformed)
 	}
 }
 
-// findUndo finds the cordon and the taint that Drydock recorded as its own, like the end of the
-// repair, and the annotations. asked: Drydock has made a request on the Node, whose annotation only
-// the configuration names.
+// findUndo finds what the end of a repair would undo: the cordon and the taints that Drydock
+// recorded as its own, and its annotations. asked reports that Drydock requested something by an
+// annotation. Only the configuration names that annotation's key, so findUndo then checks the owner
+// of every annotation.
 func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) error {
 	undo := j.ToUndo()
 	for key, r := range j.Records {
@@ -107,7 +110,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) er
 	}
 	owned, err := owners.Cordon(n)
 	if err != nil {
-		return fmt.Errorf("looking for Drydock's cordon on %s: %w", n.Name, err)
+		return fmt.Errorf("finding out whether Drydock set the cordon of %s: %w", n.Name, err)
 	}
 	recorded := slices.ContainsFunc(undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 	switch {
@@ -116,7 +119,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) er
 		t.uncordon = true
 		t.removed = append(t.removed, "Drydock's cordon")
 	default:
-		t.kept = append(t.kept, fmt.Sprintf("its cordon: Drydock set it, but no record on the node says so; to remove it: kubectl uncordon %s", n.Name))
+		t.kept = append(t.kept, fmt.Sprintf("the cordon: Drydock set it, but no record on the node names it; to remove it: kubectl uncordon %s", n.Name))
 	}
 	for _, key := range slices.Sorted(maps.Keys(n.Annotations)) {
 		recorded := slices.ContainsFunc(undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoAnnotation && u.Key == key })
@@ -125,7 +128,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) er
 		}
 		ours, err := owners.Annotation(n, key)
 		if err != nil {
-			return fmt.Errorf("looking for Drydock's annotation %s on %s: %w", key, n.Name, err)
+			return fmt.Errorf("finding out whether Drydock set the annotation %s on %s: %w", key, n.Name, err)
 		}
 		if ours {
 			t.annotations, t.removed = append(t.annotations, key), append(t.removed, "annotation "+key)
@@ -144,7 +147,8 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) er
 	return nil
 }
 
-// unannounce removes Drydock's conditions from the Node as read, and sets n to the new Node.
+// unannounce removes Drydock's conditions from the Node n. It sets n's resource version to the new
+// one, so that the next patch fits.
 func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Node, dryRun bool) error {
 	if len(t.conditions) == 0 {
 		return nil
@@ -164,7 +168,8 @@ func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Nod
 	return err
 }
 
-// patch returns one change for everything else, for the Node as read.
+// patch returns one change that removes everything but the conditions. It fits only the Node as it
+// was read.
 func (t *traces) patch(n *corev1.Node) map[string]any {
 	annotations, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, key := range t.annotations {

@@ -21,14 +21,14 @@ func (p *plugin) newUICommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui [--port N] [--no-browser] [--read-only] [--alertmanager URL] [--config FILE]",
 		Short: "Show the fleet as a page in your browser",
-		Long: "Ui serves a page on this machine alone, with your own rights: one tile for each node, what Drydock does to it, and what holds\n" +
-			"it. The page changes by itself as the nodes do. The printed address opens the page once, with your rights, so keep it to\n" +
-			"yourself. The page ends with the command.",
+		Long: "Ui serves a page on this machine only, with your own rights: one tile for each node, what Drydock does to it, and what holds\n" +
+			"its repair. The page follows changes by itself. The printed address opens the page once, with your rights, so keep it\n" +
+			"secret. The page ends with the command.",
 		Example: "  kubectl drydock ui\n  kubectl drydock ui --port 8585 --no-browser --read-only",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if port < 0 || port > 65535 {
-				return cli.Usagef("--port is %d; give one between 1 and 65535, or 0 for any that is free", port)
+				return cli.Usagef("--port is %d; give a port between 1 and 65535, or 0 for any free port", port)
 			}
 			c, err := p.connect()
 			if err != nil {
@@ -62,11 +62,11 @@ func (p *plugin) newUICommand() *cobra.Command {
 			return ui.New(o).Serve(cmd.Context(), listener)
 		},
 	}
-	cmd.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0: any that is free")
+	cmd.Flags().IntVar(&port, "port", 0, "port on 127.0.0.1; 0 means any free port")
 	cmd.Flags().BoolVar(&quiet, "no-browser", false, "only print the address")
-	cmd.Flags().BoolVar(&readOnly, "read-only", false, "the page shows, and changes nothing")
+	cmd.Flags().BoolVar(&readOnly, "read-only", false, "the page has no buttons that change something")
 	cmd.Flags().StringArrayVar(&from.Alertmanagers, "alertmanager", nil, "URL of an Alertmanager, as this machine reaches it; may be given several times")
-	cmd.Flags().StringVar(&from.Config, "config", "", "Drydock's configuration; without it, the ConfigMap of Drydock's chart is read")
+	cmd.Flags().StringVar(&from.Config, "config", "", "file with Drydock's configuration; without it, the plugin reads the ConfigMap of Drydock's chart")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	cmd.Flags().StringVar(&p.lease, "lease", leaseName, "name of the Lease that Drydock's replicas use to elect a leader")
 	return cmd

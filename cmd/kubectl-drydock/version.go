@@ -74,13 +74,13 @@ func (p *plugin) newVersionCommand() *cobra.Command {
 		},
 	}
 	o.bind(cmd)
-	cmd.Flags().BoolVar(&clientOnly, "client", false, "do not ask the cluster")
+	cmd.Flags().BoolVar(&clientOnly, "client", false, "print only the plugin's version, without a request to the cluster")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	return cmd
 }
 
-// serverVersion reads the version from the ledger, which every user who may see the status may
-// read.
+// serverVersion reads Drydock's version from the ledger, because every user who may see the status
+// may read the ledger.
 func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	c, err := p.connect()
 	if err != nil {
@@ -96,18 +96,18 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 	case l.Problem != "":
 		v.Problem = l.Problem
 	default:
-		v.Problem = fmt.Sprintf("ConfigMap %s/%s has no annotation %s: the Drydock that wrote it is older than that annotation", l.Namespace, l.Name, remediations.VersionKey)
+		v.Problem = fmt.Sprintf("ConfigMap %s/%s has no annotation %s: an older Drydock wrote it, which did not set this annotation yet", l.Namespace, l.Name, remediations.VersionKey)
 	}
 	return nil
 }
 
 // betweenReleases matches the version that the go command or git describe gives to a build without
-// its own tag. Such a version has the number of an earlier tag, or 0.0.0. So it does not show
-// whether the build is older or newer than a release.
+// a tag of its own. The number in such a version is that of an earlier tag, or 0.0.0, so it does
+// not show whether the build is older or newer than a release.
 var betweenReleases = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)|-\d+-g[0-9a-f]+(-|$)|[-+.]dirty$`)
 
-// skew says in a sentence whether the plugin fits the Drydock in the cluster. A patch release
-// changes nothing that both read.
+// skew returns a sentence that says whether the plugin fits the Drydock in the cluster. A patch
+// release changes no format that both read.
 func skew(client, server string) string {
 	if client == server {
 		return "none"
@@ -116,9 +116,9 @@ func skew(client, server string) string {
 	s, errS := semver.ParseSemantic(server)
 	switch {
 	case errC != nil || errS != nil || betweenReleases.MatchString(client) || betweenReleases.MatchString(server):
-		return "unknown: at least one of them is not a release; use the plugin of the same version as Drydock"
+		return "unknown: at least one of the two versions is not a release; use the plugin of the same version as Drydock"
 	case c.Major() == s.Major() && c.Minor() == s.Minor():
-		return "a patch release apart, which is supported"
+		return "they differ by a patch release, which is supported"
 	case c.LessThan(s):
 		return "the plugin is older than Drydock: upgrade the plugin, because it may not understand what Drydock writes"
 	}

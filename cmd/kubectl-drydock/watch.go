@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// settleFor combines related changes into one read: a repair's slot, intent and label are three
-	// writes.
+	// settleFor is the wait between a watch event and the read. It combines related changes into one
+	// read: a repair's slot, intent and label are three writes.
 	settleFor = 200 * time.Millisecond
-	// readAgain is how often the status is read without a watch event, for users who may list but
-	// not watch.
+	// readAgain is the interval of reads without a watch event, for users who may list Nodes but not
+	// watch them.
 	readAgain = 15 * time.Second
 	// watchAgain is the pause before an ended watch is started again.
 	watchAgain = time.Second
@@ -59,7 +59,7 @@ func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope,
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-time.After(max(settleFor, took)): // a large fleet is not read continuously
+			case <-time.After(max(settleFor, took)): // so that a large fleet is not read all the time
 			}
 		case <-tick.C:
 		}
@@ -70,9 +70,9 @@ func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope,
 		case ctx.Err() != nil:
 			return nil
 		case err != nil && !lost:
-			say(p.ErrOut, "%s cannot be read: %s; trying again", p.clock(), inspect.Sentence(err))
+			say(p.ErrOut, "%s the status cannot be read: %s; trying again", p.clock(), inspect.Sentence(err))
 		case err == nil && lost:
-			say(p.ErrOut, "%s can be read again", p.clock())
+			say(p.ErrOut, "%s the status can be read again", p.clock())
 		}
 		if lost = err != nil; lost {
 			continue
@@ -83,7 +83,7 @@ func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope,
 	}
 }
 
-// clock returns the time of day at the start of every line of -w.
+// clock returns the time of day, which stands at the start of every line of -w.
 func (p *plugin) clock() string { return p.now().UTC().Format("15:04:05Z") }
 
 // follower prints the differences between one status and the next.
@@ -133,7 +133,8 @@ func keyOf(r inspect.Repair) string {
 	return key
 }
 
-// next prints the changes: changed lines of the ledger, ended repairs, then changed repairs.
+// next prints what has changed since the last status: lines of the ledger, then ended repairs, then
+// new and changed repairs.
 func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 	lines, repairs := f.lines, f.repairs
 	f.remember(s)
@@ -185,7 +186,7 @@ func (f *follower) next(ctx context.Context, s *inspect.Status) error {
 func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 	row := row(r, f.now(), f.output.wide())
 	const phase, hold = 3, 6
-	message := "it is no longer on the Node"
+	message := "the repair is no longer on the Node"
 	row[phase], row[hold] = "Gone", "-"
 	n, err := f.client.Nodes().Get(ctx, r.Node, metav1.GetOptions{})
 	switch {
@@ -195,7 +196,7 @@ func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 		for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 			if e.ID == r.Record.ID {
 				row[phase], message = string(e.Outcome), e.Why
-				break // the newest entry: an exhausted repair may have ended later because its node is healthy
+				break // the newest entry counts: an exhausted repair gets a second one when its node is healthy
 			}
 		}
 	}
@@ -211,7 +212,7 @@ func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func
 	for ctx.Err() == nil {
 		w, err := begin(ctx, o)
 		if apierrors.IsForbidden(err) {
-			say(f.ErrOut, "objects that you may not watch are read every %s instead: %s", text.Duration(readAgain), inspect.Sentence(err))
+			say(f.ErrOut, "you may not watch these objects, so they are read every %s: %s", text.Duration(readAgain), inspect.Sentence(err))
 			return
 		}
 		if err == nil {

@@ -154,7 +154,7 @@ func TestWatchOutlivesAnAPIServerThatIsAway(t *testing.T) {
 	d.put(under("node-1", record("aaaaaa", remediations.PhaseVerifying)))
 	d.sees("Verifying")
 	require.Equal(t, cli.ExitOK, stop())
-	require.Equal(t, "21:05:00Z cannot be read: listing the nodes failed: restarting; trying again\n21:05:00Z can be read again\n", d.err.String())
+	require.Equal(t, "21:05:00Z the status cannot be read: listing the nodes failed: restarting; trying again\n21:05:00Z the status can be read again\n", d.err.String())
 }
 
 func TestWithoutTheRightToWatchStatusSaysHowOftenItReads(t *testing.T) {
@@ -166,7 +166,7 @@ func TestWithoutTheRightToWatchStatusSaysHowOftenItReads(t *testing.T) {
 	d.put(under("node-1", record("aaaaaa", remediations.PhaseActing)))
 	d.sees("Acting")
 	require.Equal(t, cli.ExitOK, stop())
-	require.Contains(t, d.err.String(), "objects that you may not watch are read every 15s instead: ")
+	require.Contains(t, d.err.String(), "you may not watch these objects, so they are read every 15s: ")
 }
 
 func TestWatchRefusesWhereNoDrydockIs(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// These are the exit codes of why, besides 0: nothing to do.
+// These are the exit codes of the command why. Code 0 means that there is nothing to do.
 const (
 	exitHeld        = cli.Exit(3)
 	exitUnderRepair = cli.Exit(4)
@@ -61,8 +61,8 @@ func (p *plugin) newWhyCommand() *cobra.Command {
 		},
 	}
 	o.bind(cmd)
-	cmd.Flags().StringArrayVar(&from.Alertmanagers, "alertmanager", nil, "URL of an Alertmanager, as this machine reaches it; may be given several times. Without it, no Alertmanager is asked")
-	cmd.Flags().StringVar(&from.Config, "config", "", "Drydock's configuration; without it, the ConfigMap of Drydock's chart is read")
+	cmd.Flags().StringArrayVar(&from.Alertmanagers, "alertmanager", nil, "URL of an Alertmanager, as this machine reaches it; may be given several times; without it, the plugin uses the alerts on the Node")
+	cmd.Flags().StringVar(&from.Config, "config", "", "file with Drydock's configuration; without it, the plugin reads the ConfigMap of Drydock's chart")
 	cmd.Flags().StringVar(&p.ledger, "ledger", inspect.LedgerName, "name of the ledger's ConfigMap")
 	return cmd
 }

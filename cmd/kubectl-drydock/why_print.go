@@ -29,8 +29,8 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	}
 }
 
-// printHeadline prints the answer in one sentence, what holds the target, and what a person may do
-// about it.
+// printHeadline prints the answer in one sentence, then what holds the repair, then what a person
+// may do about that.
 func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	say(p.Out, "%s", headline)
 	if a.Hold != nil && a.Hold.Message != "" && a.Hold.Reason != inspect.NoLeader { // its sentence is printed above
@@ -66,12 +66,12 @@ func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide
 	(&table{out: p.Out}).print(rows...)
 }
 
-// guarded reports whether the guards were asked about the target.
+// guarded reports whether t has the guards' answers about the target.
 func guarded(t inspect.Why, target string) bool {
 	return slices.ContainsFunc(t.Targets, func(a inspect.TargetAnswer) bool { return a.Target == target && len(a.Guards) > 0 })
 }
 
-// nextLines returns the next step, its provider and its time.
+// nextLines returns the line with the next step, its provider and when it begins.
 func nextLines(a inspect.Answer) []inspect.Line {
 	text := a.When
 	if a.Next != "" {
@@ -123,7 +123,7 @@ func whyLines(t inspect.Why, now time.Time) (out []inspect.Line) {
 				if r.Hold != nil {
 					known = r.Hold.Says()
 				}
-				out = append(out, inspect.Line{Label: "Repair", Text: "- the guards were not evaluated for this repair; last recorded hold: " + known})
+				out = append(out, inspect.Line{Label: "Repair", Text: "- the guards were not asked about this repair; its last recorded hold: " + known})
 			}
 		}
 	}

@@ -258,7 +258,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node: illNode(observedAlready(t)), policy: "  mode: observe\n", code: 3,
 			says: []string{
 				"node-3 is not repaired: Observing holds it.", "Why: repair cccccc would have issued reboot:1 at 2026-11-20T20:54:00Z",
-				"To change that: `mode: enforce` for policy node-not-ready in Drydock's configuration", "NodeNotReady", ": firing\n",
+				"To change that: set `mode: enforce` for policy node-not-ready in Drydock's configuration", "NodeNotReady", ": firing\n",
 				"Last:     Observed 60s ago: would reboot:1 by policy node-not-ready (cccccc)\n",
 			},
 			never: []string{"no alert of a policy fires", "no step"},
@@ -274,8 +274,8 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"a sidecar's alert alone": {
 			node: gated(nil), config: whyTargets, code: 4,
 			says: []string{
-				"node-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold it when it looks.\n",
-				"Next:     mark-ready:1 by sei, once Drydock has looked at the sidecar of sei/rpc-0: no guard that could be read holds the repair\n",
+				"node-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold the repair.\n",
+				"Next:     mark-ready:1 by sei, once Drydock has checked the sidecar of sei/rpc-0: no guard that could be asked here holds the repair\n",
 				"Silenced           passed     no silence and no mute time covers the alert\n",
 				"SidecarUnknown     not seen   not asked from here: the sidecar of sei/rpc-0, which Drydock asks from inside the cluster\n",
 				"SidecarHeld        not seen   not asked from here: ", "kubectl events -n sei --for pod/rpc-0\nObserving          passed ",
@@ -286,7 +286,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node: gated(nil), config: whyTargets, silences: []string{silenceID}, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-0) is not repaired: Silenced holds it, until 2026-11-20T22:00:00Z (in 55m).", "of alice (swapping a disk)",
-				"To change that: amtool silence expire " + silenceID + " --alertmanager.url=http://127.0.0.1:", "Silenced           HOLDS ", "Next:     mark-ready:1 by sei, when nothing holds it any more",
+				"To change that: amtool silence expire " + silenceID + " --alertmanager.url=http://127.0.0.1:", "Silenced           HOLDS ", "Next:     mark-ready:1 by sei, when nothing holds the repair",
 			},
 		},
 		"a sidecar's node is paused": {
@@ -318,7 +318,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			config: whyTargets, policy: "- name: sidecar-not-ready\n  mode: observe\n  plan: [{step: mark-ready, provider: sei, wait: 10m}]\n", unasked: true, code: 3,
 			says: []string{
 				"node-3 (sei/rpc-0) is not repaired: Observing holds it.", "Why: would mark ready sei/rpc-0 now",
-				"To change that: `mode: enforce` for policy sidecar-not-ready in Drydock's configuration",
+				"To change that: set `mode: enforce` for policy sidecar-not-ready in Drydock's configuration",
 			},
 		},
 		"a sidecar's repair was observed, and the policy enforces now": {
@@ -332,8 +332,8 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			})),
 			config: whyTargets, unasked: true, code: 3,
 			says: []string{
-				"node-3 (sei/rpc-1) is not repaired: SidecarHeld holds it.\nWhy: SeiNode sei/rpc is paused\n", "- the guards were not evaluated for this repair; last recorded hold: SidecarHeld",
-				"\n\nnode-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold it when it looks.\nNext:     mark-ready:1 by sei, once ",
+				"node-3 (sei/rpc-1) is not repaired: SidecarHeld holds it.\nWhy: SeiNode sei/rpc is paused\n", "- the guards were not asked about this repair; its last recorded hold: SidecarHeld",
+				"\n\nnode-3 (sei/rpc-0) is about to be repaired, unless Drydock finds a reason to hold the repair.\nNext:     mark-ready:1 by sei, once ",
 			},
 		},
 		"the node and a sidecar on it": {
@@ -344,15 +344,15 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			node:   leading(record("eeeeee", remediations.PhasePending, ofLeader, held(remediations.ReasonLeaderHeld, "the members of location fra1 answer probes", time.Time{}))),
 			config: whyTargets, unasked: true, code: 3,
 			says: []string{
-				"node-3 (leader of fra1) is not repaired: LeaderHeld holds it.", "Why: the members of location fra1 answer probes; Drydock wrote that at 2026-11-20T21:04:00Z",
+				"node-3 (leader of fra1) is not repaired: LeaderHeld holds it.", "Why: the members of location fra1 answer probes; Drydock recorded this at 2026-11-20T21:04:00Z",
 				"NodeUnderRepair    passed     the node itself is not under repair", "AtLimit            passed     fewer repairs of this kind",
-				"LeaderUnknown      not seen   not asked from here: what Prometheus has of the agents' probes of location fra1\nLeaderHeld         HOLDS ",
+				"LeaderUnknown      not seen   not asked from here: Prometheus' series of the agents' probes of location fra1\nLeaderHeld         HOLDS ",
 			},
-			never: []string{"the guards were not evaluated"},
+			never: []string{"the guards were not asked about this repair"},
 		},
 		"a leader that nothing on record holds": {
 			node: leading(record("eeeeee", remediations.PhasePending, ofLeader)), config: whyTargets, unasked: true, code: 4,
-			says: []string{"node-3 (leader of fra1) is about to be repaired, unless", "Next:     promote-leader:1 by kilo, once Drydock has looked at location fra1: "},
+			says: []string{"node-3 (leader of fra1) is about to be repaired, unless", "Next:     promote-leader:1 by kilo, once Drydock has checked location fra1: "},
 		},
 		"a sidecar is under repair": {
 			node: gated(record("eeeeee", remediations.PhaseVerifying, ofSidecar)), unasked: true, code: 4,
@@ -361,7 +361,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"a sidecar ran out of attempts": {
 			node: gated(record("eeeeee", remediations.PhaseExhausted, ofSidecar)), unasked: true, code: 3,
 			says: []string{
-				"node-3 (sei/rpc-0) is not repaired: Exhausted holds it.", "Why: repair eeeeee ran out of steps, and a person must look",
+				"node-3 (sei/rpc-0) is not repaired: Exhausted holds it.", "Why: repair eeeeee is exhausted; a person must check the node",
 				"To change that: once the node is fixed: `kubectl drydock reset node-3`",
 			},
 			never: []string{"Next:", "needs no repair"},
@@ -396,12 +396,12 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"Alertmanager was not asked": {
 			node: illNode(), unasked: true, code: 4,
-			says: []string{"not seen   Alertmanager was not asked; give --alertmanager URL", "Unseen:   Alertmanager was not asked"},
+			says: []string{"not seen   Alertmanager was not asked; give its address with --alertmanager URL", "Unseen:   Alertmanager was not asked"},
 		},
 		"the leader wrote what Alertmanager said": {
 			node: illNode(pending(held(remediations.ReasonSilenced, "covered by silence "+silenceID+" of alice (disk) until 2026-11-20T22:00:00Z", now.Add(55*time.Minute)))), unasked: true, code: 3,
 			says: []string{
-				"Silenced holds it, until 2026-11-20T22:00:00Z", "of alice (disk)", "Drydock wrote that at 2026-11-20T21:04:00Z",
+				"Silenced holds it, until 2026-11-20T22:00:00Z", "of alice (disk)", "Drydock recorded this at 2026-11-20T21:04:00Z",
 				"To change that: amtool silence expire " + silenceID + "\n",
 			},
 		},
@@ -411,7 +411,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"muted by a time interval": {
 			node: illNode(pending(held(remediations.ReasonSilenced, "muted by Alertmanager's time interval nights", now.Add(55*time.Minute)))), unasked: true, code: 3,
-			says: []string{"To change that: the time intervals of the route in Alertmanager's configuration\n"}, never: []string{"amtool"},
+			says: []string{"To change that: change the mute time intervals of the route in Alertmanager's configuration\n"}, never: []string{"amtool"},
 		},
 		"what the leader wrote is over": {
 			node: illNode(pending(held(remediations.ReasonSilenced, "covered by silence 8a1 of alice (disk)", now.Add(-time.Minute)))), unasked: true, code: 4,
@@ -419,7 +419,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"paused": {
 			node: illNode(func(n *corev1.Node) { n.Annotations[remediations.PauseKey] = "true ticket 12" }), code: 3,
-			says: []string{"Paused holds it.", "Why: paused (ticket 12); the Node does not show who set it; it has no end", "To change that: kubectl drydock resume node-3"},
+			says: []string{"Paused holds it.", "Why: paused (ticket 12); the Node does not show who set it; it does not expire", "To change that: kubectl drydock resume node-3"},
 		},
 		"paused by a program that the Node names, until then": {
 			node: illNode(func(n *corev1.Node) {
@@ -440,7 +440,7 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 			}(), unasked: true, code: 0,
 			says: []string{
 				"Drydock does not repair node-3 now: drydock.dev/break-glass is set (console is open); set with kubectl-drydock, which last changed the Node at 2026-11-20T20:55:00Z",
-				"it ends 1h after Drydock first saw it; ", "To change that: kubectl drydock resume node-3\n",
+				"it expires 1h after Drydock first saw it; ", "To change that: kubectl drydock resume node-3\n",
 			},
 			never: []string{"needs no repair"},
 		},
@@ -466,11 +466,11 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		},
 		"under repair": {
 			node: illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause))), code: 4,
-			says: []string{"node-3 is under repair: reboot:1, Verifying since 2026-11-20T21:02:00Z (3m ago).", "Next:     reboot:2 by civo, if the node is not well by 2026-11-20T21:12:00Z"},
+			says: []string{"node-3 is under repair: reboot:1, Verifying since 2026-11-20T21:02:00Z (3m ago).", "Next:     reboot:2 by civo, if the node is not healthy by 2026-11-20T21:12:00Z"},
 		},
 		"under repair, and its time is over": {
 			node: illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause, func(r *remediations.Record) { r.Deadline = now.Add(-time.Minute) }))), code: 4,
-			says: []string{"Next:     reboot:2 by civo, at Drydock's next look: the node had until 2026-11-20T21:04:00Z"}, never: []string{" by 2026-11-20T21:04"},
+			says: []string{"Next:     reboot:2 by civo, at Drydock's next pass: the node had time until 2026-11-20T21:04:00Z"}, never: []string{" by 2026-11-20T21:04"},
 		},
 		"ran out of steps": {
 			node: illNode(with(record("aaaaaa", remediations.PhaseExhausted, illCause))), code: 3,
@@ -487,27 +487,27 @@ func TestWhyNamesWhatHoldsTheNode(t *testing.T) {
 		"not Ready, and no alert yet": {
 			node: aged("node-3", corev1.ConditionFalse), config: whyNotReady, unasked: true, code: 0,
 			says: []string{
-				"Drydock does not repair node-3 now: Ready is False since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
-					"Drydock waits for alert NodeNotReady of policy node-not-ready (the shipped rule waits 5 minutes); Alertmanager was not asked, give --alertmanager URL.",
+				"Drydock does not repair node-3 now: Ready is False since 2026-11-20T20:52:00Z, but no alert of a policy fires for the node; " +
+					"Drydock waits for alert NodeNotReady of policy node-not-ready (the shipped rule waits 5 minutes); Alertmanager was not asked: give its address with --alertmanager URL.",
 			},
 			never: []string{"needs no repair"},
 		},
 		"not Ready, and Alertmanager has the alert": {
 			node: aged("node-3", corev1.ConditionFalse), code: 0,
 			says: []string{
-				"Drydock does not repair node-3 now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, and the Node does not have it; Drydock writes it there when Alertmanager posts it, or when Drydock asks Alertmanager the next time.",
+				"Drydock does not repair node-3 now: Alertmanager has alert NodeNotReady for policy node-not-ready since 2026-11-20T20:53:00Z, but Drydock has not written it on the Node; Drydock writes it there when Alertmanager sends it, or at the next poll of Alertmanager.",
 			},
 			never: []string{"needs no repair"},
 		},
 		"not Ready, and Alertmanager keeps the alert back": {
 			node: aged("node-3", corev1.ConditionFalse), inhibits: inhibitor, code: 0,
-			says: []string{"and the Node does not have it; Inhibited: inhibited by the alert RackPowerLost"}, never: []string{"needs no repair", "Drydock writes it there"},
+			says: []string{"but Drydock has not written it on the Node; Inhibited: inhibited by the alert RackPowerLost"}, never: []string{"needs no repair", "Drydock writes it there"},
 		},
 		"not Ready, and the policy is not there": {
 			node: aged("node-3", corev1.ConditionFalse), policy: "  mode: \"off\"\n", code: 0,
 			says: []string{
-				"Ready is False since 2026-11-20T20:52:00Z", "no shipped rule has an alert about this that a policy takes; ",
-				"Alertmanager has these alerts about the node, and no policy takes them: NodeDiskSlow, NodeNotReady.",
+				"Ready is False since 2026-11-20T20:52:00Z", "no shipped rule makes an alert about this fault that a policy matches; ",
+				"Alertmanager has other alerts about the node, but no policy matches them: NodeDiskSlow, NodeNotReady.",
 			},
 			never: []string{"needs no repair", "Drydock waits for"},
 		},
@@ -657,7 +657,7 @@ func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 	t.Parallel()
 	ill := aged("node-3", corev1.ConditionFalse)
 	_, stdout, _ := newDesk(t, ill, charge("ops/drydock")).run("why", "node-3")
-	require.Contains(t, stdout, "It is not known whether Drydock repairs node-3: you asked about namespace drydock, and the Drydock that is in charge of the cluster is in namespace ops: use -n ops")
+	require.Contains(t, stdout, "It is unknown whether Drydock repairs node-3: the Drydock in namespace drydock is not in charge of the cluster; the one in namespace ops is: use -n ops")
 	_, stdout, _ = newDesk(t, ill, charge("drydock/drydock")).run("why", "node-3")
 	require.NotContains(t, stdout, "in charge")
 }
@@ -665,10 +665,10 @@ func TestWhyNamesTheDrydockInCharge(t *testing.T) {
 // TestStatusSaysSinceWhenNoAdmissionRequestHasCome to a replica that has a webhook.
 func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
 	t.Parallel()
-	const firewall = "if nodes were cordoned since, a firewall may keep the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md\n"
+	const firewall = "if nodes were cordoned since then, a firewall may block the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md\n"
 	for says, a := range map[string]*ledger.Admission{
-		"Webhook:  no request has come to the webhook of the leading replica since it began to serve at 2026-11-20T20:05:00Z (60m ago); " + firewall: {Serving: now.Add(-time.Hour)},
-		"Webhook:  the last request came to the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                                   {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
+		"Webhook:  no request has reached the webhook of the leading replica since its start at 2026-11-20T20:05:00Z (60m ago); " + firewall: {Serving: now.Add(-time.Hour)},
+		"Webhook:  the last request reached the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                                   {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
 		"": nil,
 	} {
 		l := calmLedger()
@@ -749,7 +749,7 @@ func TestWithoutTheConfigurationTheNodeAndTheLedgerSpeak(t *testing.T) {
 	require.Contains(t, stdout, "Unseen:   Drydock's configuration: no ConfigMap of Drydock's chart has the key drydock.yaml; give it with --config FILE")
 	require.NotContains(t, stdout, "GUARD")
 	_, stdout, _ = newDesk(t, ledgerOf(calmLedger()), illNode()).run("why", "node-3")
-	require.True(t, strings.HasPrefix(stdout, "It is not known whether Drydock repairs node-3: alert NodeNotReady of policy node-not-ready is firing, read from the Node; Drydock's configuration could not be read.\n"), stdout)
+	require.True(t, strings.HasPrefix(stdout, "It is unknown whether Drydock repairs node-3: alert NodeNotReady of policy node-not-ready is firing, read from the Node; Drydock's configuration could not be read.\n"), stdout)
 
 	file := filepath.Join(t.TempDir(), "drydock.yaml")
 	require.NoError(t, os.WriteFile(file, []byte(whyConfig), 0o600))
@@ -783,7 +783,7 @@ func TestWhatMayNotBeReadIsNotDecided(t *testing.T) {
 		"nothing":                {illNode(), []string{"configmaps", "leases"}, 5, firing + "the ledger, Drydock's configuration and the Lease of the leading replica could not be read.\n"},
 		"no ConfigMap":           {illNode(), []string{"configmaps"}, 5, firing + "the ledger and Drydock's configuration could not be read.\n"},
 		"no ConfigMap, no alert": {aged("node-3", corev1.ConditionTrue), []string{"configmaps"}, 5, "node-3: the ledger could not be read.\n"},
-		"no ConfigMap, a fault":  {aged("node-3", corev1.ConditionFalse), []string{"configmaps"}, 5, "node-3: Ready is False since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; "},
+		"no ConfigMap, a fault":  {aged("node-3", corev1.ConditionFalse), []string{"configmaps"}, 5, "node-3: Ready is False since 2026-11-20T20:52:00Z, but no alert of a policy fires for the node; "},
 		"paused":                 {paused, []string{"configmaps", "leases"}, 3, "node-3 is not repaired: Paused holds it."},
 		"under repair":           {illNode(with(record("aaaaaa", remediations.PhaseVerifying, illCause))), []string{"configmaps", "leases"}, 4, "node-3 is under repair: "},
 	} {
@@ -796,8 +796,8 @@ func TestWhatMayNotBeReadIsNotDecided(t *testing.T) {
 		require.Empty(t, stderr, name)
 		require.Equal(t, c.code, code, "%s: %s", name, stdout)
 		require.Contains(t, stdout, c.says, name)
-		require.Equal(t, c.code == 5, strings.HasPrefix(stdout, "It is not known whether Drydock repairs node-3: "), "%s: %s", name, stdout)
-		require.Equal(t, c.code == 5, strings.Contains(stdout, "To change that: ask an administrator for the rights that are named below: to get and list ConfigMaps and Leases"), "%s: %s", name, stdout)
+		require.Equal(t, c.code == 5, strings.HasPrefix(stdout, "It is unknown whether Drydock repairs node-3: "), "%s: %s", name, stdout)
+		require.Equal(t, c.code == 5, strings.Contains(stdout, "To change that: ask an administrator for the rights named below: to get and list ConfigMaps and Leases"), "%s: %s", name, stdout)
 	}
 }
 
@@ -834,8 +834,8 @@ func TestWhatIsReadNamesItsCluster(t *testing.T) {
 func TestWhyShowsAFaultWithoutTheConfiguration(t *testing.T) {
 	t.Parallel()
 	for ready, want := range map[corev1.ConditionStatus]string{
-		corev1.ConditionUnknown: "Drydock does not repair node-3 now: Ready is Unknown since 2026-11-20T20:52:00Z, and no alert of a policy fires on the Node; " +
-			"which alert Drydock waits for is not known without its configuration.\n",
+		corev1.ConditionUnknown: "Drydock does not repair node-3 now: Ready is Unknown since 2026-11-20T20:52:00Z, but no alert of a policy fires for the node; " +
+			"without Drydock's configuration it is unknown which alert Drydock waits for.\n",
 		corev1.ConditionTrue: "node-3 needs no repair: no alert of a policy fires on it.\n",
 	} {
 		_, stdout, _ := newDesk(t, ledgerOf(calmLedger()), aged("node-3", ready)).run("why", "node-3")
