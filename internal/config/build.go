@@ -17,15 +17,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxStaleness is the bound of invariant 5: no side effect uses an Alertmanager answer older than
-// this.
+// maxStaleness is the limit of invariant 5 (see remediations/doc.go): Drydock changes nothing
+// because of an answer of Alertmanager that is older than this.
 const maxStaleness = 30 * time.Second
 
-// renewJitter is client-go's leaderelection.JitterFactor: client-go refuses a deadline within one
-// jittered retry.
+// renewJitter is client-go's leaderelection.JitterFactor. client-go requires that renewDeadline is
+// longer than retryPeriod times this factor.
 const renewJitter = 1.2
 
-// builder checks what a schema cannot express, and compiles the types that the program uses.
+// builder makes the checks that a schema cannot express, and builds the types that the program
+// uses.
 type builder struct {
 	*document
 	dir       string
@@ -37,7 +38,7 @@ type builder struct {
 	shipped  []*document
 }
 
-// out returns the result.
+// out returns the built configuration.
 func (b *builder) out() *Config {
 	c, core := b.config, b.core
 	for _, p := range b.policies {
@@ -120,7 +121,7 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 	for i, text := range a.URLs {
 		for _, path := range []string{"/api/v1", "/api/v2", "/api/v1/alerts", "/api/v2/alerts"} {
 			if strings.HasSuffix(strings.TrimRight(text, "/"), path) {
-				b.Fault(at.To("urls", i), "ends with %s, which Drydock appends itself; remove it. A path is for an Alertmanager with --web.route-prefix", path)
+				b.Fault(at.To("urls", i), "ends with %s, which Drydock appends itself; remove it. Only an Alertmanager with --web.route-prefix needs a path", path)
 			}
 		}
 	}
@@ -128,7 +129,7 @@ func (b *builder) buildAlertmanager(raw *rawConfig) {
 	poll, pollOK := b.Duration(at.To("pollInterval"), a.PollInterval, time.Second)
 	stale, staleOK := b.Duration(at.To("maxStaleness"), a.MaxStaleness, time.Second)
 	if staleOK && stale > maxStaleness {
-		b.Fault(at.To("maxStaleness"), "%s is too long; write at most 30s: no call may rest on older data", a.MaxStaleness)
+		b.Fault(at.To("maxStaleness"), "%s is too long; write at most 30s, because no call may depend on older data", a.MaxStaleness)
 	} else if pollOK && staleOK && poll > stale {
 		b.Fault(at.To("pollInterval"), "%s is longer than maxStaleness (%s); write a shorter one", a.PollInterval, a.MaxStaleness)
 	}
@@ -177,7 +178,7 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	out.CommonCause.Nodes = l.CommonCause.Nodes
 	out.CommonCause.Within, _ = b.Duration(at.To("commonCause", "within"), l.CommonCause.Within, time.Second)
 	if out.CommonCause.Nodes == 1 {
-		b.Fault(at.To("commonCause", "nodes"), "1 node alone has no cause in common with others; write 0 to switch this off, or 2 and more")
+		b.Fault(at.To("commonCause", "nodes"), "a common cause needs at least 2 nodes; write 2 or more, or 0 to switch this off")
 	}
 	out.Sidecars = l.Sidecars.Concurrent
 	out.Locations.Concurrent = l.Leaders.Concurrent
@@ -185,7 +186,8 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	b.core.Limits = out
 }
 
-// Nodes reads which Nodes a provider serves. Nil: the Nodes' spec.providerID decides.
+// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the Nodes'
+// spec.providerID decides.
 func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	selector := b.Selector(at, s)
 	if s != nil && selector == nil {
@@ -194,7 +196,7 @@ func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector 
 	return selector
 }
 
-// resolve returns a file's path relative to the configuration's folder.
+// resolve returns the path of a file whose name is relative to the configuration's folder.
 func (b *builder) resolve(file string) string {
 	if file == "" || filepath.IsAbs(file) {
 		return file
@@ -224,7 +226,7 @@ func (b *builder) LabelKey(p pointer, key string) {
 	}
 }
 
-// NamespacedName reads a name that the schema has checked to be namespace/name.
+// NamespacedName reads a text namespace/name, whose format the schema has checked.
 func (b *builder) NamespacedName(p pointer, text string) types.NamespacedName {
 	namespace, name, _ := strings.Cut(text, "/")
 	if text != "" && !b.Faulty(p) {

@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// capability is one remediation, the provider that carries it out, and whether the configuration
-// has what that needs.
+// capability is one remediation that a provider can carry out, and whether the configuration has
+// what the remediation needs.
 type capability struct {
 	provider, remediation string
 	configured            bool
-	// needs is a key below the provider's own that the remediation requires. Empty: only the
-	// provider's own key.
+	// needs is a key below the provider's section that the remediation requires. It is empty if the
+	// section alone is enough.
 	needs string
 }
 
@@ -34,7 +34,8 @@ func (c *Config) capabilities() []capability {
 	return out
 }
 
-// Capabilities returns why this installation cannot carry out each remediation. Empty: it can.
+// Capabilities returns, for each remediation, why this installation cannot carry it out, or "" if
+// it can.
 func Capabilities(c *Config) map[string]string {
 	out, able := map[string]string{"drain": ""}, map[string][]string{}
 	for _, a := range c.capabilities() {
@@ -53,8 +54,8 @@ func Capabilities(c *Config) map[string]string {
 	return out
 }
 
-// absent names the providers of a remediation if all of them are missing from the configuration.
-// Any one of them is enough.
+// absent returns the message for a remediation without a configured provider. able are the keys of
+// the providers that could carry it out; one of them is enough.
 func absent(able []string) string {
 	last := len(able) - 1
 	if last == 0 {
@@ -63,7 +64,8 @@ func absent(able []string) string {
 	return fmt.Sprintf("no provider for it is configured; add %s or %s (ProviderAbsent)", strings.Join(able[:last], ", "), able[last])
 }
 
-// providers returns the configured providers, and which Nodes each of them serves.
+// providers returns the configured providers, with the steps that each carries out and the Nodes
+// that it serves.
 func (c *Config) providers() []remediations.Provider {
 	var out []remediations.Provider
 	for _, a := range c.capabilities() {
@@ -84,7 +86,7 @@ func (c *Config) providers() []remediations.Provider {
 	return out
 }
 
-// testifies reports whether a provider can be asked whether a machine runs.
+// testifies reports whether a configured provider reports whether a machine runs.
 func (c *Config) testifies() bool {
 	for _, p := range c.Providers {
 		if t, ok := p.(section.Testifier); ok && t.Testifies() {

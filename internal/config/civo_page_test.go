@@ -27,7 +27,7 @@ func TestExamplesOfTheCivoPageLoad(t *testing.T) {
 			if strings.Contains(w.Message, "will be skipped") {
 				require.Regexp(t, "^restart-(kubelet|cni|kube-proxy) will be", w.Message, "nothing else is missing")
 			}
-			require.NotContains(t, w.Message, "takes only nodes with", "a policy's nodeSelector leaves no pool alone")
+			require.NotContains(t, w.Message, "selects only nodes with", "a policy's nodeSelector leaves no pool alone")
 		}
 		for cause := range causes {
 			if p := planFor(c, cause, gpuNode[0]); p != nil {

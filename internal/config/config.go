@@ -12,127 +12,132 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// Config is a checked configuration that the program can use. It never changes.
+// Config is a checked configuration. It never changes.
 type Config struct {
-	// Mode is the global mode; each policy has its own.
+	// Mode is the global mode. Each policy also has a mode.
 	Mode remediations.Mode
 
 	Receiver Receiver
 	Metrics  Metrics
 	// HealthListen is the address of /healthz and /readyz.
 	HealthListen string
-	// Webhook is nil without an admission server.
+	// Webhook is nil if the admission server is not configured.
 	Webhook        *Webhook
 	LeaderElection LeaderElection
 	Ledger         ObjectName
 	Notify         Notify
 	Alertmanager   Alertmanager
-	// Providers are the configured providers with a section of their own, by their keys.
+	// Providers are the configured sections of providers, by their keys.
 	Providers map[string]section.Provider
-	// concurrent is how many repairs may use each of them at once; zero: any number.
+	// concurrent is how many repairs may use a provider at the same time, by the provider's key. 0
+	// means no limit.
 	concurrent map[string]int
-	// ControlPlane is nil if its hosts are not configured. If they are, StateDir is not empty.
+	// ControlPlane is nil if it is not configured. If it is configured, StateDir is not empty.
 	ControlPlane *ControlPlane
 	StateDir     string
 
-	// Core is the compiled configuration for decisions.
+	// Core is the part of the configuration that Drydock's decisions use.
 	Core *remediations.Config
-	// Policies describes Core.Policies for people, in the same order.
+	// Policies are Core.Policies with more information for people, in the same order.
 	Policies []PolicyInfo
-	// Unused lists the shipped policies without effect in this installation, and the skipped steps
-	// of others. Empty: none. Other shipped policies repair nodes, so this is not a warning.
+	// Unused is a sentence that lists the shipped policies without effect in this installation, and
+	// the skipped steps of others. It is empty if there are none. It is not a warning, because other
+	// shipped policies repair nodes.
 	Unused string
 }
 
-// Receiver is the server for Alertmanager's posts.
+// Receiver configures the server for Alertmanager's webhook requests (posts).
 type Receiver struct {
 	Listen string
-	// TokenFile is empty if no bearer token is required.
+	// TokenFile is the file with the bearer token. It is empty if no token is required.
 	TokenFile string
-	// TokenSecret is where Drydock generates the token of TokenFile. Nil: it generates none.
+	// TokenSecret is the Secret that gets the token which Drydock generates. It is nil if Drydock
+	// generates none.
 	TokenSecret *section.SecretKey
 	TLS         TLS
-	// Insecure lets any client post.
+	// Insecure lets any client post alerts.
 	Insecure     bool
 	MaxBodyBytes int64
 }
 
-// Metrics is the server of /metrics.
+// Metrics configures the server of /metrics.
 type Metrics struct {
 	Listen string
 	TLS    TLS
-	// Authenticate: the API server authenticates and authorizes each scrape. TLS has a certificate
-	// then.
+	// Authenticate makes the API server authenticate and authorize each scrape. TLS then has a
+	// certificate.
 	Authenticate bool
 }
 
-// TLS names the files of a server's TLS. Without CertFile the server uses plain HTTP. ClientCAFile
-// requires mutual TLS.
+// TLS has the files for a server's TLS. If CertFile is empty, the server uses plain HTTP. If
+// ClientCAFile is not empty, the server requires mutual TLS.
 type TLS struct{ CertFile, KeyFile, ClientCAFile string }
 
-// Webhook is the admission server.
+// Webhook configures the server of the admission webhook.
 type Webhook struct {
 	Listen, CertDir string
-	// ClientCAFile has the authorities of the API servers' client certificates. Empty: no
-	// certificate is required.
+	// ClientCAFile is the file with the authorities of the API servers' client certificates. If it is
+	// empty, clients need no certificate.
 	ClientCAFile string
-	// Rotate: Drydock makes the certificate with these DNSNames, stores it in Secret, and writes
-	// its authority into the ValidatingWebhookConfiguration of that name. Otherwise it only reads
-	// CertDir.
+	// Rotate makes Drydock generate the certificate for DNSNames, store it in Secret, and write its
+	// authority into the ValidatingWebhookConfiguration named Configuration. Otherwise Drydock only
+	// reads the certificate in CertDir.
 	Rotate        bool
 	DNSNames      []string
 	Secret        ObjectName
 	Configuration string
-	// Evictions: evictions are judged, too.
+	// Evictions makes the webhook also decide about evictions.
 	Evictions bool
-	// Rights: people's annotations require verbs on repairs.drydock.dev.
+	// Rights makes people's annotations require verbs on repairs.drydock.dev.
 	Rights bool
 	Exempt admission.Exemption
-	// Drivers are the shipped drivers and the configured ones.
+	// Drivers are the users of systems that install drivers: the shipped entries and the configured
+	// ones.
 	Drivers admission.Drivers
 }
 
-// LeaderElection is the election of the replica that repairs.
+// LeaderElection configures the election of the replica that repairs.
 type LeaderElection struct {
 	Enabled bool
 	Lease   ObjectName
-	// Cluster is the Lease of the Drydock in charge of the cluster.
+	// Cluster is the Lease whose holder is the one Drydock in charge of the cluster.
 	Cluster ObjectName
 
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// ObjectName names a namespaced object.
+// ObjectName is the name of a namespaced object.
 type ObjectName struct{ Namespace, Name string }
 
-// Notify configures the notification of people about ended repairs.
+// Notify configures how the end of a repair is reported to people.
 type Notify struct {
-	// Alertmanager posts an alert for each end. Labels are added to it.
+	// Alertmanager makes Drydock post an alert for each repair that ends. Labels are added to the
+	// alert.
 	Alertmanager bool
 	Labels       map[string]string
 }
 
-// Alertmanager configures the requests to the Alertmanagers for firing alerts.
+// Alertmanager configures the requests to the Alertmanagers.
 type Alertmanager struct {
-	// URLs have no slash at the end.
+	// URLs are the Alertmanagers' URLs, without a slash at the end.
 	URLs       []*url.URL
 	HTTPConfig promconfig.HTTPClientConfig
-	// Receiver is Alertmanager's name for the receiver that posts to Drydock.
+	// Receiver is the name, in Alertmanager's configuration, of the receiver that posts to Drydock.
 	Receiver string
-	// SilenceRepairs creates a silence for each node under repair.
+	// SilenceRepairs makes Drydock create a silence for each node under repair.
 	SilenceRepairs bool
 	PollInterval   time.Duration
-	// Watchdog selects the Watchdog alert. Nil: it is not checked.
+	// Watchdog selects the Watchdog alert. If it is nil, Drydock does not check for that alert.
 	Watchdog labels.Matchers
-	// BlindWhen selects alerts that make Drydock blind when one is active. The entries are
-	// alternatives.
+	// BlindWhen selects alerts that make Drydock blind while one of them is active. Each entry is an
+	// alternative.
 	BlindWhen []labels.Matchers
-	// SourceSeen selects the shipped alert that fires while a Prometheus sees all nodes.
+	// SourceSeen selects the shipped alert that fires while a Prometheus has the data of all nodes.
 	SourceSeen labels.Matchers
 }
 
-// Selectors returns Watchdog and BlindWhen for the client of the Alertmanagers. An empty watchdog
-// is not checked.
+// Selectors returns Watchdog and BlindWhen as text, for the client of the Alertmanagers. An empty
+// watchdog means that the client does not check for it.
 func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 	if len(a.Watchdog) > 0 {
 		watchdog = a.Watchdog.String()
@@ -143,12 +148,13 @@ func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 	return watchdog, blindWhen
 }
 
-// PolicyInfo describes a policy for people.
+// PolicyInfo is a policy with more information for people.
 type PolicyInfo struct {
 	*remediations.Policy
-	// From is the configuration's file, or "shipped".
+	// From is where the policy comes from: the configuration's file, or "shipped".
 	From string
-	// shipped is the shipped policy of that name, which this policy overrides. Nil: there is none.
+	// shipped is the shipped policy with the same name, which this policy changes. It is nil if there
+	// is none.
 	shipped map[string]any
 
 	source *document

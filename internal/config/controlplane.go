@@ -8,19 +8,20 @@ import (
 	"strings"
 )
 
-// ControlPlane is the hosts of the API servers.
+// ControlPlane has the hosts of the cluster's API servers.
 type ControlPlane struct {
-	// Hosts are in the order of their restarts.
+	// Hosts are the hosts, in the order of their restarts.
 	Hosts []ControlPlaneHost
-	// Port is the port of each host's own API server.
+	// Port is the port of the API server on each host.
 	Port int
-	// CAFile has the authorities of their certificates. Empty: the cluster's own.
+	// CAFile is the file with the authorities of the API servers' certificates. If it is empty, these
+	// are the cluster's own authorities.
 	CAFile string
 }
 
-// ControlPlaneHost is one host.
+// ControlPlaneHost is one host of an API server.
 type ControlPlaneHost struct {
-	// Name is the name of its Node. Addresses are tried in order.
+	// Name is the name of the host's Node. Drydock tries the addresses in order.
 	Name      string
 	Addresses []string
 }
@@ -37,7 +38,7 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 		out.CAFile = b.resolve(c.CAFile)
 		if !b.skipFiles {
 			if pem := b.file(ca, out.CAFile); pem != nil && !x509.NewCertPool().AppendCertsFromPEM(pem) {
-				b.Fault(ca, "file %q holds no certificate; write one in PEM", out.CAFile)
+				b.Fault(ca, "file %q contains no certificate; write one in PEM", out.CAFile)
 			}
 		}
 	}
@@ -61,20 +62,20 @@ func (b *builder) buildControlPlane(raw *rawConfig) {
 				host.Addresses = append(host.Addresses, b.address(p.To("addresses", j), text, h.Name, addresses)...)
 			}
 		case !b.Faulty(p.To("address")) && !b.Faulty(p.To("addresses")):
-			b.Fault(p.To("address"), "missing; write an IP address, or addresses where there are several")
+			b.Fault(p.To("address"), "missing; write an IP address, or write addresses if the host has several")
 		}
 		out.Hosts = append(out.Hosts, host)
 		b.core.ControlPlaneHosts = append(b.core.ControlPlaneHosts, h.Name)
 	}
 	b.config.ControlPlane = out
-	// This check comes last: a fault of the whole section hides those of its parts.
+	// This check comes last, because a fault of the section would suppress later faults of its parts.
 	if b.config.Providers["hosts"] == nil && !b.Faulty(pointer{"providers", "hosts"}) {
-		b.Fault(at, "needs providers.hosts, without which nothing on a host can be restarted; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
+		b.Fault(at, "needs providers.hosts, which restarts services on hosts; write providers: {hosts: {keyFile: ..., knownHostsFile: ...}}")
 	}
 }
 
-// address reads the address of a host. A name would need a resolver, which may run in the cluster
-// that is down.
+// address reads the IP address of a host. It refuses a name, because the resolver may run in the
+// cluster that is down.
 func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]string) []string {
 	if b.Faulty(p) {
 		return nil
@@ -84,11 +85,11 @@ func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]str
 	case err != nil && strings.HasPrefix(text, "["):
 		b.Fault(p, "%s is not an IP address; write it without brackets and port", show(text))
 	case err != nil:
-		b.Fault(p, "%s is not an IP address; write for example 192.0.2.11, a name cannot be looked up while the cluster is down", show(text))
+		b.Fault(p, "%s is not an IP address; write for example 192.0.2.11, because Drydock may be unable to look up a name while the cluster is down", show(text))
 	case ip.IsUnspecified() || ip.IsMulticast() || ip.Zone() != "":
 		b.Fault(p, "%s is not the address of one host; write for example 192.0.2.11", show(text))
 	case taken[ip] != "":
-		b.Fault(p, "%s is already an address of %s; each host has its own", show(text), taken[ip])
+		b.Fault(p, "%s is already an address of %s; write an address that only this host has", show(text), taken[ip])
 	default:
 		taken[ip] = host
 		return []string{ip.String()}
@@ -96,19 +97,19 @@ func (b *builder) address(p pointer, text, host string, taken map[netip.Addr]str
 	return nil
 }
 
-// stateDir checks the folder for data that Drydock needs while no API server answers.
+// stateDir reads the folder for the data that Drydock needs while no API server answers.
 func (b *builder) stateDir(raw *rawConfig) {
 	p, dir := pointer{"stateDir"}, raw.StateDir
 	switch {
 	case b.Faulty(p):
 	case dir == "" && raw.ControlPlane != nil:
-		b.Fault(p, "missing; controlPlane needs a folder that outlives the process, write for example /var/lib/drydock")
+		b.Fault(p, "missing; controlPlane needs a folder that is kept when the process ends, for example /var/lib/drydock")
 	case dir == "":
 	case !filepath.IsAbs(dir) || filepath.Clean(dir) == "/":
-		b.Fault(p, "%s is not a folder's whole path; write for example /var/lib/drydock", show(dir))
+		b.Fault(p, "%s is not an absolute path; write for example /var/lib/drydock", show(dir))
 	case !b.skipFiles:
 		if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-			b.Fault(p, "%s is not a folder; remove it or write another path", show(dir))
+			b.Fault(p, "%s exists and is not a folder; remove it or write another path", show(dir))
 		}
 	}
 }

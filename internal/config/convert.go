@@ -7,13 +7,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxDepth bounds the nesting, and so the work for a maliciously deep document.
+// maxDepth is the limit of nested levels. It bounds the work for a malicious document.
 const maxDepth = 64
 
-// convert returns node as JSON types for the schema, and notes the place of each value.
+// convert returns node as the types of decoded JSON, for validation, and records the line of each
+// value.
 func (d *document) convert(node *yaml.Node, at pointer, path string) any {
 	if len(at) > maxDepth {
-		d.Fault(at, "is nested more than %d levels deep; nothing in a configuration is", maxDepth)
+		d.Fault(at, "is nested more than %d levels deep, which no configuration needs", maxDepth)
 		return nil
 	}
 	switch node.Kind {
@@ -83,7 +84,8 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 			return v
 		}
 	case "!!float":
-		// JSON has no NaN and no infinity: they stay text, which fails where a number is required.
+		// JSON has no NaN and no infinity. They stay text, so validation refuses them where it requires a
+		// number.
 		var v float64
 		if err = node.Decode(&v); err == nil {
 			if v-v != 0 {
@@ -94,7 +96,7 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 	default:
 		return d.tagged(node, at)
 	}
-	d.Fault(at, "cannot be read as a number, or as true or false; quote it if it is text") // the value may be a password of digits
+	d.Fault(at, "cannot be read as a number, or as true or false; quote it if it is text") // not quoted: the value may be a password of digits
 	return nil
 }
 

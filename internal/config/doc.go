@@ -1,11 +1,11 @@
-// Package config reads Drydock's configuration: one YAML document, checked strictly and as a whole.
+// Package config reads and checks Drydock's configuration, which is one YAML document.
 //
-// Reading runs in steps. Each step continues with whatever the earlier ones could use, so that
-// every fault is reported at once and with its line. The steps are: parse into YAML nodes
-// (document.go), fill in defaults from the schema (schema.go), validate against the schema
-// (validate.go), and decode (raw.go). The last step checks what a schema cannot express, and
-// compiles the types that the program uses (build*.go, policies.go). Only the schema has defaults,
-// and a wrong value never becomes one.
+// Reading has five steps. It parses the YAML (document.go) and adds the defaults of the schema
+// (schema.go). It validates the result against the schema (validate.go) and decodes it (raw.go).
+// The last step builds the types that the program uses, and makes the checks that a schema cannot
+// express (build.go, policies.go). Each step leaves out values with a fault, and the next step
+// continues with the rest. So all faults are reported together, each with its line. Only the schema
+// has defaults. A wrong value is never replaced by a default.
 package config
 
 //go:generate go run ./gendocs ../..

@@ -14,20 +14,21 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// maxFileBytes bounds a configuration file. A ConfigMap has the same limit.
+// maxFileBytes is the limit for the size of a configuration file. A ConfigMap has the same limit.
 const maxFileBytes = 1 << 20
 
-// documentPath is the path of faults about the whole document.
+// documentPath is the Fault.Path of faults about the whole document.
 const documentPath = "document"
 
-// document is one YAML document with the place of each value.
+// document is one YAML document as a tree, with the line of each value.
 type document struct {
 	name string
 	tree any
-	// places holds the place of each value, by the pointer's key.
+	// places has the line and the path of each value, by the pointer's key.
 	places map[string]place
 	faults []Fault
-	// at holds the pointers with a fault: one fault is enough for a value and everything below it.
+	// at has the keys of the pointers that have a fault. A value gets no further fault if it or one of
+	// its parents has one.
 	at map[string]bool
 }
 
@@ -38,13 +39,14 @@ type place struct {
 
 type pointer = section.Pointer
 
-// parse reads data into a document. Errors are among its faults; a nil tree is unusable. root is
-// the path of the document's root in faults; empty for a whole configuration.
+// parse reads data into a document. Errors become faults of the document. If the data cannot be
+// used at all, the tree is nil. root is the path of the document's root in faults, and empty for a
+// whole configuration.
 func parse(name string, data []byte, root string) *document {
 	d := &document{name: name, places: map[string]place{}, at: map[string]bool{}}
 	d.places[""] = place{path: root, line: 1, keyLine: 1}
 	if len(data) > maxFileBytes {
-		d.whole(1, "is larger than %d bytes; a configuration is far smaller, check that this is one", maxFileBytes)
+		d.whole(1, "is larger than %d bytes; check that this file is a configuration, which is far smaller", maxFileBytes)
 		return d
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
@@ -64,7 +66,7 @@ func parse(name string, data []byte, root string) *document {
 	case err != nil:
 		d.syntax(err)
 	default:
-		d.whole(max(next.Line, 1), "is not the only one in the file; write one document")
+		d.whole(max(next.Line, 1), "is not the only document in the file; write one document")
 	}
 	return d
 }
@@ -84,18 +86,18 @@ func (d *document) syntax(err error) {
 		line, _ = strconv.Atoi(m[1])
 		message = m[2]
 	}
-	if unknownAnchor.MatchString(message) { // the name may be a password that begins with *
-		message = "an alias names no anchor; put a value that begins with * into quotes"
+	if unknownAnchor.MatchString(message) { // the anchor's name may be a password that begins with *
+		message = "the alias has no anchor; if the value is text that begins with *, put it into quotes"
 	}
 	d.whole(line, "is not YAML: %s", message)
 }
 
-// whole adds a fault of the whole document. It hides no other fault.
+// whole adds a fault of the whole document. Other values may still get faults.
 func (d *document) whole(line int, format string, args ...any) {
 	d.faults = append(d.faults, Fault{File: d.name, Line: line, Path: documentPath, Message: fmt.Sprintf(format, args...)})
 }
 
-// Fault adds a fault of the value at p, unless that value or one of its parents already has one.
+// Fault adds a fault of the value at p, unless the value or one of its parents already has one.
 func (d *document) Fault(p pointer, format string, args ...any) {
 	if d.Faulty(p) {
 		return
@@ -149,7 +151,7 @@ func (d *document) value(p pointer) any {
 	return v
 }
 
-// drop removes the value at p from the tree, so that decoding gives the zero value.
+// drop removes the value at p from the tree, so that it is decoded as the zero value.
 func (d *document) drop(p pointer) {
 	if len(p) == 0 {
 		d.tree = nil

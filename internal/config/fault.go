@@ -9,15 +9,15 @@ import (
 
 // Fault is an error in a configuration, or a warning about it.
 type Fault struct {
-	// File is the file's name as given. A shipped policy's is shipped/<name>.yaml.
+	// File is the file's name as the user gave it. For a shipped policy, it is shipped/<name>.yaml.
 	File string
-	// Line is the line of the key or value or, if it is absent, of its nearest parent.
+	// Line is the line of the key or value or, if that is missing, of its nearest parent.
 	Line int
-	// Path names the value, for example policies[0].plan[1].wait.
+	// Path is the path of the value, for example policies[0].plan[1].wait.
 	Path string
 	// Message says what is wrong and what to write instead.
 	Message string
-	// Warning: the configuration is usable all the same.
+	// Warning reports that the fault is only a warning: the configuration is usable.
 	Warning bool
 }
 
@@ -29,7 +29,7 @@ func (f Fault) String() string {
 	return fmt.Sprintf("%s:%d: %s%s: %s", f.File, f.Line, warning, f.Path, f.Message)
 }
 
-// Faults is the error of an unusable configuration. It holds every fault, not only the first.
+// Faults is the error for an unusable configuration. It has every fault, not only the first.
 type Faults []Fault
 
 func (f Faults) Error() string {

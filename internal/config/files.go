@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// SecretFile resolves the name of a file with a token or a key, and checks that the file has
-// content.
+// SecretFile returns the path of a file with a token or a key, and checks that the file is not
+// empty.
 func (b *builder) SecretFile(p pointer, name string) string {
 	name = b.resolve(name)
 	if !b.skipFiles {
@@ -18,8 +18,8 @@ func (b *builder) SecretFile(p pointer, name string) string {
 	return name
 }
 
-// file reads a file that the configuration names. If the file has no content, it adds a fault and
-// returns nil.
+// file returns the content of a file that the configuration names. If it cannot be read or is
+// empty, file adds a fault and returns nil.
 func (b *builder) file(p pointer, name string) []byte {
 	if name == "" {
 		return nil

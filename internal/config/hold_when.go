@@ -21,7 +21,8 @@ type rawMark struct {
 	Value, By, Means, BelievedFor string
 }
 
-// UnmarshalJSON treats a boolean as an entry that is off; buildHoldWhen reports true as a fault.
+// UnmarshalJSON reads an entry. Any boolean gives an entry that is off; mark reports the value true
+// as a fault.
 func (m *rawMark) UnmarshalJSON(data []byte) error {
 	var on bool
 	if json.Unmarshal(data, &on) == nil {
@@ -36,7 +37,7 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// buildAnnounce converts names to their keys. The schema allows no other names.
+// buildAnnounce sets what the names in announce switch on. The schema allows only known names.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
 		switch keys, ok := announce.Annotations[name]; {
@@ -50,7 +51,8 @@ func (b *builder) buildAnnounce(raw *rawConfig) {
 	}
 }
 
-// buildHoldWhen applies the configuration's entries to the shipped marks, and appends new ones.
+// buildHoldWhen sets the list of marks: the shipped ones, changed by the entries of holdWhen, and
+// then the new ones.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
 	list := marks.Shipped()
 	w := raw.HoldWhen
@@ -67,7 +69,7 @@ func (b *builder) buildHoldWhen(raw *rawConfig) {
 	b.core.HoldWhen = list
 }
 
-// mark adds one entry to the list.
+// mark applies one entry of holdWhen to the list.
 func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string, m rawMark) marks.List {
 	mark := marks.Mark{Kind: kind, Key: key, By: m.By, Means: m.Means}
 	if m.Value != "" {
@@ -79,11 +81,11 @@ func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string,
 	i := slices.IndexFunc(list, func(m marks.Mark) bool { return m.Kind == kind && m.Key == key })
 	switch {
 	case remediations.Relevant(key):
-		b.Fault(at, "is Drydock's own key; to keep Drydock off a node set the label %s or the annotation %s", remediations.ExcludeLabel, remediations.PauseKey)
+		b.Fault(at, "is Drydock's own key; to keep Drydock away from a node, set the label %s or the annotation %s", remediations.ExcludeLabel, remediations.PauseKey)
 	case b.value(at) == true:
-		b.Fault(at, "true says nothing; write by and means, or false to take a shipped entry out")
+		b.Fault(at, "cannot be true; write by and means, or false to remove a shipped entry")
 	case m.Off && i < 0:
-		says := "false takes nothing out, because no shipped entry has this key; remove it"
+		says := "no shipped entry has this key, so false has no effect; remove it"
 		if near := text.Nearest(key, list.Keys(kind)); near != "" {
 			says += fmt.Sprintf(", or did you mean %q?", near)
 		}
@@ -91,7 +93,7 @@ func (b *builder) mark(at pointer, list marks.List, kind marks.Kind, key string,
 	case m.Off:
 		return slices.Delete(list, i, i+1)
 	case kind == marks.Condition && len(key) > 316:
-		b.Fault(at, "is longer than the type of a condition can be; write at most 316 characters")
+		b.Fault(at, "is too long for the type of a condition; write at most 316 characters")
 	case kind == marks.Condition && !slices.Contains([]string{"", "True", "False", "Unknown"}, m.Value):
 		b.Fault(at.To("value"), "%s is not a status of a condition; write \"True\", \"False\" or \"Unknown\"", show(m.Value))
 	case i >= 0:

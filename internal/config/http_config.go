@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// HTTPConfig reads the HTTP settings for Alertmanager with Prometheus' own strict decoder.
+// HTTPConfig reads HTTP settings with the strict decoder of Prometheus' http_config.
 func (b *builder) HTTPConfig(p pointer, tree map[string]any) promconfig.HTTPClientConfig {
 	if b.Faulty(p) {
 		return promconfig.DefaultHTTPClientConfig
@@ -40,7 +40,8 @@ var (
 	wrongType    = regexp.MustCompile("(?s)^cannot unmarshal (!![a-z]+)(?: `.*`)? into ")
 )
 
-// httpFaults gives each error of the decoder its place: its line numbers refer to text.
+// httpFaults adds the decoder's errors as faults. The decoder's line numbers refer to text, so it
+// finds the path of the value on each line.
 func (b *builder) httpFaults(p pointer, text string, err error) {
 	var parsed yaml.Node
 	located := false
@@ -60,32 +61,32 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 	}
 }
 
-// decoderSays returns the error of a line without the value, which the decoder quotes: the value
-// may be a secret.
+// decoderSays returns the decoder's error of one line without the value that it quotes, because the
+// value may be a secret.
 func decoderSays(message string) string {
 	if unknownField.MatchString(message) {
-		return "unknown key; known are those of Prometheus' http_config"
+		return "unknown key; the known keys are those of Prometheus' http_config"
 	}
 	if m := wrongType.FindStringSubmatch(message); m != nil {
 		have := map[string]string{"!!str": "text", "!!map": "a mapping", "!!seq": "a list", "!!int": "a number", "!!float": "a number", "!!bool": "true or false", "!!null": "no value"}[m[1]]
-		return "has " + cmp.Or(have, "a value") + ", and Prometheus' http_config has another type there"
+		return "has " + cmp.Or(have, "a value") + ", but Prometheus' http_config requires another type here"
 	}
 	return "cannot be read; see Prometheus' http_config"
 }
 
-// httpFault reports an error about the whole. Prometheus' own messages are fixed texts, except for
-// quotes by a parser.
+// httpFault adds a fault for an error about the whole section. It leaves out quoted values, which
+// may be secrets: Prometheus' own messages are fixed texts, and only parsers quote values.
 func (b *builder) httpFault(p pointer, err error) {
 	var parser *url.Error
 	message, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "yaml: "), ": ") // a value follows the colon
 	if errors.As(err, &parser) || strings.ContainsAny(message, "\"'`@") && !strings.HasSuffix(message, `use "basic_auth" instead`) {
-		b.Fault(p, "is not what Prometheus' http_config allows: a value cannot be read, for example a proxy_url that is not a URL; in a password, write %%25 for %%, and %%20 for a space")
+		b.Fault(p, "is not a valid http_config of Prometheus: a value cannot be read, for example a proxy_url that is not a URL; in a password, write %%25 for %%, and %%20 for a space")
 		return
 	}
-	b.Fault(p, "is not what Prometheus' http_config allows: %s", message)
+	b.Fault(p, "is not a valid http_config of Prometheus: %s", message)
 }
 
-// onLine returns the path to the last key on the line.
+// onLine returns the path of the last key that is on the line or above it.
 func onLine(n *yaml.Node, line int) []any {
 	switch n.Kind { //nolint:exhaustive // the others have no keys
 	case yaml.MappingNode:
@@ -105,8 +106,8 @@ func onLine(n *yaml.Node, line int) []any {
 	return nil
 }
 
-// httpFiles checks the files that the configuration names: by Prometheus' convention, all keys that
-// end this way.
+// httpFiles checks the files in the settings. By Prometheus' convention, the keys of file names end
+// in _file.
 func (b *builder) httpFiles(p pointer, v any) {
 	switch v := v.(type) {
 	case map[string]any:

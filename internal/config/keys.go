@@ -5,20 +5,20 @@ import (
 	"slices"
 )
 
-// Key documents one key of the configuration.
+// Key is one key of the configuration with its documentation.
 type Key struct {
-	// Path is as in faults, without indexes: policies[].plan[].wait.
+	// Path is the key's path as in faults, but without indexes: policies[].plan[].wait.
 	Path string
 	Type string
 	// Default is empty if there is none.
 	Default  string
 	Required bool
-	// HasKeys: the key has keys below it, which follow.
+	// HasKeys reports that the key has keys below it. They follow in the list of Keys.
 	HasKeys     bool
 	Description string
 }
 
-// Keys returns every key of the configuration in the schema's order.
+// Keys returns every key of the configuration, in the order of the schema.
 func Keys() []Key { return loadSchema().root.keys("") }
 
 func (s *schema) keys(path string) []Key {
@@ -64,7 +64,7 @@ func (s *schema) defaultText() string {
 	}
 }
 
-// kind names the values that the key accepts.
+// kind returns a description of the values that the key accepts.
 func (s *schema) kind() string {
 	switch {
 	case s.constant != nil:

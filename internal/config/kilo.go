@@ -4,13 +4,13 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxMoves bounds the moves of one repair: the record holds all of them.
+// maxMoves is the limit of moves in one repair, because the record on the Node has all of them.
 const maxMoves = 4
 
-// aboutLeaders refuses keys that have no meaning for the leaders of locations.
+// aboutLeaders refuses keys that make no sense for the leaders of locations.
 func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
-		b.Fault(at.To("nodeSelector"), "a policy about leaders selects no nodes: it is about the leader of the alert's location")
+		b.Fault(at.To("nodeSelector"), "a policy about leaders cannot select nodes: it is about the leader of the alert's location; remove it")
 	}
 	moves := 0
 	for i, step := range r.Plan {
@@ -18,7 +18,7 @@ func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 			moves += *step.Attempts
 		}
 		if moves > maxMoves && !b.Faulty(at.To("plan", i, "attempts")) {
-			b.Fault(at.To("plan", i, "attempts"), "makes %d moves of one leader; write at most %d in all, each one drops what it relays", moves, maxMoves)
+			b.Fault(at.To("plan", i, "attempts"), "makes %d moves in one repair; write at most %d in total, because each move drops the connections that the leader relays", moves, maxMoves)
 			return
 		}
 	}

@@ -7,6 +7,6 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// kinds are the kinds of target besides nodes. A new kind needs its folder, one line here, and its
-// key in the schema of a policy's target.
+// kinds are the kinds of targets besides nodes. A new kind needs a folder, one line here, and a key
+// in the schema of a policy's target.
 var kinds = []*remediations.TargetKind{&apiserver.Kind, &location.Kind, &sidecar.Kind}

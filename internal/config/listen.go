@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// listen checks an address to listen on: a host, which may be empty, and a numeric port.
+// listen reads an address to listen on: a host, which may be empty, and a numeric port.
 func (b *builder) listen(p pointer, address string) string {
 	if _, _, ok := splitListen(address); !ok {
 		b.Fault(p, "%s is not an address to listen on; write for example :9095 or 127.0.0.1:9095", show(address))
@@ -30,7 +30,8 @@ func loopback(address string) bool {
 	return ok && section.Loopback(host)
 }
 
-// distinctListeners refuses two servers on one address: the second could not start.
+// distinctListeners adds a fault if two servers have the same address, because the second could not
+// start.
 func (b *builder) distinctListeners() {
 	type server struct {
 		at      pointer
@@ -47,13 +48,14 @@ func (b *builder) distinctListeners() {
 	for i, later := range servers {
 		for _, earlier := range servers[:i] {
 			if collide(earlier.address, later.address) && !b.Faulty(earlier.at) {
-				b.Fault(later.at, "%s is taken by %s.%s; write another port", show(later.address), earlier.at[0], earlier.at[1])
+				b.Fault(later.at, "%s is already the address of %s.%s; write another port", show(later.address), earlier.at[0], earlier.at[1])
 			}
 		}
 	}
 }
 
-// collide reports whether two addresses conflict. Port 0 is a free port each time.
+// collide reports whether two addresses conflict. Two addresses with port 0 do not, because port 0
+// means any free port.
 func collide(a, b string) bool {
 	hostA, portA, okA := splitListen(a)
 	hostB, portB, okB := splitListen(b)

@@ -13,16 +13,16 @@ import (
 type Options struct {
 	// SkipFiles skips the checks of the named files: tokens, keys and certificates.
 	SkipFiles bool
-	// Capabilities has, for each remediation, why this installation cannot carry it out; empty: it
-	// can. Nil: the result of Capabilities for the configuration.
+	// Capabilities has, for each remediation, why this installation cannot carry it out, or "" if it
+	// can. If it is nil, the function Capabilities computes it from the configuration.
 	Capabilities map[string]string
-	// Registry has additional remediations that a plan may name.
+	// Registry has additional remediations that plans may use.
 	Registry remediations.Registry
 }
 
-// Load reads and checks the configuration in the file. The returned faults are warnings: the
-// configuration is usable. Otherwise the error is a Faults. File names in the configuration are
-// relative to its folder.
+// Load reads and checks the configuration in the file. If it is usable, the returned faults are
+// warnings. If not, the error is a Faults. File names in the configuration are relative to its
+// folder.
 func Load(path string, o Options) (*Config, []Fault, error) {
 	data, err := read(path)
 	if err != nil {
@@ -31,10 +31,11 @@ func Load(path string, o Options) (*Config, []Fault, error) {
 	return load(path, data, o)
 }
 
-// stdin is the name of a configuration that is not read from a file.
+// stdin is the file name in faults of a configuration that Read reads.
 const stdin = "stdin"
 
-// Read is Load for the content of in. File names in it are relative to the working directory.
+// Read is like Load, for a configuration in in. File names in the configuration are relative to the
+// working directory.
 func Read(in io.Reader, o Options) (*Config, []Fault, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
 	if err != nil {
@@ -52,7 +53,8 @@ func Shipped() *Config {
 	return b.out()
 }
 
-// read reads a file up to one byte over the limit, so that too large a file is noticed.
+// read reads a file up to one byte more than the limit, so that the caller notices a file that is
+// too large.
 func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -62,8 +64,8 @@ func read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 }
 
-// cause returns the system's error about a file without the file's name, which the message already
-// has.
+// cause returns the text of the system's error about a file, without the file's name, because the
+// message already has it.
 func cause(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -80,8 +82,8 @@ func load(name string, data []byte, o Options) (*Config, []Fault, error) {
 	b.core.Registry = o.Registry
 	var raw rawConfig
 	if below, _ := root["config"].(map[string]any); below != nil && root["apiVersion"] == nil {
-		return nil, nil, Faults{{File: name, Line: 1, Path: documentPath, Message: "is a file of values for the Helm chart and not a configuration; " +
-			"helm install and helm upgrade check it, and here you can check the drydock.yaml of the ConfigMap that helm template renders"}}
+		return nil, nil, Faults{{File: name, Line: 1, Path: documentPath, Message: "is a values file of the Helm chart and not a configuration; " +
+			"helm install and helm upgrade check it. To check it here, write the drydock.yaml of the ConfigMap that helm template prints to a file"}}
 	}
 	if d.tree != nil {
 		if isMapping {

@@ -7,6 +7,6 @@ func (b *builder) buildMetrics(raw *rawConfig) {
 	b.config.Metrics = m
 	certFile := at.To("tls", "certFile")
 	if m.Authenticate && m.TLS.CertFile == "" && !b.Faulty(certFile) {
-		b.Fault(certFile, "missing; authenticate asks for tokens, which must not travel in clear text: write certFile and keyFile, or authenticate: false")
+		b.Fault(certFile, "missing; with authenticate, clients send tokens, which need TLS: write certFile and keyFile, or authenticate: false")
 	}
 }

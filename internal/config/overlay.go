@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// shippedTrees returns the shipped policies by name, as in their files, without defaults.
+// shippedTrees returns the shipped policies as in their files, without defaults, by name.
 var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 	out := map[string]map[string]any{}
 	eachShipped(func(file string, data []byte) {
@@ -30,8 +30,8 @@ var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 // ShippedPolicyNames returns the names of the shipped policies, sorted.
 func ShippedPolicyNames() []string { return slices.Sorted(maps.Keys(shippedTrees())) }
 
-// layOverShipped adds the missing keys to each policy with the name of a shipped one. A key that
-// both have stays as in the configuration, whole.
+// layOverShipped adds missing keys to each policy that has the name of a shipped policy. A key that
+// both have keeps the configuration's whole value.
 func (d *document) layOverShipped() {
 	policies, _ := d.value(pointer{"policies"}).([]any)
 	for i, item := range policies {
@@ -53,13 +53,14 @@ func (d *document) layOverShipped() {
 	}
 }
 
-// meantShipped finds a policy that should change a shipped one but misspells its name.
+// meantShipped adds a fault for a policy that probably should change a shipped policy but misspells
+// the name.
 func (d *document) meantShipped(at pointer, own map[string]any, name string) {
 	if own["match"] != nil || own["plan"] != nil {
 		return
 	}
 	if near := text.Nearest(name, ShippedPolicyNames()); near != "" {
-		d.Fault(at, "no shipped policy is called %q, and a policy of your own needs match and plan; did you mean %q?", name, near)
+		d.Fault(at, "there is no shipped policy %q, and a policy of your own needs match and plan; did you mean %q?", name, near)
 	}
 }
 
@@ -82,9 +83,9 @@ func clone(v any) any {
 	}
 }
 
-// ChangesYAML renders the configuration's policies as its key policies. A policy with the name of a
-// shipped one has only the keys that differ, each below a comment with the shipped value. Every
-// other policy is whole.
+// ChangesYAML returns the configuration's own policies, as the key policies of a configuration. A
+// policy that changes a shipped one has only the keys that differ, each below a comment with the
+// shipped value. Every other policy is complete.
 func (c *Config) ChangesYAML() ([]byte, error) {
 	items := loadSchema().policies.items
 	list := &yaml.Node{Kind: yaml.SequenceNode}
@@ -106,7 +107,7 @@ func (c *Config) ChangesYAML() ([]byte, error) {
 	return encodePolicies(list)
 }
 
-// changes returns the name, and the keys of own that differ from shipped.
+// changes returns a mapping with the name and the keys of own that differ from shipped.
 func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	differ := map[string]any{"name": own["name"]}
 	for key, value := range own {
@@ -127,7 +128,7 @@ func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	return out
 }
 
-// same compares as JSON: a whole number is the same whatever its type.
+// same reports whether two values are equal as JSON. So a whole number is equal in any Go type.
 func same(a, b any) bool {
 	first, err := json.Marshal(a)
 	if err != nil {

@@ -13,11 +13,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// leastWell is the shortest endWhenWell: a node that is healthy for moments between two faults is
-// not healthy.
+// leastWell is the shortest allowed endWhenWell: a node that is healthy only for moments between
+// two faults must not count as healthy.
 const leastWell = time.Minute
 
-// compilePolicies checks and compiles the policies at the pointer list.
+// compilePolicies checks and compiles the policies at the pointer list. from becomes
+// PolicyInfo.From.
 func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []PolicyInfo {
 	var out []PolicyInfo
 	first := map[string]int{}
@@ -74,7 +75,7 @@ func (b *builder) policy(at pointer, r *rawPolicy) *remediations.Policy {
 	return p
 }
 
-// target reads the target of the policy, which is of one kind.
+// target reads the target of the policy. A policy must have exactly one kind of target.
 func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	t := r.Target
 	var kinds []string
@@ -87,16 +88,16 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 		}
 	}
 	if len(kinds) > 1 {
-		b.Fault(at.To("target", kinds[len(kinds)-1]), "the target is a %s already; a policy is about one of node, pod, location and apiserver, remove the others", kinds[0])
+		b.Fault(at.To("target", kinds[len(kinds)-1]), "the target is already a %s; a policy has one of node, pod, location and apiserver: remove the others", kinds[0])
 	}
 	if t.Namespace != "" && t.Pod == "" {
-		b.Fault(at.To("target", "namespace"), "a %s is in no namespace; write which label names the pod, too, or remove it", cmp.Or(strings.Join(kinds, " and "), "node"))
+		b.Fault(at.To("target", "namespace"), "a %s has no namespace; remove it, or also write target.pod, the alert's label that names the pod", cmp.Or(strings.Join(kinds, " and "), "node"))
 	}
 	if r.EndWhenWell != "" && len(kinds) > 0 && kinds[len(kinds)-1] != "node" {
-		b.Fault(at.To("endWhenWell"), "only the exhausted repair of a node ends by itself, and the target is a %s; remove it", kinds[len(kinds)-1])
+		b.Fault(at.To("endWhenWell"), "only a policy about nodes may have it, and this target is a %s; remove it", kinds[len(kinds)-1])
 	}
 	if r.Witness != nil && (t.APIServer || t.Location != "" || t.Pod != "") {
-		b.Fault(at.To("witness"), "only a policy about nodes has one, and the target is a %s; remove it", kinds[len(kinds)-1])
+		b.Fault(at.To("witness"), "only a policy about nodes may have a witness, and this target is a %s; remove it", kinds[len(kinds)-1])
 	}
 	p.Labels = []string{cmp.Or(t.Node, "node")}
 	switch {
@@ -112,40 +113,41 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	}
 }
 
-// stepOn refuses a step for another kind of target than the policy's.
+// stepOn refuses a step that is for another kind of target than the policy's.
 func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	if b.Faulty(at) {
 		return
 	}
 	switch target := b.core.Remediation(name).Target; {
 	case p.Kind == remediations.KindAPIServer && name != "restart-kubelet":
-		b.Fault(at, "%s is done through the API server, and the policy is about that; only restart-kubelet can be done there", name)
+		b.Fault(at, "%s needs an API server, but this policy repairs API servers; write restart-kubelet", name)
 	case target == remediations.KindSidecar && p.Kind != target:
-		b.Fault(at, "%s is about a pod's sidecar; write target: {pod: pod}, the alert's label that names the pod", name)
+		b.Fault(at, "%s repairs a pod's sidecar; write target: {pod: LABEL}, the alert's label that names the pod", name)
 	case target == remediations.KindLocation && p.Kind != target:
-		b.Fault(at, "%s is about a location's leader; write target: {location: location}, the alert's label that names the location", name)
+		b.Fault(at, "%s repairs a location's leader; write target: {location: LABEL}, the alert's label that names the location", name)
 	case p.Kind == remediations.KindSidecar && target != p.Kind:
-		b.Fault(at, "%s is about a node, and the policy is about a pod's sidecar; only mark-ready can be done there", name)
+		b.Fault(at, "%s repairs a node, but this policy is about a pod's sidecar; write mark-ready", name)
 	case p.Kind == remediations.KindLocation && target != p.Kind:
-		b.Fault(at, "%s is about a node, and the policy is about a location's leader; only promote-leader can be done there", name)
+		b.Fault(at, "%s repairs a node, but this policy is about a location's leader; write promote-leader", name)
 	}
 }
 
-// aboutPods refuses keys that have no meaning for sidecars: their repairs are recorded only while a
-// step is in progress.
+// aboutPods refuses keys that make no sense for sidecars: a repair of a sidecar is recorded only
+// while a step is in progress.
 func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	if len(r.Plan) > 1 {
-		b.Fault(at.To("plan", 1), "a policy about pods' sidecars has one step; write attempts to have it repeated")
+		b.Fault(at.To("plan", 1), "a policy about sidecars has only one step; remove this step, and write attempts to repeat the first one")
 	}
 	if r.Approval {
-		b.Fault(at.To("approval"), "a repair of a sidecar is on no record before it begins, so no one could approve it; remove it, or write mode: observe")
+		b.Fault(at.To("approval"), "a repair of a sidecar is not recorded before it begins, so a person cannot approve it; remove it, or write mode: observe")
 	}
 	if r.NodeSelector != nil {
-		b.Fault(at.To("nodeSelector"), "a policy about pods' sidecars selects no nodes; providers.sidecars has a selector of pods")
+		b.Fault(at.To("nodeSelector"), "a policy about sidecars cannot select nodes; remove it, and select pods with the selector in providers.sidecars")
 	}
 }
 
-// Selector returns nil for a selector that selects every node.
+// Selector reads a label selector. It returns nil if the selector selects every node or has a
+// fault.
 func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	if s == nil {
 		return nil
@@ -163,7 +165,7 @@ func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Select
 	return selector
 }
 
-// selects finds the part of a selector that Kubernetes refuses.
+// selects adds a fault for each part of a selector that Kubernetes refuses.
 func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 	// If a key or an operator already has a fault, Kubernetes' error about the rest would mislead.
 	if b.Faulty(at.To("key")) || b.Faulty(at.To("operator")) || b.Faulty(at.To("values")) {
@@ -172,7 +174,7 @@ func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
 		// Kubernetes' error continues with examples and a regular expression.
 		problem, _, _ := strings.Cut(err.Error(), " (e.g. ")
-		b.Fault(at, "is not a requirement that a label selector can have: %s", problem)
+		b.Fault(at, "is not a valid requirement of a label selector: %s", problem)
 	}
 }
 
@@ -181,11 +183,11 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	known, ok := b.core.Registry.Of(r.Step)
 	if !ok {
 		names := b.core.Registry.Names()
-		hint := "known are " + list(names)
+		hint := "the known remediations are " + list(names)
 		if near := text.Nearest(r.Step, names); near != "" {
 			hint += "; did you mean \"" + near + "\"?"
 		}
-		b.Fault(at.To("step"), "no such remediation %s; %s", show(r.Step), hint)
+		b.Fault(at.To("step"), "there is no remediation %s; %s", show(r.Step), hint)
 		return s
 	}
 	if s.Soft = r.Soft; known.Name != "reboot" {
@@ -210,14 +212,14 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 		}
 		least := time.Second
 		if known.Target == remediations.KindSidecar {
-			least = 30 * time.Second // two attempts are never closer
+			least = 30 * time.Second // the shortest time between two attempts
 		}
 		s.Wait, _ = b.Duration(at.To("wait"), r.Wait, least)
 		if r.Attempts != nil {
 			s.Attempts = *r.Attempts
 		}
 		if s.Soft && s.Attempts < 2 {
-			b.Fault(at.To("soft"), "allows no attempt that cuts the power, because the first attempt is the soft one; write attempts: 2 or more")
+			b.Fault(at.To("soft"), "makes the only attempt a soft one, so that none cuts the power; write attempts: 2 or more")
 		}
 		return s
 	}
@@ -229,33 +231,33 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	return s
 }
 
-// onlyFor refuses keys without a meaning for a step of this name.
+// onlyFor refuses the keys senseless, which make no sense for a step of this name.
 func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	step, _ := b.value(at).(map[string]any)
-	instead := "a repeatable step is bounded by timeout and onTimeout"
+	instead := "this step has timeout and onTimeout instead"
 	if slices.Contains(senseless, "timeout") {
-		instead = "it is bounded by wait and attempts"
+		instead = "this step has wait and attempts instead"
 	}
 	if slices.Contains(senseless, "soft") {
-		instead = "only a reboot can be a soft one"
+		instead = "only a reboot can be soft"
 	}
 	if slices.Contains(senseless, "onUnreachable") {
-		instead = "only a step that its provider is asked about first waits for the provider"
+		instead = "Drydock does not ask a provider before this step"
 	}
 	if slices.Contains(senseless, "withoutController") {
 		instead = "only a drain evicts pods"
 	}
 	if slices.Contains(senseless, "provider") {
-		instead = "only a sidecar's step names one"
+		instead = "only a step of sidecars names a provider"
 	}
 	if slices.Contains(senseless, "unit") {
-		instead = "only restart-unit names one"
+		instead = "only restart-unit names a unit"
 	}
 	if slices.Contains(senseless, "daemonSet") {
-		instead = "only rollout-restart names one"
+		instead = "only rollout-restart names a DaemonSet"
 	}
 	if slices.Contains(senseless, "template") {
-		instead = "only external and external-replace name one"
+		instead = "only external and external-replace name a template"
 	}
 	for _, key := range senseless {
 		if _, present := step[key]; present {

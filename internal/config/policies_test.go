@@ -70,7 +70,7 @@ func TestAPolicyChangesTheShippedOneOfItsName(t *testing.T) {
 
 func TestAMisspeltNameOfAShippedPolicyIsAFault(t *testing.T) {
 	_, _, err := load("drydock.yaml", []byte(base+"policies: [{name: node-not-redy, mode: enforce}]\n"), Options{SkipFiles: true})
-	require.ErrorContains(t, err, `no shipped policy is called "node-not-redy", and a policy of your own needs match and plan; did you mean "node-not-ready"?`)
+	require.ErrorContains(t, err, `there is no shipped policy "node-not-redy", and a policy of your own needs match and plan; did you mean "node-not-ready"?`)
 	require.Len(t, err, 1, "one sentence is enough")
 }
 

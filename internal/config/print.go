@@ -11,12 +11,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Matchers renders the policy's matchers in Alertmanager's format.
+// Matchers returns the policy's matchers in Alertmanager's syntax.
 func (p PolicyInfo) Matchers() string {
 	return strings.TrimSuffix(strings.TrimPrefix(p.Match.String(), "{"), "}")
 }
 
-// Selector renders the policy's node selector.
+// Selector returns the policy's node selector as text.
 func (p PolicyInfo) Selector() string {
 	if p.NodeSelector != nil {
 		return p.NodeSelector.String()
@@ -29,7 +29,7 @@ func (p PolicyInfo) Selector() string {
 	return "all nodes"
 }
 
-// Steps renders a summary of the plan.
+// Steps returns a summary of the plan, one text for each step.
 func (p PolicyInfo) Steps() string {
 	var out []string
 	for _, s := range p.Plan {
@@ -58,7 +58,7 @@ func (p PolicyInfo) Steps() string {
 	return strings.Join(out, ", ")
 }
 
-// PoliciesYAML renders the effective policies with all defaults, as the key policies of a
+// PoliciesYAML returns the effective policies with all defaults, as the key policies of a
 // configuration.
 func (c *Config) PoliciesYAML() ([]byte, error) {
 	list := make([]any, len(c.Policies))
@@ -81,12 +81,12 @@ func encodePolicies(list *yaml.Node) ([]byte, error) {
 
 func scalar(v any) *yaml.Node {
 	n := &yaml.Node{}
-	// A scalar from a YAML document can always be encoded again.
+	// This cannot fail: the value comes from a YAML document.
 	_ = n.Encode(v)
 	return n
 }
 
-// ordered returns v with the keys of each mapping in the schema's order.
+// ordered returns v as YAML, with the keys of each mapping in the schema's order.
 func (s *schema) ordered(v any) *yaml.Node {
 	switch v := v.(type) {
 	case map[string]any:

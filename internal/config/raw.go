@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// rawConfig is a configuration as written, with defaults.
+// rawConfig is the decoded configuration with defaults, before its values are checked and compiled.
 type rawConfig struct {
 	Mode    string
 	Cluster struct{ Label, Value string }
@@ -110,10 +110,9 @@ type rawStep struct {
 	Soft       bool
 	Timeout    string
 	OnTimeout  string
-	// OnUnreachable has the schema's default only on node steps that need a provider's answer
-	// first.
+	// OnUnreachable has a default only for steps of nodes that need a provider's answer first.
 	OnUnreachable string
-	// WithoutController has the schema's default only on a drain.
+	// WithoutController has a default only for the step drain.
 	WithoutController string
 
 	Provider string
@@ -131,8 +130,8 @@ type rawControlPlane struct {
 	CAFile string
 }
 
-// decode fills out from the tree. It runs after validation, so it fails only if the schema allows
-// what the types cannot hold.
+// decode decodes the tree into out. It runs after validation, so it fails only if the schema allows
+// a value that does not fit the Go type.
 func (d *document) decode(out any) {
 	data, err := json.Marshal(d.tree)
 	if err == nil {

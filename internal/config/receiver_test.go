@@ -42,5 +42,5 @@ kind: Config
 receiver: {tokenSecret: {namespace: drydock, name: drydock-token}}
 alertmanager: {urls: [http://a:9093]}
 `), Options{SkipFiles: true})
-	require.ErrorContains(t, err, "receiver.tokenFile: missing; tokenSecret needs the file")
+	require.ErrorContains(t, err, "receiver.tokenFile: missing; with tokenSecret, write the file")
 }

@@ -11,14 +11,15 @@ import (
 )
 
 const (
-	// leastRescueWait is the shortest time between two hosts: an API server takes most of a minute
+	// leastRescueWait is the shortest allowed wait for one host. An API server needs most of a minute
 	// to start.
 	leastRescueWait = 10 * time.Second
-	// maxRescue bounds a repair of API servers over all their hosts.
+	// maxRescue is the longest allowed time for a repair of API servers, all hosts together.
 	maxRescue = time.Hour
 )
 
-// names checks the unit, the DaemonSet or the template that a step names.
+// names reads the unit, the DaemonSet or the template that a step names, and checks that it is
+// configured.
 func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
@@ -47,45 +48,45 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	case r.Step != "external" && r.Step != "external-replace":
 		b.onlyFor(at, r.Step, "template")
 	case r.Template != nil && r.Template.Kind == remediations.MachineDeletion && r.Step == "external":
-		b.Fault(at.To("step"), "%s has the machine deleted, and the proof of external is a reboot; write external-replace", r.Template.Kind)
+		b.Fault(at.To("step"), "%s deletes the machine, but the step external waits for a reboot as its proof; write external-replace", r.Template.Kind)
 	case r.Template != nil && r.Template.Kind != remediations.MachineDeletion && r.Step == "external-replace":
-		b.Fault(p.To("kind"), "of %s Drydock could not prove that the machine was replaced; write %s, or the step external for a reboot", r.Template.Kind, remediations.MachineDeletion)
+		b.Fault(p.To("kind"), "is %s, and Drydock cannot prove a replacement by that kind; write %s, or the step external for a reboot", r.Template.Kind, remediations.MachineDeletion)
 	case r.Template != nil:
 		s.Template = *r.Template
 	case !b.Faulty(p):
-		b.Fault(p, "missing; write the apiVersion, kind, namespace and name of the template that the remediator has")
+		b.Fault(p, "missing; write the apiVersion, kind, namespace and name of the remediator's template")
 	}
 }
 
-// aboutAPIServers refuses keys that have no meaning for API servers: while they are down, Nodes and
-// people's annotations on them cannot be read.
+// aboutAPIServers refuses keys that make no sense for API servers: while no API server answers,
+// Drydock cannot read Nodes and people's annotations on them.
 func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
-		b.Fault(at.To("nodeSelector"), "a policy about API servers selects no nodes: the hosts of controlPlane are meant")
+		b.Fault(at.To("nodeSelector"), "a policy about API servers cannot select nodes: it repairs the hosts of controlPlane; remove it")
 	}
 	if r.Approval {
 		b.Fault(at.To("approval"), "no one can approve a repair while no API server answers; remove it, or write mode: observe")
 	}
 	if r.RepairCordoned {
-		b.Fault(at.To("repairCordoned"), "whether a node is cordoned cannot be read while no API server answers; remove it")
+		b.Fault(at.To("repairCordoned"), "Drydock cannot read whether a node is cordoned while no API server answers; remove it")
 	}
 	if len(r.Plan) > 1 {
-		b.Fault(at.To("plan", 1), "a policy about API servers has one step, which goes from host to host; remove this one")
+		b.Fault(at.To("plan", 1), "a policy about API servers has only one step, which restarts host after host; remove this step")
 	}
 }
 
-// rescueStep reads restart-kubelet of API servers: wait is the time for one host, timeout the time
-// for all of them.
+// rescueStep reads the step restart-kubelet of a policy about API servers. Its wait is the time for
+// one host, and its timeout the time for all hosts.
 func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: apiserver.RescueFor}
 	if r.Attempts != nil && *r.Attempts != 1 {
-		b.Fault(at.To("attempts"), "each host's kubelet is restarted at most once a repair; remove it")
+		b.Fault(at.To("attempts"), "Drydock restarts each host's kubelet at most once per repair; remove it")
 	}
 	b.onlyFor(at, r.Step, "soft")
 	b.onlyFor(at, r.Step, "withoutController")
 	b.onlyFor(at, r.Step, "provider")
 	if _, present := b.value(at.To("onTimeout")).(string); present {
-		b.Fault(at.To("onTimeout"), "makes no sense on a step of API servers: when its time has ended the repair ends; remove it")
+		b.Fault(at.To("onTimeout"), "makes no sense on a step of API servers: the repair ends at the timeout; remove it")
 	}
 	b.onlyFor(at, r.Step, "unit")
 	b.onlyFor(at, r.Step, "daemonSet")
@@ -100,9 +101,9 @@ func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	}
 	switch {
 	case s.Timeout > maxRescue:
-		b.Fault(at.To("timeout"), "%s is too long; write at most 1h, then a person must look", r.Timeout)
+		b.Fault(at.To("timeout"), "%s is too long; write at most 1h, because after that a person must act", r.Timeout)
 	case waitOK && s.Timeout < wait:
-		b.Fault(at.To("timeout"), "%s is shorter than wait (%s); write a longer one, it bounds all hosts together", r.Timeout, r.Wait)
+		b.Fault(at.To("timeout"), "%s is shorter than wait (%s); write a longer one, because timeout is for all hosts together and wait for one", r.Timeout, r.Wait)
 	}
 	return s
 }

@@ -20,11 +20,12 @@ import (
 //go:embed schema.json
 var schemaFile []byte
 
-// schemaJSON returns the JSON Schema (draft 2020-12) of the configuration: the file, with the
-// remediations' own parts at the marked place.
+// schemaJSON returns the JSON Schema (draft 2020-12) of the configuration: schema.json, with the
+// parts of the remediations and of the providers at the marked places.
 var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(nil) })
 
-// schemaWith returns the schema of a configuration with plans that may use the registry.
+// schemaWith returns the schema of a configuration whose plans may also use the remediations of the
+// registry.
 func schemaWith(g remediations.Registry) []byte {
 	const place, addresses = `{"$comment": "remediations: wait, attempts and timeout, from their registry"}`, `{"$comment": "hosts: how many addresses one has"}`
 	var steps []string
@@ -41,11 +42,11 @@ func schemaWith(g remediations.Registry) []byte {
 	return bytes.Replace(schema, []byte(place), []byte(strings.Join(steps, ",\n        ")), 1)
 }
 
-// SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration with all defaults.
+// SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration that has all defaults.
 func SchemaJSON() []byte { return bytes.Clone(schemaJSON()) }
 
-// schema is the part of the JSON Schema that is needed for defaults, messages and documentation.
-// References are resolved. Properties keep the order of the file, which a map would lose.
+// schema is the parts of the JSON Schema that defaults, messages and documentation need. References
+// are resolved. Properties are in the order of the file.
 type schema struct {
 	title, description string
 	types              []string
@@ -54,9 +55,9 @@ type schema struct {
 	examples           []any
 	minimum, maximum   string
 	fallback           *yaml.Node
-	// fallbackFrom names the key of the configuration with the default.
+	// fallbackFrom is the path of the key whose value is the default.
 	fallbackFrom string
-	// fallbackUnless names the keys that remove the default when they are set.
+	// fallbackUnless are sibling keys. If one of them is set, there is no default.
 	fallbackUnless []string
 	required       []string
 	properties     []property
@@ -70,23 +71,24 @@ type property struct {
 	*schema
 }
 
-// condition: if the field `key` has `value`, the defaults of the schema `then` apply too.
+// condition says that the defaults of the schema then also apply if the field key has the value.
 type condition struct {
 	key   string
 	value any
 	then  *schema
 }
 
-// compiled is what is computed from the schema once.
+// compiled is the schema, parsed and compiled.
 type compiled struct {
 	root, policies       *schema
 	validate, policyList *jsonschema.Schema
 }
 
-// loadSchema panics on an invalid schema: the schema is embedded, and a test loads it.
+// loadSchema returns the compiled schema of a configuration. It panics if the schema is invalid:
+// the schema is embedded, and a test loads it.
 var loadSchema = sync.OnceValue(func() compiled { return compileSchema(schemaJSON()) })
 
-// schemaFor compiles the schema of a configuration with plans that may use the registry.
+// schemaFor returns the compiled schema of a configuration whose plans may also use the registry.
 func schemaFor(g remediations.Registry) compiled {
 	if len(g) == 0 {
 		return loadSchema()
@@ -133,7 +135,8 @@ func readSchema(n, root *yaml.Node) *schema {
 	return s
 }
 
-// read overlays s with n. It reads a reference first, so that keys beside the reference win.
+// read sets the fields of s that n has. It reads a reference first, so that keys beside the
+// reference override it.
 func (s *schema) read(n, root *yaml.Node) {
 	if ref := entry(n, "$ref"); ref != nil {
 		s.read(entry(entry(root, "$defs"), strings.TrimPrefix(ref.Value, "#/$defs/")), root)
@@ -223,8 +226,8 @@ func (s *schema) at(p pointer) *schema {
 	return s
 }
 
-// fill sets the missing parts of v to their defaults. It ignores values of a wrong type: validation
-// reports those.
+// fill adds the missing keys of v with their defaults. It ignores values of a wrong type, because
+// validation reports those.
 func (s *schema) fill(v any, root map[string]any) {
 	switch v := v.(type) {
 	case map[string]any:

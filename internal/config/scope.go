@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// takesGPUNodes warns of a user's policy that selects GPU nodes like others, and waits less for
-// their reboot than the policies for GPU nodes do.
+// takesGPUNodes warns of a user's policy that also selects GPU nodes, and gives them less time to
+// boot than the policies for GPU nodes do.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	wait := c.rebootWait(p)
 	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p.NodeSelector, signs.GPUCountLabel)) > 0 {
@@ -26,7 +26,7 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	for _, other := range c.Policies {
 		before = before && other.Name != p.Name
 		if before && other.Mode != remediations.ModeOff && forGPUNodes(other) && other.Match.String() == p.Match.String() {
-			return nil // that policy leaves no GPU node to this one
+			return nil // that policy repairs all GPU nodes before this one could
 		}
 		if other.Mode != remediations.ModeOff && forGPUNodes(other) && c.rebootWait(other) > wait && (patient.Policy == nil || c.rebootWait(other) > c.rebootWait(patient)) {
 			patient = other
@@ -35,11 +35,11 @@ func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	if patient.Policy == nil {
 		return nil
 	}
-	return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s takes GPU nodes, too, and gives them %s to boot; policy %s gives them %s; write a nodeSelector with {key: %s, operator: DoesNotExist}, or a longer wait",
+	return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s also selects GPU nodes and gives them %s to boot, but policy %s gives them %s; write a nodeSelector with {key: %s, operator: DoesNotExist}, or a longer wait",
 		p.Name, text.Duration(wait), patient.Name, text.Duration(c.rebootWait(patient)), signs.GPUCountLabel))}
 }
 
-// rebootWait returns the longest time that a policy about nodes gives a machine to boot. Zero: it
+// rebootWait returns the longest time that a policy about nodes gives a machine to boot, or 0 if it
 // reboots none.
 func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	for _, s := range p.Plan {
@@ -50,7 +50,7 @@ func (c *Config) rebootWait(p PolicyInfo) (wait time.Duration) {
 	return wait
 }
 
-// requirementsOn returns the nodeSelector's requirements on the label.
+// requirementsOn returns the requirements of the selector on the label.
 func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requirement {
 	if selector == nil {
 		return nil
@@ -59,8 +59,8 @@ func requirementsOn(selector k8slabels.Selector, label string) []k8slabels.Requi
 	return slices.DeleteFunc(slices.Clone(all), func(r k8slabels.Requirement) bool { return r.Key() != label })
 }
 
-// forGPUNodes reports whether the policy is only for GPU nodes, notForGPUNodes whether it is only
-// for others.
+// forGPUNodes reports whether the policy is only for GPU nodes. notForGPUNodes reports whether it
+// excludes GPU nodes.
 func forGPUNodes(p PolicyInfo) bool {
 	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool {
 		return r.Operator() != selection.DoesNotExist && r.Operator() != selection.NotIn
@@ -71,10 +71,10 @@ func notForGPUNodes(p PolicyInfo) bool {
 	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool { return r.Operator() == selection.DoesNotExist })
 }
 
-// selectsFewer warns of a user's policy that selects only some nodes, while other policies do the
-// same steps on the other nodes for other alerts: a dead node raises more than one alert. There is
-// no warning if another policy takes the same alert for the other nodes: they are treated
-// differently, not left alone.
+// selectsFewer warns of a user's policy that selects only some nodes, while other policies have the
+// same steps for all nodes: a dead node causes several alerts, so those policies still repair the
+// other nodes. There is no warning if another policy handles the same alert on the other nodes,
+// because then the user does not mean to leave them alone.
 func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	if p.Kind != remediations.KindNode || p.Mode == remediations.ModeOff || p.NodeSelector == nil {
 		return nil
@@ -96,15 +96,15 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 			}
 		}
 		if len(sisters) > 0 {
-			return []Fault{p.source.locate(p.at.To("nodeSelector"), true, fmt.Sprintf("policy %s takes only nodes with %s, but other policies %s all nodes (%s); to leave the other nodes alone, write the selector in %s instead",
+			return []Fault{p.source.locate(p.at.To("nodeSelector"), true, fmt.Sprintf("policy %s selects only nodes with %s, but other policies %s all nodes (%s); to leave the other nodes alone, write the selector in %s instead",
 				p.Name, r.String(), strings.Join(steps, " and "), strings.Join(sisters, ", "), strings.Join(scopes, " and ")))}
 		}
 	}
 	return nil
 }
 
-// unscoped returns the policy's steps that reboot or replace a machine through a provider that
-// ignores the label, and the keys that would limit those providers.
+// unscoped returns the policy's steps that reboot or replace a machine and whose provider does not
+// select Nodes by the label. scopes are the keys that would limit these providers.
 func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	for _, s := range p.Plan {
 		if r := c.Core.Remediation(s.Name); !r.Restarts && !r.Replaces {
@@ -122,8 +122,8 @@ func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	return slices.Compact(steps), slices.Compact(scopes)
 }
 
-// actsBeside reports whether the other policy does one of the steps to nodes of the same kind, at
-// least when the first one does.
+// actsBeside reports whether policy q may issue one of the steps on the same nodes as policy p, at
+// least whenever p enforces.
 func (c *Config) actsBeside(p, q PolicyInfo, steps []string) bool {
 	return q.Kind == remediations.KindNode && (q.Mode == p.Mode || q.Mode == remediations.ModeEnforce) &&
 		(!forGPUNodes(p) || !notForGPUNodes(q)) && (!notForGPUNodes(p) || !forGPUNodes(q)) &&

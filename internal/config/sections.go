@@ -22,8 +22,7 @@ import (
 	sidecar "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// sections are the providers with their own part of the configuration. A new provider needs one
-// line here.
+// sections are the sections of all providers. A new provider needs one line here.
 var sections = []section.Section{
 	civo.Section,
 	kilo.Section,
@@ -40,8 +39,8 @@ var sections = []section.Section{
 	fence.Section,
 }
 
-// withSections inserts the providers' schemas into the document's: each at its marked place, or
-// after the others.
+// withSections inserts the schemas of the sections into the document's schema: each at its marked
+// place or, if it has none, after the others.
 func withSections(schema []byte) []byte {
 	const behind = `,
         "": {"$comment": "further providers'"}`
@@ -58,11 +57,12 @@ func withSections(schema []byte) []byte {
 	return bytes.Replace(schema, []byte(behind), []byte(further.String()), 1)
 }
 
-// limitSchema is the key of each provider with disruptive steps.
-const limitSchema = `"concurrent": {"type": "integer", "minimum": 1, "description": "How many repairs may use this provider at once, for example 1 where one PDU or one API serves all machines: from the drain before its step until the proof after it. It holds beside limits.concurrent and the limits per zone and pool. Absent, only those hold.", "examples": [1]},
+// limitSchema is the schema of the key concurrent, which each provider with disruptive steps has.
+const limitSchema = `"concurrent": {"type": "integer", "minimum": 1, "description": "How many repairs may use this provider at the same time, for example 1 if one PDU or one API serves all machines. A repair counts from the drain before its step until the proof after the step. limits.concurrent and the limits per zone and pool also apply. Default: no limit for this provider.", "examples": [1]},
     `
 
-// withLimit returns the section's schema, with the limit of its own if its steps are disruptive.
+// withLimit returns the section's schema. If the provider has disruptive steps, the schema has the
+// key concurrent.
 func withLimit(s section.Section) string {
 	if !limited(s) {
 		return s.Schema
@@ -71,7 +71,7 @@ func withLimit(s section.Section) string {
 	return strings.Replace(s.Schema, selector, limitSchema+selector, 1)
 }
 
-// limited reports whether the provider of the section has a step that takes a node out of service.
+// limited reports whether the section's provider has a step that takes a node out of service.
 func limited(s section.Section) bool {
 	for step := range s.Steps {
 		if known, _ := remediations.Registry(nil).Of(step); known.Disruptive && known.Target == remediations.KindNode {
@@ -81,7 +81,7 @@ func limited(s section.Section) bool {
 	return false
 }
 
-// buildSections reads the sections in the document.
+// buildSections reads the sections that the document has.
 func (b *builder) buildSections() {
 	b.config.Providers, b.config.concurrent = map[string]section.Provider{}, map[string]int{}
 	for _, s := range sections {
@@ -98,7 +98,7 @@ func (b *builder) buildSections() {
 		if p := s.Read(b, at, tree); p != nil {
 			b.config.Providers[s.Key] = p
 			var limit struct{ Concurrent int }
-			_ = json.Unmarshal(tree, &limit) // the schema has complained about what is not a number
+			_ = json.Unmarshal(tree, &limit) // the schema has already refused a value that is not a number
 			b.config.concurrent[s.Key] = limit.Concurrent
 			if with, ok := p.(section.Configurer); ok {
 				with.Configure(&b.core)
@@ -107,7 +107,8 @@ func (b *builder) buildSections() {
 	}
 }
 
-// Of returns the configuration's provider of that type, for example *settings.Hosts. ok: it exists.
+// Of returns the configured provider of the type T, for example *settings.Hosts. ok reports whether
+// there is one.
 func Of[T section.Provider](c *Config) (provider T, ok bool) {
 	for _, p := range c.Providers {
 		if provider, ok = p.(T); ok {

@@ -15,8 +15,8 @@ const shippedFrom = "shipped"
 
 func list(words []string) string { return strings.Join(words, ", ") }
 
-// mergePolicies puts the user's policies before the shipped ones that they do not override. root is
-// the configuration with the shipped policies' mode.
+// mergePolicies sets the policies: first the user's policies, then the shipped ones whose name no
+// user's policy has. root is the configuration. Its mode is the mode of the shipped policies.
 func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
 	if user != nil {
 		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)
@@ -34,8 +34,8 @@ func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string
 	}
 }
 
-// loadShipped returns the shipped policies: those for some nodes before those for all, then by
-// name, so that the more specific policy comes first.
+// loadShipped returns the shipped policies. Policies for some nodes come before those for all
+// nodes, so that the more specific policy matches first. Otherwise they are sorted by name.
 func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	var out []PolicyInfo
 	eachShipped(func(file string, data []byte) {
@@ -49,16 +49,16 @@ func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	return out
 }
 
-// eachShipped reads the files of the shipped policies.
+// eachShipped calls read with the name and the content of each file of shipped policies.
 func eachShipped(read func(file string, data []byte)) {
 	files, err := fs.Glob(remediations.ShippedPolicies(), "*.yaml")
 	if err != nil {
-		panic(fmt.Errorf("listing the shipped policies, %w", err)) // Impossible: the pattern is a constant.
+		panic(fmt.Errorf("listing the shipped policies, %w", err)) // impossible: the pattern is a constant
 	}
 	for _, file := range files {
 		data, err := fs.ReadFile(remediations.ShippedPolicies(), file)
 		if err != nil {
-			panic(fmt.Errorf("reading the shipped policy %s, %w", file, err)) // Impossible: it is embedded.
+			panic(fmt.Errorf("reading the shipped policy %s, %w", file, err)) // impossible: the file is embedded
 		}
 		read(file, data)
 	}
@@ -71,7 +71,7 @@ func forAll(p PolicyInfo) int {
 	return 0
 }
 
-// loadPolicyFile reads a file with a list of policies in the configuration's format.
+// loadPolicyFile reads a file with a list of policies, in the format of the key policies.
 func loadPolicyFile(name string, data []byte, root map[string]any) (*document, []PolicyInfo) {
 	d := parse(name, data, "policies")
 	if d.tree == nil {

@@ -5,7 +5,7 @@ import (
 	"crypto/x509"
 )
 
-// tls checks the files of a server's TLS.
+// tls reads and checks the files for a server's TLS.
 func (b *builder) tls(at pointer, raw TLS) TLS {
 	t := TLS{CertFile: b.resolve(raw.CertFile), KeyFile: b.resolve(raw.KeyFile), ClientCAFile: b.resolve(raw.ClientCAFile)}
 	switch {
@@ -33,12 +33,12 @@ func (b *builder) checkTLS(at pointer, t TLS) {
 	b.authorities(at.To("clientCAFile"), t.ClientCAFile)
 }
 
-// authorities checks a file of CA certificates.
+// authorities checks a file with CA certificates.
 func (b *builder) authorities(at pointer, path string) {
 	if b.skipFiles {
 		return
 	}
 	if ca := b.file(at, path); ca != nil && !x509.NewCertPool().AppendCertsFromPEM(ca) {
-		b.Fault(at, "file %q holds no certificate; write one in PEM", path)
+		b.Fault(at, "file %q contains no certificate; write one in PEM", path)
 	}
 }

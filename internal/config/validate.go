@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// validate adds the schema's errors as faults, each as a sentence, and removes the faulty values
-// from the tree.
+// validate checks the tree against the schema. It adds each error as a fault with a sentence, and
+// removes the faulty values from the tree.
 func (d *document) validate(validator *jsonschema.Schema, s *schema) {
 	err := validator.Validate(d.tree)
 	if err == nil {
@@ -49,7 +49,7 @@ func leaves(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
 	return out
 }
 
-// translate adds the fault for e and returns the unusable parts of the tree.
+// translate adds the faults for e and returns the pointers of the values that are unusable.
 func (d *document) translate(e *jsonschema.ValidationError, root *schema) []pointer {
 	at := pointer(slices.Clone(e.InstanceLocation))
 	s := root.at(at)
@@ -78,14 +78,14 @@ func (d *document) translate(e *jsonschema.ValidationError, root *schema) []poin
 	}
 }
 
-// moved are keys that another one has replaced, with what to write instead.
+// moved are former keys, with what to write instead.
 var moved = map[string]string{
-	pointer{"providers", "metal3"}.Key(): "Metal3 is a preset now: write annotation instead of metal3, and preset: metal3 beside the namespace",
+	pointer{"providers", "metal3"}.Key(): "metal3 is now a preset of providers.annotation: write annotation instead of metal3, and preset: metal3 beside the namespace",
 }
 
 func (d *document) unknownKey(p pointer, s *schema) {
 	known := s.names()
-	hint := "known are " + list(known)
+	hint := "the known keys are " + list(known)
 	if near := text.Nearest(p[len(p)-1], known); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	}
@@ -101,21 +101,21 @@ func (d *document) unknownKey(p pointer, s *schema) {
 	d.faults = append(d.faults, f)
 }
 
-// complain returns what is wrong with value, and what to write instead.
+// complain returns the message for an error about value: what is wrong, and what to write instead.
 func (s *schema) complain(k jsonschema.ErrorKind, value any) string {
 	switch k := k.(type) {
 	case *kind.Type:
 		if value == nil {
 			return fmt.Sprintf("has no value; %s, or remove the key", s.instead())
 		}
-		// The value may be a secret: a URL with a password instead of a list, or a token instead of
-		// a mapping.
+		// The message does not quote the value, because it may be a secret: a URL with a password instead
+		// of a list, or a token instead of a mapping.
 		if _, text := value.(string); text && (slices.Contains(k.Want, "object") || slices.Contains(k.Want, "array")) {
 			return fmt.Sprintf("text is not %s; %s", s.noun(), s.instead())
 		}
 		return fmt.Sprintf("%s is not %s; %s", show(value), s.noun(), s.instead())
 	case *kind.Const:
-		return fmt.Sprintf("%s is not known here; %s", show(value), s.instead())
+		return fmt.Sprintf("%s is not allowed here; %s", show(value), s.instead())
 	case *kind.Enum:
 		var known []string
 		for _, v := range k.Want {
@@ -153,7 +153,7 @@ func (s *schema) names() []string {
 	return out
 }
 
-// noun names the kind of value that the schema requires.
+// noun returns a noun for the values that the schema allows.
 func (s *schema) noun() string {
 	if s.title != "" {
 		return s.title
@@ -166,7 +166,7 @@ func (s *schema) noun() string {
 	return strings.Join(out, " or ")
 }
 
-// instead says what to write.
+// instead returns a hint that says what to write.
 func (s *schema) instead() string {
 	switch {
 	case s.constant != nil:
@@ -186,7 +186,7 @@ func (s *schema) instead() string {
 	}
 }
 
-// flow renders v as YAML on one line.
+// flow returns v as YAML on one line.
 func flow(v any) string {
 	var n yaml.Node
 	if err := n.Encode(v); err != nil {
@@ -200,7 +200,7 @@ func flow(v any) string {
 	return strings.TrimSpace(string(out))
 }
 
-// show renders a value for a message, shortened and without control characters.
+// show returns a value for a message, shortened and without control characters.
 func show(v any) string {
 	switch v := v.(type) {
 	case string:

@@ -20,7 +20,7 @@ import (
 )
 
 // Duration reads a duration in Prometheus' format: whole numbers with units from y to ms, the
-// largest first.
+// largest first. least is the shortest allowed duration.
 func (b *builder) Duration(p pointer, written string, least time.Duration) (time.Duration, bool) {
 	d, err := model.ParseDuration(written)
 	switch {
@@ -34,7 +34,7 @@ func (b *builder) Duration(p pointer, written string, least time.Duration) (time
 	return time.Duration(d), !b.Faulty(p)
 }
 
-// Quantity reads a number or a percentage. The schema has already checked its form and range.
+// Quantity reads a number or a percentage. The schema has already checked its format and range.
 func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	switch v := v.(type) {
 	case float64:
@@ -50,15 +50,15 @@ func (b *builder) Quantity(p pointer, v any) remediations.Quantity {
 	return remediations.Quantity{}
 }
 
-// parseMatchers reads matchers as Alertmanager does by default: with its new parser, and with its
-// old one if only that accepts them.
+// parseMatchers parses matchers as Alertmanager does by default: with its new parser or, if that
+// fails, with its old one.
 var parseMatchers = compat.FallbackMatchersParser(promslog.NewNopLogger())
 
 // matchers reads one or more matchers, separated by commas.
 func (b *builder) matchers(p pointer, text string) labels.Matchers {
 	m, err := parseMatchers(text, "config")
 	if err == nil && len(m) == 0 {
-		err = errors.New("there is no matcher in it")
+		err = errors.New("it contains no matcher")
 	}
 	if err != nil {
 		b.Fault(p, "%s is not a matcher in Alertmanager's syntax (%v); write for example %s", show(text), err, `alertname="NodeNotReady"`)
@@ -66,29 +66,30 @@ func (b *builder) matchers(p pointer, text string) labels.Matchers {
 	}
 	for _, matcher := range m {
 		if strings.Trim(matcher.Value, typographic) != matcher.Value {
-			b.Fault(p, "the value of %s has typographic quotes around it, which would be part of the value; write straight ones: \" or '", matcher.Name)
+			b.Fault(p, "the value of %s is in typographic quotes, which would be part of the value; write straight quotes: \" or '", matcher.Name)
 		}
 	}
 	return m
 }
 
-// typographic are the quotes that word processors and chats write instead of straight ones.
+// typographic are the quotation marks that word processors and chats write instead of straight
+// quotes.
 const typographic = "\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
 
-// needsValue refuses matchers that match an alert without their labels: they would select nearly
-// everything.
+// needsValue refuses matchers that also match an alert without any of their labels, because they
+// would select nearly all alerts.
 func (b *builder) needsValue(p pointer, m labels.Matchers) {
 	for _, matcher := range m {
 		if !matcher.Matches("") {
 			return
 		}
 	}
-	b.Fault(p, "selects alerts that have none of its labels; add a matcher that asks for a value, for example %s", `remediation="node-not-ready"`)
+	b.Fault(p, "also matches alerts without any of its labels; add a matcher that requires a value, for example %s", `remediation="node-not-ready"`)
 }
 
-// ours limits matchers to this cluster's alerts, unless they already mention the cluster. In an
-// Alertmanager that several clusters share, another cluster's Watchdog proves nothing about this
-// one's Prometheus. Its lost source must not blind this cluster.
+// ours limits matchers to this cluster's alerts, unless they already name the cluster's label.
+// Several clusters may share an Alertmanager. Another cluster's Watchdog proves nothing about this
+// cluster's Prometheus, and another cluster's missing data must not make this Drydock blind.
 func (b *builder) ours(m labels.Matchers) labels.Matchers {
 	label := b.core.ClusterLabel
 	if len(m) == 0 || label == "" || slices.ContainsFunc(m, func(m *labels.Matcher) bool { return m.Name == label }) {
@@ -97,13 +98,13 @@ func (b *builder) ours(m labels.Matchers) labels.Matchers {
 	return append(m, &labels.Matcher{Type: labels.MatchEqual, Name: label, Value: b.core.ClusterValue})
 }
 
-// URL reads the URL of an HTTP server. It must not contain credentials: it is logged and is a
-// metric's label.
+// URL reads the URL of an HTTP server. It refuses a URL with credentials, because URLs are logged
+// and are labels of metrics.
 func (b *builder) URL(p pointer, text string) *url.URL {
 	u, err := url.Parse(text)
 	switch {
 	case strings.Contains(text, "@"):
-		b.Fault(p, "has credentials in the URL; take them out and write them to a file that this configuration names")
+		b.Fault(p, "has credentials in the URL; remove them, and write them to a file that the configuration names")
 		return nil
 	case err != nil || u.Host == "" || u.Opaque != "":
 		b.Fault(p, "%s is not a URL; write for example http://alertmanager:9093", showURL(text))
@@ -113,14 +114,14 @@ func (b *builder) URL(p pointer, text string) *url.URL {
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
 		b.Fault(p, "%s has a query or a fragment; write only scheme, host and path", showURL(text))
 	case u.Hostname() == "" || !validPort(u.Port()):
-		b.Fault(p, "%s has no host or an impossible port; write for example http://alertmanager:9093", showURL(text))
+		b.Fault(p, "%s has no host or an invalid port; write for example http://alertmanager:9093", showURL(text))
 	}
 	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), ""
 	u.Host, u.Scheme = strings.ToLower(u.Host), strings.ToLower(u.Scheme)
 	return u
 }
 
-// showURL quotes a URL up to its path: what follows the host may be a secret.
+// showURL returns a URL for a message, only up to its host, because the rest may be a secret.
 func showURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -145,12 +146,13 @@ func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 		if u == nil {
 			continue
 		}
-		// net/http dials the Punycode form, but the clients look up the name as written.
+		// net/http dials the Punycode form of the name, but Drydock's clients look up the name as it is
+		// written.
 		if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
 			b.Fault(p, "the host of %s is not ASCII; write it in Punycode, which begins with xn--", showURL(text))
 		}
 		as := *u
-		if as.Port() == "" { // the clients add the scheme's port, so both spellings are one address
+		if as.Port() == "" { // clients add the scheme's port, so that both spellings are the same address
 			as.Host = net.JoinHostPort(u.Hostname(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
 		}
 		if first, twice := seen[as.String()]; twice {

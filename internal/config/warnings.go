@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// provide notes in the core which remediations can be carried out.
+// provide sets in the core's configuration which remediations can be carried out.
 func (c *Config) provide(capabilities map[string]string) {
 	c.Core.Kinds, c.Core.Providers = kinds, c.providers()
 	c.Core.Provided = map[string]bool{}
@@ -32,14 +32,14 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	}
 	if c.Webhook != nil {
 		for _, i := range c.Webhook.exemptsNearlyAll() {
-			warn(pointer{"webhook"}.To("exempt", "groups", i), "%s is nearly every user: exempt users may change a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
+			warn(pointer{"webhook"}.To("exempt", "groups", i), "the group %s contains nearly every user, and exempt users may change a node under repair; name the controllers instead", c.Webhook.Exempt.Groups[i])
 		}
 	}
 	if c.Alertmanager.Watchdog == nil {
 		warn(pointer{"alertmanager", "watchdog"}, "no Watchdog is configured: Drydock cannot distinguish a Prometheus that stopped from alerts that have ended")
 	}
 	if c.Receiver.Insecure && c.Enforces() {
-		warn(pointer{"receiver", "insecure"}, "anybody who reaches the receiver can post alerts, and a policy enforces; set tokenFile or mutual TLS")
+		warn(pointer{"receiver", "insecure"}, "every client that reaches the receiver can post alerts, and policies enforce; write tokenFile or use mutual TLS")
 	}
 	for _, s := range sections {
 		if p, ok := c.Providers[s.Key].(section.Warner); ok {
@@ -67,8 +67,8 @@ func (c *Config) warnings(d *document, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedInUse returns the shipped policies that are on and whose kind of target this installation
-// has.
+// shippedInUse returns the shipped policies that are not off and whose kind of target this
+// installation has.
 func (c *Config) shippedInUse() (out []PolicyInfo) {
 	for _, p := range c.Policies {
 		if p.From == shippedFrom && p.Mode != remediations.ModeOff && !c.unasked(p) {
@@ -78,19 +78,19 @@ func (c *Config) shippedInUse() (out []PolicyInfo) {
 	return out
 }
 
-// shippedRepair reports whether a shipped policy about nodes has a possible step. Then missing
-// parts of other shipped policies are not a fault: hardly any installation has everything that some
-// shipped policy could use.
+// shippedRepair reports whether a shipped policy about nodes has a step that can be carried out. If
+// so, steps of shipped policies that cannot be carried out cause no warning: hardly any
+// installation has every provider.
 func (c *Config) shippedRepair(capabilities map[string]string) bool {
 	return slices.ContainsFunc(c.shippedInUse(), func(p PolicyInfo) bool {
 		return p.Kind == remediations.KindNode && slices.Contains(c.skipped(p, capabilities), "")
 	})
 }
 
-// unused returns Config.Unused.
+// unused returns the text for Config.Unused.
 func (c *Config) unused(capabilities map[string]string) string {
 	if !c.shippedRepair(capabilities) {
-		return "" // the warnings have more details
+		return "" // in this case, warnings name them
 	}
 	var steps, idle []string
 	for _, p := range c.shippedInUse() {
@@ -120,21 +120,21 @@ func (c *Config) unused(capabilities map[string]string) string {
 	return "not used, because no provider for them is configured: " + strings.Join(said, "; ")
 }
 
-// planned reports whether a policy that is not off has the step in its plan.
+// planned reports whether the plan of a policy that is not off has the step.
 func (c *Config) planned(step string) bool {
 	return slices.ContainsFunc(c.Policies, func(p PolicyInfo) bool {
 		return p.Mode != remediations.ModeOff && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool { return s.Name == step })
 	})
 }
 
-// skipped returns why each step of the plan cannot be carried out. Empty: it can.
+// skipped returns, for each step of the plan, why it cannot be carried out, or "" if it can.
 func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string {
 	why := make([]string, len(p.Plan))
 	for i, step := range p.Plan {
 		missing, known := capabilities[step.Name]
 		switch {
 		case !known:
-			missing = "this version does not know it (ProviderAbsent)"
+			missing = "this version of Drydock does not know the step (ProviderAbsent)"
 		case missing != "":
 		case p.Kind == remediations.KindSidecar && !c.Core.SidecarProviders[step.Provider]:
 			missing = fmt.Sprintf("providers.sidecars has none of the name %q (ProviderAbsent)", step.Provider)
@@ -148,12 +148,12 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 	return why
 }
 
-// longestWait is the longest wait of a step without a warning. The next step, and a person, wait as
-// long.
+// longestWait is the longest wait of a step that causes no warning. The next step comes only after
+// this wait.
 const longestWait = 24 * time.Hour
 
-// oddWaits warns of each step with a wait far from the usual one: most likely the unit is a typing
-// error.
+// oddWaits warns of each step whose wait is far from the usual one: the unit is most likely a
+// typing error.
 func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	var out []Fault
 	for i, step := range p.Plan {
@@ -162,9 +162,9 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 		switch {
 		case step.Wait == 0:
 		case step.Wait < usual/10:
-			odd = "short: Drydock would take the next step before this one can have worked"
+			odd = "short: the next step would begin before this one can have worked"
 		case step.Wait > longestWait:
-			odd = "long: the node stays ill meanwhile"
+			odd = "long: the node stays unhealthy in the meantime"
 		}
 		if odd != "" {
 			out = append(out, p.source.locate(p.at.To("plan", i, "wait"), true,
@@ -174,10 +174,12 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	return out
 }
 
-// preparesNothing is why a step is skipped only because the steps after it are.
+// preparesNothing is the reason of a step that is skipped only because the steps after it are
+// skipped.
 const preparesNothing = "it prepares the steps after it, and they cannot be carried out"
 
-// idle warns of each step of a user's policy that cannot be carried out.
+// idle warns of each step of a user's policy that cannot be carried out, and of a policy without
+// any possible step.
 func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	if p.Mode == remediations.ModeOff {
 		return nil
@@ -198,8 +200,8 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedIdle returns what all shipped policies together cannot carry out, one sentence per missing
-// provider: a line for each step would hide the other warnings.
+// shippedIdle returns the steps of all shipped policies that cannot be carried out, in one sentence
+// for each reason: a warning for each step would hide the other warnings.
 func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	lacks, unable := map[string][]string{}, []string(nil)
 	for _, p := range c.shippedInUse() {
@@ -212,7 +214,7 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 		}
 	}
 	delete(lacks, "")
-	delete(lacks, preparesNothing) // it follows from another reason
+	delete(lacks, preparesNothing) // these steps are skipped because of others, which are listed
 	var out []string
 	for _, missing := range slices.Sorted(maps.Keys(lacks)) {
 		steps := lacks[missing]
@@ -225,8 +227,8 @@ func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	return out
 }
 
-// unasked reports whether a shipped policy is about a kind of target that this installation lacks:
-// sidecars, a mesh, hosts of a control plane.
+// unasked reports whether a policy's kind of target is not configured in this installation:
+// sidecars, a mesh, or hosts of a control plane.
 func (c *Config) unasked(p PolicyInfo) bool {
 	switch p.Kind {
 	case remediations.KindSidecar:
@@ -248,7 +250,8 @@ func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	})
 }
 
-// Enforces reports whether a policy enforces, or people's requests are carried out.
+// Enforces reports whether Drydock may repair anything: a policy enforces, or the global mode lets
+// it carry out people's requests.
 func (c *Config) Enforces() bool {
 	for _, p := range c.Policies {
 		if p.Mode == remediations.ModeEnforce {

@@ -94,10 +94,10 @@ func TestAPolicyThatSelectsFewerNodesThanOthersIsNamed(t *testing.T) {
 		said []string
 	}{
 		"one policy of many": {"mode: enforce\n" + fmt.Sprintf(civo, "") + one, []string{
-			"policies[0].nodeSelector: policy node-not-ready takes only nodes with pool in (a,b), but other policies reboot all nodes (",
+			"policies[0].nodeSelector: policy node-not-ready selects only nodes with pool in (a,b), but other policies reboot all nodes (",
 			"node-heartbeat-lost", "write the selector in providers.civo.nodeSelector instead",
 		}},
-		"all only observe":                     {"mode: observe\n" + fmt.Sprintf(civo, "") + one, []string{"policy node-not-ready takes only nodes with pool in (a,b)"}},
+		"all only observe":                     {"mode: observe\n" + fmt.Sprintf(civo, "") + one, []string{"policy node-not-ready selects only nodes with pool in (a,b)"}},
 		"the provider serves these pools only": {"mode: enforce\n" + fmt.Sprintf(civo, ", nodeSelector: {matchLabels: {pool: a}}") + one, nil},
 		"no provider reboots":                  {"mode: enforce\n" + one, nil},
 		"every policy selects":                 {"mode: enforce\n" + fmt.Sprintf(civo, "") + all.String(), nil},
@@ -114,7 +114,7 @@ func TestAPolicyThatSelectsFewerNodesThanOthersIsNamed(t *testing.T) {
 			for _, said := range test.said {
 				require.Contains(t, lines(warnings), said)
 			}
-			require.Equal(t, test.said != nil, strings.Contains(lines(warnings), "takes only nodes with"), lines(warnings))
+			require.Equal(t, test.said != nil, strings.Contains(lines(warnings), "selects only nodes with"), lines(warnings))
 		})
 	}
 }

@@ -38,10 +38,11 @@ func (b *builder) buildWebhook(raw *rawConfig) {
 	b.authorities(at.To("clientCAFile"), b.config.Webhook.ClientCAFile)
 }
 
-// everybody are groups of all users: exempting one of them would leave no user to deny.
+// everybody are groups that contain all or nearly all users. If one of them were exempt, admission
+// would deny almost no changes.
 var everybody = []string{"system:authenticated", "system:unauthenticated", "system:serviceaccounts"}
 
-// exemptsNearlyAll returns the indexes of groups that contain far more users than intended.
+// exemptsNearlyAll returns the indexes of exempt groups that contain nearly all users.
 func (w *Webhook) exemptsNearlyAll() []int {
 	var out []int
 	for i, g := range w.Exempt.Groups {

@@ -29,6 +29,6 @@ func TestWebhook(t *testing.T) {
 	require.True(t, c.Webhook.Evictions)
 	require.False(t, c.Webhook.Rights)
 	require.Equal(t, admission.Exemption{Users: []string{"u"}, Groups: []string{"g", "system:serviceaccounts"}}, c.Webhook.Exempt)
-	require.Contains(t, lines(warnings), "webhook.exempt.groups[1]: system:serviceaccounts is nearly every user")
+	require.Contains(t, lines(warnings), "webhook.exempt.groups[1]: the group system:serviceaccounts contains nearly every user")
 	require.NotContains(t, lines(warnings), "groups[0]")
 }

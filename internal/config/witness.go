@@ -14,10 +14,12 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// daemonSetsKey is the part of the configuration with the DaemonSets that a witness may refer to.
+// daemonSetsKey is the path, in messages, of the section with the DaemonSets that a witness may
+// refer to.
 const daemonSetsKey = "providers.daemonSets."
 
-// witness reads what must be true of the node itself. Nil: the policy has no witness.
+// witness reads a policy's witness: what the node itself must show besides the alert. It returns
+// nil if the policy has no witness.
 func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	switch raw := raw.(type) {
 	case string:
@@ -27,7 +29,7 @@ func (b *builder) witness(at pointer, raw any) *signs.Witness {
 		for i, entry := range raw {
 			sign, ok := b.sign(at.To(i), entry)
 			if ok && slices.Contains(w.Signs, sign) {
-				b.Fault(at.To(i), "stands in the list already; remove it")
+				b.Fault(at.To(i), "is already in the list; remove it")
 			}
 			if ok {
 				w.Signs = append(w.Signs, sign)
@@ -38,7 +40,7 @@ func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	return nil
 }
 
-// sign reads one entry, which has one key.
+// sign reads one entry of a witness. An entry must have exactly one key.
 func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	entry, isMapping := raw.(map[string]any)
 	if !isMapping || b.Faulty(at) {
@@ -59,11 +61,11 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 		if b.faultyUnder(at) {
 			return signs.Sign{}, false
 		}
-		b.Fault(at, "says nothing; write one of %s, for example {ready: false}", list(known))
+		b.Fault(at, "is empty; write one of %s, for example {ready: false}", list(known))
 		return signs.Sign{}, false
 	case 1:
 	default:
-		b.Fault(at, "has the keys %s; write an entry of its own for each, any of them is enough", list(keys))
+		b.Fault(at, "has the keys %s; write a separate entry for each (one of them is enough to show the fault)", list(keys))
 		return signs.Sign{}, false
 	}
 	s := signs.Sign{Kind: signs.Kind(keys[0])}
@@ -77,7 +79,7 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 			return s, false
 		}
 		if s.Name == "Ready" {
-			b.Fault(p.To("type"), "has an entry of its own, which knows Unknown, too; write {ready: false}")
+			b.Fault(p.To("type"), "cannot be Ready here; write {ready: false}, which also covers the status Unknown")
 			return s, false
 		}
 		return b.condition(p, s, text)
@@ -90,12 +92,12 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 		}
 		switch {
 		case from != "" && namespace+name != "":
-			b.Fault(p.To("from"), "names the DaemonSet, and so do namespace and name; remove one of the two")
+			b.Fault(p.To("from"), "names the DaemonSet, but namespace and name do so, too; remove from, or namespace and name")
 			return s, false
 		case from != "":
 			s.From = daemonSetsKey + from
 		case namespace == "" || name == "":
-			b.Fault(p, "does not say which DaemonSet; write namespace and name, or from")
+			b.Fault(p, "names no DaemonSet; write namespace and name, or from")
 			return s, false
 		default:
 			s.Name = namespace + "/" + name
@@ -105,11 +107,12 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	return s, true
 }
 
-// staleAfter is how long a condition is valid after its last heartbeat, by default. The kubelet,
-// node-problem-detector and the agents of EKS and AKS send one at least every 5 minutes.
+// staleAfter is the default of how long a condition counts after its last heartbeat. The kubelet,
+// node-problem-detector and the agents of EKS and AKS send a heartbeat at least every 5 minutes.
 const staleAfter = time.Hour
 
-// condition reads how old a condition may be, and which texts it must have.
+// condition reads the keys of a condition: how old it may be, and which reason and message it must
+// have.
 func (b *builder) condition(at pointer, s signs.Sign, text func(key string) string) (signs.Sign, bool) {
 	ok := true
 	switch age := text("staleAfter"); age {
@@ -145,7 +148,8 @@ func (b *builder) condition(at pointer, s signs.Sign, text func(key string) stri
 	return s, ok
 }
 
-// faultyUnder reports whether a part of the value already has a fault, for example an unknown key.
+// faultyUnder reports whether something below the value already has a fault, for example an unknown
+// key.
 func (b *builder) faultyUnder(at pointer) bool {
 	for key := range b.at {
 		if strings.HasPrefix(key, at.Key()+"/") {
@@ -155,9 +159,9 @@ func (b *builder) faultyUnder(at pointer) bool {
 	return false
 }
 
-// nameDaemonSets fills in the DaemonSets that witnesses leave to the configuration. A shipped
-// witness that names a DaemonSet uses the configured one instead: the alerts count Cilium in any
-// system namespace, and kube-proxy under other names.
+// nameDaemonSets sets the DaemonSets of witnesses with the key from. In a shipped witness, it also
+// replaces kube-system/kube-proxy and kube-system/cilium by the configured DaemonSets: these may
+// have other names or namespaces, and the shipped alerts count them there, too.
 func (c *Config) nameDaemonSets() {
 	own, ok := Of[*daemonsets.DaemonSets](c)
 	if !ok {
@@ -165,7 +169,7 @@ func (c *Config) nameDaemonSets() {
 	}
 	names := map[string]types.NamespacedName{daemonSetsKey + "cni": own.CNI, daemonSetsKey + "kubeProxy": own.KubeProxy}
 	instead := map[string]types.NamespacedName{"kube-system/kube-proxy": own.KubeProxy}
-	if strings.Contains(own.CNI.Name, "cilium") { // If Cilium is chained to another CNI, the other may be configured.
+	if strings.Contains(own.CNI.Name, "cilium") { // another configured CNI may be the one that Cilium is chained to
 		instead["kube-system/cilium"] = own.CNI
 	}
 	for _, p := range c.Policies {
@@ -190,8 +194,8 @@ func (c *Config) nameDaemonSets() {
 	}
 }
 
-// witnessAsShipped reports whether the witness is the shipped one, even if the configuration
-// changes other keys.
+// witnessAsShipped reports whether the policy has the shipped witness. The configuration may change
+// other keys of the policy.
 func (p PolicyInfo) witnessAsShipped() bool {
 	if p.From == shippedFrom {
 		return true
@@ -200,36 +204,37 @@ func (p PolicyInfo) witnessAsShipped() bool {
 	return p.shipped != nil && same(own["witness"], p.shipped["witness"])
 }
 
-// unwitnessed warns of a user's policy that repairs nothing, because it has no witness of the fault
-// or because its signs cannot be checked.
+// unwitnessed warns if a user's policy has no witness, because it then repairs nothing, and of each
+// entry of its witness that this installation cannot check.
 func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 		return nil
 	}
 	if p.Witness == nil {
-		return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s has no witness, so nothing is repaired by it (NotWitnessed): write what shows the fault on the node itself, for example witness: [{ready: false}], or witness: none to act on the alert alone", p.Name))}
+		return []Fault{p.source.locate(p.at, true, fmt.Sprintf("policy %s has no witness, so it repairs nothing (NotWitnessed): write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none if the alert alone is enough", p.Name))}
 	}
 	var out []Fault
 	for i, s := range p.Witness.Signs {
 		if why := c.mute(s); why != "" {
-			out = append(out, p.source.locate(p.at.To("witness", i), true, fmt.Sprintf("shows nothing: %s", why)))
+			out = append(out, p.source.locate(p.at.To("witness", i), true, fmt.Sprintf("can never show a fault: %s", why)))
 		}
 	}
 	return out
 }
 
-// mute returns why the sign cannot be checked.
+// mute returns why this installation cannot check the sign, or "" if it can.
 func (c *Config) mute(s signs.Sign) string {
 	switch {
 	case s.Kind == signs.DaemonSetPod && s.Name == "":
 		return s.From + " is not configured"
 	case s.Kind == signs.NotRunning && !c.testifies():
-		return "no provider of machines is configured that could be asked"
+		return "no provider is configured that reports whether a machine runs"
 	}
 	return ""
 }
 
-// shippedUnwitnessed returns the shipped policies whose witness cannot be checked at all.
+// shippedUnwitnessed returns sentences that name the shipped policies with a witness that this
+// installation cannot check, one for each reason.
 func (c *Config) shippedUnwitnessed() []string {
 	held := map[string][]string{}
 	var order []string
@@ -248,7 +253,7 @@ func (c *Config) shippedUnwitnessed() []string {
 	}
 	var out []string
 	for _, why := range order {
-		out = append(out, fmt.Sprintf("shipped policies repair nothing (NotWitnessed), since %s: %s", why, strings.Join(held[why], ", ")))
+		out = append(out, fmt.Sprintf("shipped policies that repair nothing (NotWitnessed) because %s: %s", why, strings.Join(held[why], ", ")))
 	}
 	return out
 }

@@ -44,9 +44,9 @@ policies:
 	require.Equal(t, &signs.Witness{None: true}, c.Core.Policy("alone").Witness)
 	require.Nil(t, c.Core.Policy("unwritten").Witness)
 	text := lines(warnings)
-	require.Contains(t, text, "drydock.yaml:17: warning: policies[0].witness[6]: shows nothing: providers.daemonSets.kubeProxy is not configured")
-	require.Contains(t, text, "drydock.yaml:18: warning: policies[0].witness[7]: shows nothing: no provider of machines is configured that could be asked")
-	require.Contains(t, text, "drydock.yaml:21: warning: policies[2]: policy unwritten has no witness, so nothing is repaired by it (NotWitnessed)")
+	require.Contains(t, text, "drydock.yaml:17: warning: policies[0].witness[6]: can never show a fault: providers.daemonSets.kubeProxy is not configured")
+	require.Contains(t, text, "drydock.yaml:18: warning: policies[0].witness[7]: can never show a fault: no provider is configured that reports whether a machine runs")
+	require.Contains(t, text, "drydock.yaml:21: warning: policies[2]: policy unwritten has no witness, so it repairs nothing (NotWitnessed)")
 	require.NotContains(t, text, "policy off has no witness")
 	require.NotContains(t, text, "policy alone has no witness")
 	require.NotContains(t, text, "policies[0].witness[5]")
@@ -182,7 +182,7 @@ func TestAPolicyThatTakesGPUNodesIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, warnings := mustLoad(t, base+"policies:\n- {"+test.policy+", witness: [{ready: false}]}\n")
-			require.Equal(t, test.said, strings.Contains(lines(warnings), "takes GPU nodes, too, and gives them 10m to boot; policy gpu"), lines(warnings))
+			require.Equal(t, test.said, strings.Contains(lines(warnings), "also selects GPU nodes and gives them 10m to boot, but policy gpu"), lines(warnings))
 		})
 	}
 }

@@ -69,7 +69,7 @@ policies: [{name: strange, match: ['a="b"'], witness: none, plan: [{step: `+step
 func planOf(t *testing.T, step remediations.Remediation) []remediations.Step {
 	t.Helper()
 	_, err := configured(t, step.Name, nil)
-	require.ErrorContains(t, err, "no such remediation", "the control")
+	require.ErrorContains(t, err, "there is no remediation", "the control")
 	c, err := configured(t, step.Name, remediations.Registry{step.Name: step})
 	require.NoError(t, err)
 	return c.Policy("strange").Plan

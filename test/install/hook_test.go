@@ -59,7 +59,7 @@ func TestHelmChecksTheConfigurationFirst(t *testing.T) {
 	_, err = faulty(`[{"name":"mine","match":["remediation=~\"(mine\""],"plan":[{"step":"reboot"}]}]`)
 	require.ErrorContains(t, err, "policies[0].match[0]")
 	_, err = faulty(`[{"name":"mine","match":["remediation=\"mine\""],"plan":[{"step":"rebooot"}]}]`)
-	require.ErrorContains(t, err, "policies[0].plan[0].step: no such remediation")
+	require.ErrorContains(t, err, "policies[0].plan[0].step: there is no remediation")
 }
 
 // TestEveryPodPullsWithTheSecretsOfAParentChart: this is tested for Drydock's pods, the agents',

@@ -1,5 +1,6 @@
-// Gendocs writes what is generated from the configuration's schema: docs/configuration.md, the
-// schema for editors, and the schema of the chart's value config.
+// Gendocs writes the files that are generated from the configuration's schema:
+// docs/configuration.md, the schema for editors, and the part of the chart's schema about the value
+// config.
 package main
 
 import (
@@ -16,7 +17,7 @@ import (
 //go:embed head.md
 var head string
 
-// These are the written files, relative to the project's folder.
+// These are the files that gendocs writes, relative to the project's folder.
 const (
 	pageFile   = "docs/configuration.md"
 	editorFile = "docs/config.schema.json"
@@ -33,7 +34,7 @@ func main() {
 		root = os.Args[1]
 	}
 	if err := generate(root); err != nil {
-		fmt.Fprintf(os.Stderr, "writing what is made of the schema, %v\n", err)
+		fmt.Fprintf(os.Stderr, "writing the files that are generated from the schema, %v\n", err)
 		os.Exit(1)
 	}
 }
@@ -42,14 +43,14 @@ func generate(root string) error {
 	files, err := generated(root)
 	for name, text := range files {
 		if err == nil {
-			err = os.WriteFile(filepath.Join(root, name), text, 0o644) //nolint:gosec // Documentation is for everybody.
+			err = os.WriteFile(filepath.Join(root, name), text, 0o644) //nolint:gosec // everyone may read documentation
 		}
 	}
 	return err
 }
 
-// generated returns the files by their names. Of the chart's schema, only the part about config is
-// made here.
+// generated returns the content of the files, by their names. In the chart's schema, it replaces
+// only the part about config.
 func generated(root string) (map[string][]byte, error) {
 	values, err := os.ReadFile(filepath.Join(root, chartFile))
 	if err != nil {
@@ -62,7 +63,7 @@ func generated(root string) (map[string][]byte, error) {
 	return map[string][]byte{pageFile: page(), editorFile: editorSchema(), chartFile: chart}, nil
 }
 
-// page returns the whole of docs/configuration.md.
+// page returns the content of docs/configuration.md.
 func page() []byte {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, head, strings.TrimSpace(config.SmallestExample), strings.TrimSpace(config.FullExample))

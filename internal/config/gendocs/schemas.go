@@ -13,22 +13,22 @@ import (
 
 type object = map[string]any
 
-// laidUnder are required keys that the chart adds if its values lack them.
+// laidUnder are required keys that the chart adds if the values do not have them.
 var laidUnder = []string{
 	"apiVersion", "kind", "alertmanager.urls",
 	"providers.civo.apiKeyFile", "providers.hosts.keyFile", "providers.hosts.knownHostsFile",
 }
 
-// made are the keys that the chart turns into a mapping if its values have them empty.
+// made are keys. If their value is empty, the chart writes a mapping.
 var made = []string{"receiver", "alertmanager", "leaderElection", "ledger", "webhook"}
 
-// editorSchema returns the schema of a hand-written configuration file, for editors.
+// editorSchema returns the schema of a configuration file without defaults, for editors.
 func editorSchema() []byte {
 	return []byte(format(written(), "") + "\n")
 }
 
-// chartSchema replaces the schema of the value config, the last one in the chart's
-// values.schema.json, with the program's.
+// chartSchema returns the chart's values.schema.json with the program's schema for the value
+// config, which is the last value in that file.
 func chartSchema(values []byte) ([]byte, error) {
 	const last = "\n    \"config\": {"
 	head, _, found := bytes.Cut(values, []byte(last))
@@ -54,12 +54,12 @@ func chartSchema(values []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n    \"config\": %s\n  }\n}\n", head, text), nil
 }
 
-// written returns the program's schema for a document without defaults: the program adds defaults
-// before it checks required keys.
+// written returns the program's schema for a document without defaults. Keys with a default are not
+// required in it, because the program adds defaults before it checks required keys.
 func written() object {
 	var s object
 	if err := json.Unmarshal(config.SchemaJSON(), &s); err != nil {
-		panic(fmt.Errorf("reading the configuration's schema, %w", err)) // Impossible: the program reads it, too.
+		panic(fmt.Errorf("reading the configuration's schema, %w", err)) // impossible: the program itself reads this schema
 	}
 	beforeDefaults(s)
 	policy := s["$defs"].(object)["policy"].(object)
@@ -71,8 +71,8 @@ func written() object {
 	return s
 }
 
-// beforeDefaults removes each key with a default from the required ones, at all levels. If a
-// default depends on another key's value, the key stays required for other values.
+// beforeDefaults removes each key with a default from the required keys, at all levels. If a key
+// has a default only for some values of another key, it stays required for the other values.
 func beforeDefaults(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -97,8 +97,8 @@ func beforeDefaults(v any) {
 	}
 }
 
-// conditional removes the keys with defaults in then from the required ones of s, and returns the
-// schema that still requires them.
+// conditional removes the keys that have a default in then from the required keys of s. It returns
+// a schema that requires them, for the case that then does not apply.
 func conditional(s, then object) object {
 	otherwise, below := object{}, object{}
 	for key, property := range properties(then) {
@@ -136,7 +136,7 @@ func addRequired(s object, key string) {
 	s["required"] = required
 }
 
-// without removes the key from the required ones of s, and returns whether it was among them.
+// without removes the key from the required keys of s. It returns whether the key was required.
 func without(s object, key string) bool {
 	required := list(s["required"])
 	left := slices.DeleteFunc(slices.Clone(required), func(k any) bool { return k == key })
@@ -146,13 +146,14 @@ func without(s object, key string) bool {
 	return len(left) < len(required)
 }
 
-// format writes short values on one line, and each part of longer values on its own line.
+// format returns v as JSON. Short values are on one line. Longer values have each part on a line of
+// its own.
 func format(v any, indent string) string {
 	var short bytes.Buffer
 	encoder := json.NewEncoder(&short)
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(v); err != nil {
-		panic(fmt.Errorf("writing a schema, %w", err)) // Impossible: it was read as JSON.
+		panic(fmt.Errorf("writing a schema, %w", err)) // impossible: the value was read from JSON
 	}
 	if text := strings.TrimSpace(short.String()); len(indent)+len(text) <= 120 {
 		return text

@@ -13,12 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Checker is a provider with values that depend on each other. Check adds the faults of
+// Checker is a Provider whose values depend on each other. Check adds the faults of wrong
 // combinations.
 type Checker interface{ Check(r Reader, at Pointer) }
 
-// Declared is Section.Read for a section that its struct declares. The tag json of a field is its
-// key, and its type decides how the value is read. Other tags:
+// Declared returns a Section.Read for a section that the struct S declares. The tag json of a field
+// is the key, and the field's type decides how the value is read. Other tags:
 //
 //   - as: "file" is a file with a secret, "label" a label's key, "look" the time limit of one
 //     answer that a look waits for.
@@ -36,7 +36,7 @@ func Declared[S any, P interface {
 		for i := range fields.NumField() {
 			f := fields.Type().Field(i)
 			key := f.Tag.Get("json")
-			if err := read(r, at.To(key), f.Tag, (*tree)[key], fields.Field(i).Addr().Interface()); err != nil { // the schema allows what the type cannot hold
+			if err := read(r, at.To(key), f.Tag, (*tree)[key], fields.Field(i).Addr().Interface()); err != nil { // the schema allows a value that does not fit the Go type
 				r.Fault(at.To(key), "cannot be decoded: %v", err)
 			}
 		}
@@ -47,7 +47,7 @@ func Declared[S any, P interface {
 	})
 }
 
-// read reads one value into a field. An absent value is the zero value.
+// read reads one value into a field. An absent value gives the zero value.
 func read(r Reader, at Pointer, tag reflect.StructTag, value json.RawMessage, field any) error {
 	switch to := field.(type) {
 	case *string:

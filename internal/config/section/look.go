@@ -7,12 +7,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// LookTimeout reads how long a look at a target may wait for one answer. A longer look must not
-// lead to a repair.
+// LookTimeout reads how long one request of an observation may wait for its answer. It must not be
+// longer than an observation may be used (remediations.LookFor).
 func LookTimeout(r Reader, p Pointer, written string, least time.Duration) time.Duration {
 	d, ok := r.Duration(p, written, least)
 	if ok && d > remediations.LookFor {
-		r.Fault(p, "%s is too long; write at most %s, since nothing is repaired after a longer look", written, text.Duration(remediations.LookFor))
+		r.Fault(p, "%s is too long; write at most %s, because Drydock repairs nothing after a longer observation", written, text.Duration(remediations.LookFor))
 	}
 	return d
 }

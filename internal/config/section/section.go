@@ -1,6 +1,6 @@
-// Package section defines a provider's part of the configuration: its schema, its checks, and what
-// it declares about the provider. internal/config joins the sections into one document and gives
-// each value its line.
+// Package section defines what a provider adds to the configuration: a section with a schema and
+// checks, and what the configured provider serves. internal/config joins the sections into one
+// document, and knows the line of each value.
 package section
 
 import (
@@ -19,77 +19,78 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Section is one key below providers.
+// Section is the section of one provider: a key below providers.
 type Section struct {
 	Key string
-	// Schema is its JSON Schema. It may refer to the $defs of internal/config/schema.json.
+	// Schema is the section's JSON Schema. It may refer to the $defs of internal/config/schema.json.
 	Schema string
-	// Steps are the remediations that the provider may carry out. Each has the key that it requires
-	// below the section's own, for example .units; empty: the section's own key.
+	// Steps are the remediations that the provider may carry out. The value of each is the key below
+	// the section that it requires, for example .units, or "" if it requires only the section.
 	Steps map[string]string
-	// Read checks what a schema cannot express. Reading makes it.
+	// Read reads the section and makes the checks that a schema cannot express. Reading and Declared
+	// make such functions.
 	Read func(r Reader, at Pointer, tree json.RawMessage) Provider
 }
 
-// Provider is a section in a configuration.
+// Provider is a section that was read from a configuration.
 type Provider interface {
 	// Serves returns which steps the provider carries out as configured, and which Nodes it serves.
 	Serves() remediations.Provider
 }
 
-// Warner is a usable provider with warnings.
+// Warner is a Provider that may have warnings about its section.
 type Warner interface {
-	// Warn adds the warnings. at is the section's own pointer.
+	// Warn calls say for each warning. at is the pointer of the section.
 	Warn(at Pointer, say func(p Pointer, format string, args ...any))
 }
 
-// Configurer is a provider that also changes the core's configuration.
+// Configurer is a Provider that also sets parts of the core's configuration.
 type Configurer interface {
 	Configure(core *remediations.Config)
 }
 
-// Planned is a provider with warnings about the use of its steps in plans.
+// Planned is a Provider that may have warnings about plans that use its steps.
 type Planned interface {
-	// WarnOfPlans adds warnings, like Warn. planned reports whether a policy that is not off has
-	// the step in its plan.
+	// WarnOfPlans calls say for each warning. at is the pointer of the section. planned reports
+	// whether the plan of a policy that is not off has the step.
 	WarnOfPlans(at Pointer, planned func(step string) bool, say func(p Pointer, format string, args ...any))
 }
 
-// Testifier is a provider that can be asked whether a machine runs, for the sign {provider:
+// Testifier is a Provider that may report whether a machine runs, for the sign {provider:
 // notRunning}.
 type Testifier interface{ Testifies() bool }
 
-// Reader reads values, and adds a fault with its line to each wrong one. The result is then
-// unusable.
+// Reader reads values. For a wrong value, it adds a fault, and the returned value is unusable.
 type Reader interface {
 	Fault(p Pointer, format string, args ...any)
-	// Faulty reports whether the value, or one of its parents, already has a fault: it gets no
-	// second one.
+	// Faulty reports whether the value or one of its parents already has a fault. Then it gets no
+	// further fault.
 	Faulty(p Pointer) bool
 	Duration(p Pointer, text string, least time.Duration) (time.Duration, bool)
 	URL(p Pointer, text string) *url.URL
 	URLs(p Pointer, texts []string) []*url.URL
 	HTTPConfig(p Pointer, tree map[string]any) promconfig.HTTPClientConfig
-	// SecretFile resolves a file's name, and checks that the file has content.
+	// SecretFile returns the path of the named file, and checks that the file is not empty.
 	SecretFile(p Pointer, name string) string
 	LabelKey(p Pointer, key string)
 	// Namespace and ObjectName read the names of a namespace and of an object.
 	Namespace(p Pointer, name string) string
 	ObjectName(p Pointer, name string) string
-	// NamespacedName reads namespace/name. Empty: there is none.
+	// NamespacedName reads a text namespace/name. It returns the zero value for an empty text.
 	NamespacedName(p Pointer, text string) types.NamespacedName
 	// Quantity reads a number or a percentage.
 	Quantity(p Pointer, v any) remediations.Quantity
-	// Nodes reads which Nodes a provider serves. Nil: the Nodes' spec.providerID decides.
+	// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the Nodes'
+	// spec.providerID decides.
 	Nodes(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
-	// Selector reads a selector. Nil: it selects everything, or has a fault.
+	// Selector reads a selector. It returns nil if the selector selects everything or has a fault.
 	Selector(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 }
 
-// SecretKey names one value of a Secret.
+// SecretKey is the key of one value in a Secret.
 type SecretKey struct{ Namespace, Name, Key string }
 
-// Read checks the names, and returns the SecretKey. Nil: not configured.
+// Read checks the names and returns the SecretKey, or nil if it is not configured.
 func (k *SecretKey) Read(r Reader, at Pointer) *SecretKey {
 	if k != nil {
 		r.Namespace(at.To("namespace"), k.Namespace)
@@ -98,12 +99,12 @@ func (k *SecretKey) Read(r Reader, at Pointer) *SecretKey {
 	return k
 }
 
-// Reading is Section.Read for a section of type Raw. The section has passed the schema, except for
-// values that already have a fault, and has all defaults.
+// Reading returns a Section.Read that decodes the section into a Raw and calls read. The section
+// has all defaults and has passed the schema, except for values that already have a fault.
 func Reading[Raw any](read func(r Reader, at Pointer, raw *Raw) Provider) func(Reader, Pointer, json.RawMessage) Provider {
 	return func(r Reader, at Pointer, tree json.RawMessage) Provider {
 		var raw Raw
-		if err := json.Unmarshal(tree, &raw); err != nil { // the schema allows what the type cannot hold
+		if err := json.Unmarshal(tree, &raw); err != nil { // the schema allows a value that does not fit the Go type
 			r.Fault(at, "cannot be decoded: %v", err)
 			return nil
 		}
@@ -111,10 +112,10 @@ func Reading[Raw any](read func(r Reader, at Pointer, raw *Raw) Provider) func(R
 	}
 }
 
-// Pointer names a value in a document, like a JSON pointer.
+// Pointer is the path of a value in a document, like a JSON pointer.
 type Pointer []string
 
-// To returns the pointer extended by parts: field names and indexes.
+// To returns the pointer of a value below this one. parts are field names and indexes.
 func (p Pointer) To(parts ...any) Pointer {
 	out := make(Pointer, len(p), len(p)+len(parts))
 	copy(out, p)
@@ -126,7 +127,7 @@ func (p Pointer) To(parts ...any) Pointer {
 
 var pointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Key returns the pointer as one text.
+// Key returns the pointer as text, for use as a map's key.
 func (p Pointer) Key() string {
 	var b strings.Builder
 	for _, token := range p {
@@ -136,7 +137,7 @@ func (p Pointer) Key() string {
 	return b.String()
 }
 
-// Origin reports whether the URL is https://host, with or without a port, and nothing else.
+// Origin reports whether the URL is only https://host, with or without a port.
 func Origin(u *url.URL) bool {
 	return u.Scheme == "https" && u.Host != "" && u.User == nil && strings.Trim(u.Path, "/") == "" && u.RawQuery == "" && u.Fragment == ""
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// UUID is a machine's UUID, in the order of its written bytes.
+// UUID is a machine's UUID. The bytes are in the order of the text.
 type UUID [16]byte
 
-// ParseUUID reads the usual five groups of hexadecimal digits.
+// ParseUUID parses a UUID in its usual format, five groups of hexadecimal digits.
 func ParseUUID(s string) (UUID, error) {
 	var u UUID
 	groups := strings.Split(strings.TrimSpace(s), "-")
@@ -26,14 +26,15 @@ func (u UUID) String() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
-// swapped returns the UUID with the bytes of its first three groups reversed. SMBIOS stores them
-// little-endian, and some firmware confuses the order in either place. A BMC and Linux's
-// product_uuid may show the same machine in two ways, and an update may change which.
+// swapped returns the UUID with the bytes of each of the first three groups in reverse order.
+// SMBIOS stores these groups little-endian, and some firmware gets the order wrong. So a BMC and
+// Linux's product_uuid may show the same machine in different orders, and a firmware update may
+// change the order.
 func (u UUID) swapped() UUID {
 	return UUID{u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]}
 }
 
-// Canonical returns the same value for both orders.
+// Canonical returns the same value for both orders of a UUID.
 func (u UUID) Canonical() UUID {
 	if s := u.swapped(); string(s[:]) < string(u[:]) {
 		return s
@@ -41,7 +42,7 @@ func (u UUID) Canonical() UUID {
 	return u
 }
 
-// manyHave are UUIDs that whole series of boards share, each reported in public by owners.
+// manyHave are UUIDs that all boards of a series have. Owners reported each of them in public.
 var manyHave = []string{
 	"03000200-0400-0500-0006-000700080009", // many boards with AMI's firmware
 	"31393138-3538-5a43-3135-353130323750", // HPE ProLiant MicroServer Gen8
@@ -50,18 +51,18 @@ var manyHave = []string{
 	"00112233-4455-6677-8899-aabbccddeeff", // the example of the standard
 }
 
-// Shared returns why the UUID does not identify a machine. Empty: it may.
+// Shared returns why the UUID does not identify one machine, or "" if it may.
 func (u UUID) Shared() string {
 	same := true
 	for _, b := range u {
 		same = same && b == u[0]
 	}
 	if same {
-		return "repeats one byte, as firmware without a UUID shows it"
+		return "repeats one byte, which is what firmware without a UUID shows"
 	}
 	for _, s := range manyHave {
 		if known, err := ParseUUID(s); err == nil && known.Canonical() == u.Canonical() {
-			return "is that of a whole series of machines"
+			return "is the same for a whole series of machines"
 		}
 	}
 	return ""

@@ -19,7 +19,7 @@ import (
 // meant are the beginnings of warnings that the variants in ci cause on purpose.
 var meant = map[string]string{
 	"everything": "providers.sidecars[0]: the token travels over http",
-	"hosts":      "policies[0]: policy fence takes GPU nodes, too",
+	"hosts":      "policies[0]: policy fence also selects GPU nodes",
 	"limits":     "policies[0].plan",
 	"minimal":    "alertmanager.watchdog: no Watchdog is configured",
 	"sei":        "providers.sidecars[0]: the token travels over http",
