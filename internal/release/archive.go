@@ -12,15 +12,15 @@ import (
 	"time"
 )
 
-// entry is a file in an archive. link: it is a symbolic link to that path.
+// entry is a file in an archive. If link is set, it is a symbolic link to that path.
 type entry struct {
 	name, link string
 	data       []byte
 	mode       int64
 }
 
-// archives packs the binaries: the plugin for each platform, including its completion name for
-// kubectl; the others together.
+// archives packs the binaries. The plugin gets an archive for each platform, with a link under the
+// name that kubectl runs for completion. The other programs share one archive for each platform.
 func (r *release) archives(context.Context) error {
 	license, err := os.ReadFile(filepath.Join(r.root, "LICENSE"))
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *release) archives(context.Context) error {
 	return nil
 }
 
-// archive returns the name of the binary's archive.
+// archive returns the file name of the binary's archive.
 func (r *release) archive(b binary) string {
 	ending := ".tar.gz"
 	if b.platform.os == "windows" {

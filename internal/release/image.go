@@ -17,8 +17,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// image makes the Dockerfile's image for each architecture, with one index, as an OCI layout. It
-// contains only Drydock, the agent and the certificate authorities, and runs as user 65532.
+// image makes the same image as the Dockerfile, for each architecture, as an OCI layout with one
+// index. It contains only Drydock, the agent and the certificate authorities, and runs as user
+// 65532.
 func (r *release) image(context.Context) error {
 	authorities, err := os.ReadFile(r.authorities)
 	if err != nil {

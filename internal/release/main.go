@@ -1,7 +1,7 @@
-// Release makes a release of Drydock in a folder. The release has static binaries, an image for two
-// architectures as an OCI layout, the chart, and a manifest for krew. It also has a bill of
-// materials, the provenance and checksums, signed if a key is given. It publishes nothing. The same
-// commit and the same key give the same bytes.
+// Release makes a release of Drydock in a folder, and publishes nothing. The release has static
+// binaries, an image for two architectures as an OCI layout, the chart, and a manifest for krew. It
+// also has a bill of materials, the provenance and checksums, which are signed if a key is given.
+// The same commit and the same key give the same bytes.
 //
 //	go run ./internal/release -version v1.2.3 -url https://…/v1.2.3 -out dist
 package main
@@ -24,22 +24,24 @@ import (
 
 // release is the release in progress.
 type release struct {
-	// root is the checkout, out the folder for the release, version its tag, and url the future
-	// address of its files.
+	// root is the folder of the checkout. out is the folder for the release, version its tag, and url
+	// the future address of its files.
 	root, out, version, url string
 	commit                  string
-	// at is the commit's time, which every file in the release gets.
+	// at is the commit's time. Every file in the release gets this time.
 	at time.Time
-	// platforms are the plugin's. The cluster's programs are built for the Linux ones.
+	// platforms are the platforms of the plugin. The other programs are built only for the Linux
+	// platforms among them.
 	platforms []platform
 	// authorities is the file with the public certificate authorities for the image.
 	authorities string
-	// builder is the URI of the builder. key signs the release; nil: unsigned.
+	// builder is the URI of the builder. key signs the release. If it is nil, the release is not
+	// signed.
 	builder string
 	key     ed25519.PrivateKey
 
 	built []binary
-	// statement is the provenance.
+	// statement is the provenance, which sign signs.
 	statement []byte
 }
 
@@ -64,14 +66,14 @@ func run(ctx context.Context, args []string) error {
 	var untagged bool
 	flags := flag.NewFlagSet("release", flag.ContinueOnError)
 	flags.StringVar(&r.root, "root", ".", "the checkout")
-	flags.StringVar(&r.out, "out", "dist", "the folder that takes the release; it must not exist")
+	flags.StringVar(&r.out, "out", "dist", "the new folder for the release; it must not exist yet")
 	flags.StringVar(&r.version, "version", "", "the version, for example v1.2.3, which is the tag of the commit")
-	flags.StringVar(&r.url, "url", "", "the URL below which the files will be found; the manifest for krew names it")
-	flags.StringVar(&only, "platforms", "", "build for these alone, for example linux/amd64,darwin/arm64")
+	flags.StringVar(&r.url, "url", "", "the future URL of the files' folder, for the manifest for krew")
+	flags.StringVar(&only, "platforms", "", "build only for these platforms, for example linux/amd64,darwin/arm64")
 	flags.StringVar(&r.authorities, "authorities", "/etc/ssl/certs/ca-certificates.crt", "the certificate authorities for the image")
 	flags.StringVar(&keyFile, "key", "", "the private key that signs the release, Ed25519 in PEM; without it nothing is signed")
 	flags.StringVar(&r.builder, "builder", "https://drydock.dev/release/by-hand", "the URI of the machine or service that makes the release; the provenance names it")
-	flags.BoolVar(&untagged, "untagged", false, "make it although the commit does not have the tag, or files differ from it")
+	flags.BoolVar(&untagged, "untagged", false, "make the release even if the commit does not have the tag or files differ from the commit")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -79,13 +81,13 @@ func run(ctx context.Context, args []string) error {
 	case !aVersion.MatchString(r.version):
 		return fmt.Errorf("-version is %q; write a version, for example v1.2.3", r.version)
 	case !strings.HasPrefix(r.url, "https://"):
-		return fmt.Errorf("-url is %q; write the https URL below which the files will be found", r.url)
+		return fmt.Errorf("-url is %q; write the https URL of the folder where the files will be", r.url)
 	}
 	r.platforms = slices.Clone(all)
 	if only != "" {
 		r.platforms = slices.DeleteFunc(r.platforms, func(p platform) bool { return !slices.Contains(strings.Split(only, ","), p.String()) })
 		if len(r.platforms) != len(strings.Split(only, ",")) {
-			return fmt.Errorf("-platforms is %q; there are %v", only, all)
+			return fmt.Errorf("-platforms is %q; the known platforms are %v", only, all)
 		}
 	}
 	if keyFile != "" {
@@ -108,7 +110,8 @@ func run(ctx context.Context, args []string) error {
 	return nil
 }
 
-// find reads the commit, and refuses one that is not tagged.
+// find reads the commit of the checkout. It refuses a commit without the version's tag, unless
+// untagged is set.
 func (r *release) find(ctx context.Context, untagged bool) error {
 	var err error
 	if r.root, err = filepath.Abs(r.root); err != nil {
@@ -134,7 +137,7 @@ func (r *release) find(ctx context.Context, untagged bool) error {
 		return err
 	}
 	if !slices.Contains(strings.Fields(tags), r.version) {
-		return fmt.Errorf("commit %s does not have the tag %s: check that tag out, or set the tag", r.commit, r.version)
+		return fmt.Errorf("commit %s does not have the tag %s: check out that tag, or set the tag", r.commit, r.version)
 	}
 	changed, err := r.git(ctx, "status", "--porcelain")
 	if err != nil {
@@ -161,7 +164,7 @@ type binary struct {
 	file     string
 }
 
-// binaries builds each program as make build does.
+// binaries builds each program, with the flags of `make build`.
 func (r *release) binaries(ctx context.Context) error {
 	for _, p := range r.platforms {
 		for _, program := range []string{"kubectl-drydock", "drydock", "drydock-agent", "drydock-backtest"} {

@@ -18,13 +18,14 @@ import (
 
 type m = map[string]any
 
-// materials writes the bill of materials in SPDX: for each binary its modules, according to Go.
+// materials writes the bill of materials in SPDX: the Go modules in each binary, as Go recorded
+// them.
 func (r *release) materials(context.Context) error {
 	packages, relations := map[string]m{}, []m{}
 	for _, b := range r.built {
 		info, err := buildinfo.ReadFile(b.file)
 		if err != nil {
-			return fmt.Errorf("reading what %s is made of: %w", b.file, err)
+			return fmt.Errorf("reading the Go modules in %s: %w", b.file, err)
 		}
 		sum, err := digest(b.file)
 		if err != nil {
@@ -75,7 +76,7 @@ func spdxID(parts ...string) string {
 	}, strings.Join(parts, "-"))
 }
 
-// krew writes the plugin's manifest for krew's index.
+// krew writes the plugin's manifest for krew, the package manager of kubectl plugins.
 func (r *release) krew(context.Context) error {
 	var platforms []m
 	for _, b := range r.of("kubectl-drydock") {
@@ -92,8 +93,8 @@ func (r *release) krew(context.Context) error {
 		"apiVersion": "krew.googlecontainertools.github.com/v1alpha2", "kind": "Plugin", "metadata": m{"name": "drydock"},
 		"spec": m{
 			"version": r.version, "platforms": platforms,
-			"shortDescription": "Show what Drydock is doing to the nodes",
-			"description":      "Drydock turns Prometheus alerts into safe, verified repairs of nodes. The plugin shows\nwhat it is doing and why it waits, and writes what people want of it on the Nodes.\n",
+			"shortDescription": "Show what Drydock does to the nodes",
+			"description":      "Drydock turns Prometheus alerts into safe, verified repairs of nodes. The plugin shows\nwhat Drydock does and why it waits, and passes on people's decisions.\n",
 		},
 	})
 	if err != nil {
@@ -102,7 +103,7 @@ func (r *release) krew(context.Context) error {
 	return os.WriteFile(r.path("krew.yaml"), text, 0o644)
 }
 
-// checksums writes the SHA-256 of each file in the release, in the format of sha256sum -c. It
+// checksums writes the SHA-256 of each file in the release, in the format of sha256sum -c. It first
 // removes intermediate files.
 func (r *release) checksums(context.Context) error {
 	if err := os.RemoveAll(r.path(".build")); err != nil {
@@ -115,7 +116,7 @@ func (r *release) checksums(context.Context) error {
 	return os.WriteFile(r.path("SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
 }
 
-// files calls each for every file in the release so far, with its SHA-256.
+// files calls each for every file that is in the release's folder now, with its SHA-256.
 func (r *release) files(each func(name, sum string)) error {
 	err := filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -135,7 +136,7 @@ func (r *release) files(each func(name, sum string)) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("summing up the release: %w", err)
+		return fmt.Errorf("computing the checksums of the release: %w", err)
 	}
 	return nil
 }

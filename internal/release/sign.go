@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// statementType is the media type of an in-toto statement. The signature covers it.
+	// statementType is the media type of an in-toto statement. The signature covers the type, too.
 	statementType = "application/vnd.in-toto+json"
 	// source is the address of the release's repository.
 	source = "git+https://github.com/drydock-dev/drydock"
@@ -29,7 +29,7 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	}
 	block, _ := pem.Decode(text)
 	if block == nil || block.Type != "PRIVATE KEY" {
-		return nil, fmt.Errorf("the key %s is not an unencrypted private key in PEM; make one by `openssl genpkey -algorithm ed25519`", file)
+		return nil, fmt.Errorf("the key %s is not an unencrypted private key in PEM; make one with `openssl genpkey -algorithm ed25519`", file)
 	}
 	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
 	if err != nil {
@@ -37,13 +37,13 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	}
 	signs, ok := key.(ed25519.PrivateKey)
 	if !ok {
-		return nil, fmt.Errorf("the key %s is a %T and not an Ed25519 key; make one by `openssl genpkey -algorithm ed25519`", file, key)
+		return nil, fmt.Errorf("the key %s is a %T and not an Ed25519 key; make one with `openssl genpkey -algorithm ed25519`", file, key)
 	}
 	return signs, nil
 }
 
-// provenance writes how, and from what commit, every file of the release was made, as an in-toto
-// statement with SLSA's predicate.
+// provenance writes the provenance of every file of the release: the commit and how the file was
+// built. It is an in-toto statement with SLSA's predicate.
 func (r *release) provenance(context.Context) error {
 	var subjects []m
 	err := r.files(func(name, sum string) { subjects = append(subjects, m{"name": name, "digest": m{"sha256": sum}}) })
@@ -52,7 +52,7 @@ func (r *release) provenance(context.Context) error {
 	}
 	info, err := buildinfo.ReadFile(r.built[0].file)
 	if err != nil {
-		return fmt.Errorf("reading which Go built %s: %w", r.built[0].file, err)
+		return fmt.Errorf("reading which version of Go built %s: %w", r.built[0].file, err)
 	}
 	var platforms []string
 	for _, p := range r.platforms {
@@ -78,8 +78,8 @@ func (r *release) provenance(context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".provenance.json"), r.statement, 0o644)
 }
 
-// sign signs the checksums, which cover all other files, and the provenance. Without a key it
-// writes nothing.
+// sign signs the checksums, which cover all other files, and the provenance. Without a key, it
+// signs nothing.
 func (r *release) sign(ctx context.Context) error {
 	if r.key == nil {
 		return nil
@@ -107,12 +107,12 @@ func (r *release) sign(ctx context.Context) error {
 	return os.WriteFile(r.path("drydock_"+r.version+".provenance.intoto.jsonl"), append(text, '\n'), 0o644)
 }
 
-// envelopeKey signs envelopes.
+// envelopeKey signs DSSE envelopes with the release's key.
 type envelopeKey struct{ key ed25519.PrivateKey }
 
 func (k envelopeKey) Sign(_ context.Context, data []byte) ([]byte, error) {
 	return ed25519.Sign(k.key, data), nil
 }
 
-// KeyID is the fingerprint of the public key, for verifiers.
+// KeyID returns the fingerprint of the public key. Verifiers find the key by it.
 func (k envelopeKey) KeyID() (string, error) { return dsse.SHA256KeyID(k.key.Public()) }

@@ -186,5 +186,5 @@ func TestAKeyThatCannotSignIsRefused(t *testing.T) {
 	args := []string{"-root", "nowhere", "-version", version, "-url", url, "-key", file}
 	require.ErrorContains(t, run(t.Context(), args), "reading the key")
 	require.NoError(t, os.WriteFile(file, []byte("-----BEGIN OPENSSH PRIVATE KEY-----\n"), 0o600))
-	require.ErrorContains(t, run(t.Context(), args), "is not an unencrypted private key in PEM; make one by `openssl genpkey -algorithm ed25519`")
+	require.ErrorContains(t, run(t.Context(), args), "is not an unencrypted private key in PEM; make one with `openssl genpkey -algorithm ed25519`")
 }
