@@ -151,7 +151,7 @@ func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 		return Decision{Allowed: true, Reason: ReasonNone}
 	}
 	busy := repairOf(c, ch.Old)
-	if ch.changesMeshLeader() && !busy.inFlight() {
+	if ch.changesMeshLeader() {
 		busy.mesh = leaderRepairOf(c, ch.Old, nodes())
 	}
 	var violations []*violation
@@ -201,9 +201,7 @@ func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision
 			return Decision{Reason: v.reason, Message: v.message}
 		}
 	}
-	if d.BreakGlass {
-		d.Message = strings.Join(overridden, ", ")
-	}
+	d.Message = strings.Join(overridden, ", ")
 	return d
 }
 

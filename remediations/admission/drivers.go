@@ -54,12 +54,12 @@ func (d Drivers) Covers(user string) bool {
 	return false
 }
 
-// installs reports whether a user of Drivers makes the change while the node's repair waits for its
-// proof. If the phase label shows a repair in flight, the label decides and not the record, because
+// installs reports whether a user of Drivers makes the change while the node's repair, which is in
+// flight, waits for its proof. If the phase label shows a repair in flight, the label decides and not the record, because
 // the ValidatingAdmissionPolicy reads only the label.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
-	if !phase.InFlight() && busy.record != nil {
+	if !phase.InFlight() {
 		phase = busy.record.Phase
 	}
 	return ch.Driver && phase == remediations.PhaseVerifying

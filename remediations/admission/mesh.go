@@ -31,7 +31,7 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 // to another location now.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
-		if _, ok := on.Annotations[remediations.LocationKey]; !ok || on.Name == n.Name || lifecycle.BreakGlassSet(on) {
+		if on.Name == n.Name || lifecycle.BreakGlassSet(on) {
 			continue // break-glass on that Node stops the repair
 		}
 		r, err := remediations.DecodeRecord(on.Annotations[remediations.LocationKey])

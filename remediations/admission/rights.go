@@ -102,7 +102,7 @@ func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 // be checked, or an empty text.
 func (ch *Change) unchecked() string {
 	for _, w := range entitled {
-		if !w.stops || ch.ofNode() || !ch.says(w.key) {
+		if !w.stops || !ch.says(w.key) {
 			continue
 		}
 		if _, err := ch.May(w.verb); err != nil {
@@ -116,7 +116,7 @@ func (ch *Change) unchecked() string {
 // says reports whether the change sets or alters the annotation. It returns false if the user's
 // rights cannot be checked, because May is nil.
 func (ch *Change) says(key string) bool {
-	if ch.May == nil || ch.New == nil {
+	if ch.May == nil {
 		return false
 	}
 	v, is := ch.New.Annotations[key]

@@ -30,9 +30,6 @@ func byNodeIdentity(ch *Change, _ *repair) *violation {
 
 // ownKeyWritten protects the keys that only Drydock may write, because repairs depend on them.
 func ownKeyWritten(ch *Change, _ *repair) *violation {
-	if ch.ofNode() {
-		return nil
-	}
 	written, _ := ch.keys(remediations.Owned)
 	if len(written) == 0 {
 		return nil
@@ -45,7 +42,7 @@ func ownKeyWritten(ch *Change, _ *repair) *violation {
 // list. The rule also binds users that are exempt from other rules. It binds users with the verb
 // reset, too, because they can end the repair in other ways.
 func ownKeyRemoved(ch *Change, busy *repair) *violation {
-	if ch.New == nil || ch.ofNode() || !busy.inFlight() {
+	if !busy.inFlight() {
 		return nil
 	}
 	_, removed := ch.keys(remediations.Owned)
@@ -59,7 +56,7 @@ func ownKeyRemoved(ch *Change, busy *repair) *violation {
 // one node may come from two people, and Drydock can carry out only one.
 func requestPending(ch *Change, busy *repair) *violation {
 	asked, ok := ch.asks()
-	if !ok || ch.Old == nil || ch.ofNode() {
+	if !ok || ch.Old == nil {
 		return nil
 	}
 	if old, pending := ch.Old.Annotations[remediations.RequestKey]; pending {

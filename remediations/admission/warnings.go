@@ -51,7 +51,6 @@ func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, n
 	for _, key := range written {
 		v, annotation := ch.New.Annotations[key]
 		switch {
-		case remediations.Owned(key):
 		case key == remediations.ExcludeLabel && !annotation:
 		case !annotation || !slices.Contains(personsAnnotations, key):
 			add(ReasonUnreadable, "Drydock does not read %s here; people write the annotations %s", key, peoplesKeys())
@@ -125,8 +124,8 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 // text. nodes returns the fleet, and is called only if the first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
-	step, ok := s.FirstStep(p, nil)
-	if !ok || !c.Remediation(step.Name).Disruptive {
+	step, _ := s.FirstStep(p, nil)
+	if !c.Remediation(step.Name).Disruptive {
 		return ""
 	}
 	f := fleet.New(c, nodes(), &ledger.Ledger{}, func(string) bool { return false }, now)
@@ -139,7 +138,7 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 // wouldCollide returns the warning, in observe mode, that in enforce mode a repair would be in
 // flight on the node now. It returns an empty text if no repair would be.
 func wouldCollide(c *remediations.Config, ch *Change) string {
-	if ch.Old == nil || ch.Exempt || ch.ofNode() {
+	if ch.Old == nil || ch.Exempt {
 		return ""
 	}
 	r := c.Registry.ReadJournal(ch.Old).Record
