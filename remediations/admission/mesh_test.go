@@ -126,3 +126,43 @@ func TestCancelAndApproveOfWhateverIsRepairedAreUnderstood(t *testing.T) {
 		require.Equal(t, admission.ReasonUnknownRepair, v.Reason)
 	}
 }
+
+// TestALeadersRepairBindsTheNodesItNames: where it takes leadership from and to, even if it changes
+// no key there and the Nodes name no location. It binds its own Node no longer than its record is
+// there, even where the list of Nodes is older, and it warns where its policy only observes.
+func TestALeadersRepairBindsTheNodesItNames(t *testing.T) {
+	repair := func(name, policy string) *corev1.Node {
+		n := requests.Bare()
+		n.Name = name
+		r := requests.Record(remediations.PhaseVerifying)
+		r.Policy, r.Step.Name, r.Location, r.Intent.Successor = policy, "promote-leader", "eu", "n2"
+		r.Moves = []remediations.Move{{Location: "eu", From: "n1", To: "n2", Before: map[string]*string{"n7": nil}}}
+		n.Annotations[remediations.LocationKey] = r.Encode()
+		return n
+	}
+	for name, c := range map[string]struct {
+		node    string
+		leader  *corev1.Node
+		allowed bool
+		reason  admission.Reason
+	}{
+		"the one it takes leadership from": {"n1", repair("n9", "node-not-ready"), false, admission.ReasonMeshLeader},
+		"the one that it makes the leader": {"n2", repair("n9", "node-not-ready"), false, admission.ReasonMeshLeader},
+		"one whose key it changes":         {"n7", repair("n9", "node-not-ready"), false, admission.ReasonMeshLeader},
+		"another":                          {"n8", repair("n9", "node-not-ready"), true, admission.ReasonNone},
+		"its policy was removed":           {"n2", repair("n9", "gone"), false, admission.ReasonMeshLeader},
+		"its policy only observes":         {"n2", repair("n9", "only-observes"), true, admission.ReasonMeshLeader},
+		"its own, whose record is gone":    {"n2", repair("n2", "node-not-ready"), true, admission.ReasonNone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := requests.Bare()
+			n.Name = c.node
+			after := n.DeepCopy()
+			after.Annotations[admission.MeshLeaderKey] = ""
+			d := admission.Validate(requests.Config(remediations.ModeEnforce), &admission.Change{Old: n, New: after, User: "jane"},
+				func() []*corev1.Node { return []*corev1.Node{c.leader} }, requests.Now)
+			require.Equal(t, c.allowed, d.Allowed, "%+v", d)
+			require.Equal(t, c.reason, d.Reason, "%+v", d)
+		})
+	}
+}
