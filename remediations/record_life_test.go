@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	corev1 "k8s.io/api/core/v1"
+
+	"drydock.dev/drydock/remediations/announce"
 )
 
 var noonOfTheDay = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -244,6 +246,35 @@ func TestWhatIsStillToAnnounce(t *testing.T) {
 	n.Annotations = map[string]string{"a": ""}
 	r := &Record{Undo: []Undo{{Kind: UndoAnnotation, Key: "b"}, {Kind: UndoCordon, Key: "c"}}}
 	require.Equal(t, []string{"c", "d"}, r.Unannounced(&Config{Announce: []string{"a", "b", "c", "d"}}, n))
+}
+
+// TestHowLongTheReadersOfAnnouncementsNeed: from the write that set the annotation, or from the time
+// on record if an earlier write set it. The last reader decides, and only announcements that
+// somebody reads late need time.
+func TestHowLongTheReadersOfAnnouncementsNeed(t *testing.T) {
+	const read, unread = "karpenter.sh/do-not-repair", "karpenter.sh/do-not-disrupt"
+	karpenters, others := &corev1.Node{}, &corev1.Node{}
+	karpenters.Labels = map[string]string{"karpenter.sh/nodepool": "default"}
+	wait := announce.Settling(karpenters, read)
+	require.Positive(t, wait)
+	written := noonOfTheDay.Add(time.Second)
+	undo := func(kind, key string, at time.Time) Undo { return Undo{Kind: kind, Key: key, At: at} }
+	for name, c := range map[string]struct {
+		node  *corev1.Node
+		undo  []Undo
+		fresh []string
+		want  time.Time
+	}{
+		"set in this write":           {karpenters, []Undo{undo(UndoAnnotation, read, noonOfTheDay)}, []string{read}, written.Add(wait)},
+		"set before":                  {karpenters, []Undo{undo(UndoAnnotation, read, noonOfTheDay)}, []string{unread}, noonOfTheDay.Add(wait)},
+		"set twice, the last decides": {karpenters, []Undo{undo(UndoAnnotation, read, written), undo(UndoAnnotation, read, noonOfTheDay)}, nil, written.Add(wait)},
+		"nobody reads it late":        {karpenters, []Undo{undo(UndoAnnotation, unread, noonOfTheDay)}, []string{unread}, time.Time{}},
+		"not a node of Karpenter":     {others, []Undo{undo(UndoAnnotation, read, noonOfTheDay)}, []string{read}, time.Time{}},
+		"a taint":                     {karpenters, []Undo{undo(UndoTaint, read, noonOfTheDay)}, nil, time.Time{}},
+		"nothing announced":           {karpenters, nil, nil, time.Time{}},
+	} {
+		require.Equal(t, c.want, (&Record{Undo: c.undo}).Settled(c.node, c.fresh, written), name)
+	}
 }
 
 // TestWhichKindATargetIs: Drydock finds a target's kind by the annotation key, by the record, and
