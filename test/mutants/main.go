@@ -36,9 +36,9 @@ import (
 )
 
 // core are the files that are mutated: the code that decides whether a side effect may happen,
-// whether it has happened, and whether it cured.
+// whether it has happened, whether it cured, and which changes by others collide with it.
 var core = []string{
-	"remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
+	"remediations/admission/*.go", "remediations/deadlines.go", "remediations/fleet/*.go", "remediations/intent.go",
 	"remediations/kind.go", "remediations/ledger/*.go", "remediations/record_life.go", "remediations/signs/blindness.go", "remediations/signs/witness.go",
 	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go", "remediations/targets/node/left.go",
 	"remediations/targets/node/proof.go", "remediations/targets/node/relapse.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
@@ -66,7 +66,9 @@ var near bool
 // nearBy are packages whose tests count as tests of another package. For example, the tests of the
 // kinds of targets test the lifecycle.
 var nearBy = map[string][]string{
-	"remediations/lifecycle": {"remediations/targets/node", "remediations/targets/location", "remediations/targets/sidecar"},
+	"remediations/lifecycle":        {"remediations", "remediations/targets/node", "remediations/targets/location", "remediations/targets/sidecar"},
+	"remediations/targets/location": {"remediations", "remediations/lifecycle"},
+	"remediations/targets/node":     {"remediations", "remediations/lifecycle"},
 }
 
 // nearFor is the most processor time that a test of a package in nearBy may use to run with -near.
