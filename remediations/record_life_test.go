@@ -248,9 +248,9 @@ func TestWhatIsStillToAnnounce(t *testing.T) {
 	require.Equal(t, []string{"c", "d"}, r.Unannounced(&Config{Announce: []string{"a", "b", "c", "d"}}, n))
 }
 
-// TestHowLongTheReadersOfAnnouncementsNeed: from the write that set the annotation, or from the time
-// on record if an earlier write set it. The last reader decides, and only announcements that
-// somebody reads late need time.
+// TestHowLongTheReadersOfAnnouncementsNeed: the time counts from the write that set the annotation,
+// or from the time on record if an earlier write set it. The last reader decides. Only annotations
+// that another system reads late need time.
 func TestHowLongTheReadersOfAnnouncementsNeed(t *testing.T) {
 	const read, unread = "karpenter.sh/do-not-repair", "karpenter.sh/do-not-disrupt"
 	karpenters, others := &corev1.Node{}, &corev1.Node{}

@@ -55,8 +55,8 @@ func (d Drivers) Covers(user string) bool {
 }
 
 // installs reports whether a user of Drivers makes the change while the node's repair, which is in
-// flight, waits for its proof. If the phase label shows a repair in flight, the label decides and not the record, because
-// the ValidatingAdmissionPolicy reads only the label.
+// flight, waits for its proof. If the phase label shows a repair in flight, the label decides and
+// not the record, because the ValidatingAdmissionPolicy reads only the label.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
 	if !phase.InFlight() {

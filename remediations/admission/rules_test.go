@@ -69,7 +69,7 @@ func TestTheFirstOfSeveralWarningsIsTheReason(t *testing.T) {
 func TestBreakGlassNamesWhatItAllowed(t *testing.T) {
 	breakGlass := requests.Annotate(remediations.BreakGlassKey, "why")
 	d := decide(all(in(remediations.PhaseVerifying), breakGlass), all(cordon, tainted("x", corev1.TaintEffectNoExecute)))
-	require.Equal(t, admission.Decision{Allowed: true, BreakGlass: true, Reason: admission.ReasonCordon, Message: "cordoning it, tainting it with x:NoExecute"}, d)
+	require.Equal(t, admission.Decision{Allowed: true, BreakGlass: true, Reason: admission.ReasonCordon, Message: "cordoning the node, tainting the node with x:NoExecute"}, d)
 
 	observed := func(n *corev1.Node) {
 		r := requests.Record(remediations.PhaseVerifying)
@@ -163,8 +163,8 @@ func TestTaintsInFlight(t *testing.T) {
 		"ours kept, another removed":          {all(recorded(remediations.UndoTaint), soft, tainted(other, corev1.TaintEffectNoSchedule)), only(corev1.Taint{Key: ours, Effect: corev1.TaintEffectNoSchedule}), admission.ReasonNone, ""},
 		"one with the key of an announcement": {all(recorded(remediations.UndoAnnotation), soft), only(), admission.ReasonNone, ""},
 		"where no record can be read":         {all(labelled, soft), only(), admission.ReasonNone, ""},
-		"ours, with the Node":                 {all(recorded(remediations.UndoTaint), soft), nil, admission.ReasonDeletion, "deleting it"},
-		"NoExecute added":                     {in(remediations.PhaseVerifying), hard, admission.ReasonNoExecute, "tainting it with drydock.example/draining:NoExecute"},
+		"ours, with the Node":                 {all(recorded(remediations.UndoTaint), soft), nil, admission.ReasonDeletion, "deleting the node"},
+		"NoExecute added":                     {in(remediations.PhaseVerifying), hard, admission.ReasonNoExecute, "tainting the node with drydock.example/draining:NoExecute"},
 		"NoExecute added beside another key":  {all(in(remediations.PhaseVerifying), tainted(other, corev1.TaintEffectNoExecute)), hard, admission.ReasonNoExecute, ours},
 		"NoExecute in place of NoSchedule":    {all(in(remediations.PhaseVerifying), soft), only(corev1.Taint{Key: ours, Effect: corev1.TaintEffectNoExecute}), admission.ReasonNoExecute, ours},
 		"NoExecute that was there":            {all(in(remediations.PhaseVerifying), hard), requests.Annotate("example.com/rack", "r2"), admission.ReasonNone, ""},
@@ -183,7 +183,7 @@ func TestTaintsInFlight(t *testing.T) {
 // TestADeniedUncordonIsCalledOne, and not a cordon.
 func TestADeniedUncordonIsCalledOne(t *testing.T) {
 	d := decide(all(in(remediations.PhaseVerifying), cordon), func(n *corev1.Node) { n.Spec.Unschedulable = false })
-	require.Contains(t, d.Message, "uncordoning it would collide with it")
+	require.Contains(t, d.Message, "uncordoning the node would collide with the repair")
 }
 
 // TestTheLabelDecidesAboutDrivers: the ValidatingAdmissionPolicy reads nothing else, so the record
@@ -319,8 +319,8 @@ func TestKeysInTheWrongPlaceAreNotRead(t *testing.T) {
 	}
 }
 
-// TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf: a kubelet cannot end a repair, and nobody
-// else is concerned.
+// TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf: a kubelet cannot end a repair, so no
+// kubelet is warned.
 func TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf(t *testing.T) {
 	uncordon := func(n *corev1.Node) { n.Spec.Unschedulable = false }
 	for name, c := range map[string]struct {
@@ -342,8 +342,8 @@ func TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf(t *testing.T) {
 	}
 }
 
-// TestAnIDThatNoRepairHasIsSaid, with the ID of the repair that the node has.
-func TestAnIDThatNoRepairHasIsSaid(t *testing.T) {
+// TestAWarningForAnUnknownIDNamesTheRepair: the warning has the ID of the repair that the node has.
+func TestAWarningForAnUnknownIDNamesTheRepair(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*corev1.Node)
 		id     string
@@ -360,8 +360,8 @@ func TestAnIDThatNoRepairHasIsSaid(t *testing.T) {
 	}
 }
 
-// TestObserveModeWarnsOfWhatEnforceModeWouldDeny: a change of the node whose repair would be in
-// flight now, by a user whom enforce mode would deny it.
+// TestObserveModeWarnsOfWhatEnforceModeWouldDeny: the node's repair would be in flight now,
+// and enforce mode would deny this user the change.
 func TestObserveModeWarnsOfWhatEnforceModeWouldDeny(t *testing.T) {
 	held := func(phase remediations.Phase, reason remediations.Reason) func(*corev1.Node) {
 		return func(n *corev1.Node) {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestANodeWithAWrongClockIsRepairedOnlyWhenItIsIll: a clock that is wrong is no fault, and hides
-// none.
+// TestANodeWithAWrongClockIsRepairedOnlyWhenItIsIll: a wrong clock alone is not a
+// fault, and it hides no fault.
 func TestANodeWithAWrongClockIsRepairedOnlyWhenItIsIll(t *testing.T) {
 	for what, ahead := range map[string]time.Duration{"ahead": 20 * time.Minute, "behind": -20 * time.Minute} {
 		t.Run(what, func(t *testing.T) {

@@ -76,7 +76,7 @@ func shift(body []byte, by time.Duration) []byte {
 	})
 }
 
-// proxyAs is a proxy whose requests to the API server are the user's, whoever made them.
+// proxyAs returns a proxy that sends each request to the API server as this user.
 func (c *Cluster) proxyAs(ca []byte, user string, groups ...string) (*lab.Proxy, error) {
 	cert, key, err := c.credentials.Issue([]net.IP{net.ParseIP(c.Hosts.Machine())}, user, groups...)
 	if err != nil {

@@ -214,8 +214,7 @@ func (c *Cluster) routes(i int, h *hosts.Host) error {
 	return h.IP(lines...)
 }
 
-// importImage gives the host's containerd an image. It is written by way of a file, since a host has
-// no other way in.
+// importImage gives the host's containerd the image in the archive.
 func importImage(ctx context.Context, h *hosts.Host, archive string) error {
 	inside := "/opt/" + filepath.Base(archive)
 	data, err := os.ReadFile(archive)
