@@ -158,7 +158,7 @@ func TestTaintsInFlight(t *testing.T) {
 		reason         admission.Reason
 		says           string
 	}{
-		"ours removed":                        {all(recorded(remediations.UndoTaint), soft), only(), admission.ReasonTaintRemoved, "taking away its taint drydock.example/draining:NoSchedule"},
+		"ours removed":                        {all(recorded(remediations.UndoTaint), soft), only(), admission.ReasonTaintRemoved, "removing the node's taint drydock.example/draining:NoSchedule"},
 		"ours removed, its other effect kept": {all(recorded(remediations.UndoTaint), soft, hard), only(corev1.Taint{Key: ours, Effect: corev1.TaintEffectNoExecute}), admission.ReasonTaintRemoved, "draining:NoSchedule"},
 		"ours kept, another removed":          {all(recorded(remediations.UndoTaint), soft, tainted(other, corev1.TaintEffectNoSchedule)), only(corev1.Taint{Key: ours, Effect: corev1.TaintEffectNoSchedule}), admission.ReasonNone, ""},
 		"one with the key of an announcement": {all(recorded(remediations.UndoAnnotation), soft), only(), admission.ReasonNone, ""},
