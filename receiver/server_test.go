@@ -69,7 +69,7 @@ func TestNewRefusesToStart(t *testing.T) {
 		})
 	}
 	_, err := New(Options{Insecure: true})
-	require.ErrorContains(t, err, "no recorder")
+	require.ErrorContains(t, err, "lack a Recorder")
 	for _, o := range []Options{{Insecure: true}, {Listen: "localhost:0"}, {Listen: "[::1]:0"}, {TokenFile: good}} {
 		o.Recorder = &book{}
 		_, err := New(o)
