@@ -273,7 +273,7 @@ func TestSelf(t *testing.T) {
 	require.Equal(t, requests.Drydock.Name, got)
 	name = ""
 	_, err = Self(t.Context(), client)
-	require.ErrorContains(t, err, "has no name")
+	require.ErrorContains(t, err, "the answer has no name")
 	fails = fmt.Errorf("no")
 	_, err = Self(t.Context(), client)
 	require.ErrorContains(t, err, "asking the API server for Drydock's own user name")

@@ -95,7 +95,7 @@ func TestANodeHasTheSharesOfWhatItIsIn(t *testing.T) {
 func TestWhatOnlyWouldBeReplacesNothingThatIs(t *testing.T) {
 	conf, n, other := scene.LimitsAlone(), scene.Bare("n1"), scene.Bare("n2")
 	conf.Limits.Concurrent = Quantity{Value: 1}
-	const none, would, next, underWay = "", "observe mode", "about to begin", "under way"
+	const none, would, next, underWay = "", "observe mode would", "about to begin", "under way"
 	state := func(f *fleet.Fleet) string {
 		shares := f.AtLimit(conf, other, "", true)
 		for _, s := range []string{would, next} {
