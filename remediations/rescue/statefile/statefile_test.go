@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -184,9 +185,10 @@ func TestNonsenseHoldsUntilItIsSetAside(t *testing.T) {
 func TestOneProcessOnly(t *testing.T) {
 	dir := t.TempDir()
 	if os.Getenv("STATEFILE_HOLD") != "" {
-		_, err := Open(os.Getenv("STATEFILE_HOLD"), still)
+		file, err := Open(os.Getenv("STATEFILE_HOLD"), still)
 		fmt.Println("open:", err)
-		select {} // until it is killed
+		<-make(chan struct{})   // until it is killed
+		runtime.KeepAlive(file) // a collected file gives its lock back
 	}
 	f := mustOpen(t, dir)
 	_, err := Open(dir, still)
