@@ -72,7 +72,7 @@ const UnprovenFor = 15 * time.Minute
 // holds end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
-// Until returns how long the candidate may be held. A repair that has moved the leadership and
+// Until returns the latest end of the candidate's hold. A repair that has moved the leadership and
 // cannot prove its cure must not wait for a day.
 func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record

@@ -97,7 +97,7 @@ func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	return r.Hold.Since
 }
 
-// troubleIs returns the reason that belongs to trouble's finding.
+// troubleIs returns the reason of the hold for the objection that trouble returns.
 func (s *state) troubleIs() remediations.Reason {
 	switch v := s.Survey; {
 	case v.Reason != "":
