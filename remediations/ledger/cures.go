@@ -40,7 +40,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	return true
 }
 
-// UnseenIn returns for how long between from and to Drydock could not observe alerts.
+// UnseenIn returns the part of the given period while Drydock could not observe alerts.
 func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	for _, s := range l.Unseen {
 		if s.To.IsZero() || s.To.After(to) {

@@ -23,9 +23,9 @@ type Lease struct {
 }
 
 // After returns the lease with StoodFrom and MovedFrom, according to an earlier reading of the same
-// lease. The kubelet writes the renewal time with the node's own clock, which may be wrong, but
-// that clock does not matter for whether the renewal time changes. Both readings must come from the
-// API server's store, not from a cache.
+// lease. The node's own clock gives the renewal time, and that clock may be wrong. But a change of
+// the renewal time shows a renewal by any clock. Both readings must come from the API server's
+// store, not from a cache.
 func (l Lease) After(was Lease) Lease {
 	switch {
 	case was.ReadAt.IsZero():

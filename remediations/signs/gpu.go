@@ -51,9 +51,9 @@ func GPUMark(n *corev1.Node) string {
 	return ""
 }
 
-// LabelsOf returns the labels of a node for a selector. Every GPU node has GPUCountLabel, without a
-// value if the node lost the label. Otherwise a GPU node that lost one label would get the shorter
-// waits of other nodes.
+// LabelsOf returns the labels of a node for a selector. In the result, every GPU node has
+// GPUCountLabel, without a value if the node lost the label. Otherwise a GPU node that lost one
+// label would get the shorter waits of other nodes.
 func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
 
 type gpuLabels struct {
