@@ -98,7 +98,7 @@ func (l *Lab) awaitKind(ctx context.Context, resource schema.GroupVersionResourc
 	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, Patience, true, func(context.Context) (bool, error) {
 		list, err := l.client.Discovery().ServerResourcesForGroupVersion(resource.GroupVersion().String())
 		if err != nil {
-			return false, nil // the kind is not served yet
+			return false, nil //nolint:nilerr // the kind is not served yet
 		}
 		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Name == resource.Resource }), nil
 	})

@@ -37,7 +37,7 @@ func main() {
 		if err := reference(ctx, os.Args[2], os.Args[3:]); err != nil {
 			fmt.Fprintln(os.Stderr, "bench reference:", err)
 			stop()
-			os.Exit(1) // stop was called before
+			os.Exit(1) //nolint:gocritic // stop was called before
 		}
 		return
 	}

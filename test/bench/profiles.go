@@ -37,7 +37,7 @@ func (y *yard) profileWhile(part string, seconds int) {
 
 func (y *yard) keep(kind, name string) error {
 	web := &http.Client{Timeout: 90 * time.Second}
-	res, err := web.Get("http://" + y.pprof + "/debug/pprof/" + kind) // the client bounds the time
+	res, err := web.Get("http://" + y.pprof + "/debug/pprof/" + kind) //nolint:noctx // the client bounds the time
 	if err != nil {
 		return fmt.Errorf("taking a profile: %w", err)
 	}

@@ -209,7 +209,7 @@ func TestAFloodOfAPortTakesLittleMemory(t *testing.T) {
 	holder, _ := y.lease()
 	pid := y.drydock.PID()
 	tlsClient := func() *http.Client {
-		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} // an attacker does not check certificates
+		return &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // an attacker does not check certificates
 	}
 	h2c := &http.Protocols{}
 	h2c.SetUnencryptedHTTP2(true)
