@@ -1,6 +1,6 @@
-// Drydock-backtest computes what Drydock would have done in a time that Prometheus has recorded. It
-// is a separate program, which drydock backtest starts: the code that evaluates the past does not
-// belong in the program that repairs nodes.
+// Drydock-backtest computes what Drydock would have done in a period that Prometheus has recorded.
+// The command `drydock backtest` starts it. It is a separate program, so that the program that
+// repairs nodes does not contain its code.
 package main
 
 import (
@@ -24,7 +24,7 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command prints the faults of a configuration as drydock check does.
+// command runs the program. It prints the faults of a configuration like `drydock check`.
 var command = cli.Program{Name: "drydock backtest", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -42,50 +42,50 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Execute(ctx, newCommand(time.Now), args, stdout, stderr)
 }
 
-// asked is what the flags say.
+// asked has the values of the flags.
 type asked struct {
 	config, compare, prometheus, http, rules, alertmanager, since, until, output, cures, resend, step, state, replica string
 
-	tsdb     string // of an older Drydock
+	tsdb     string // a flag of older versions, refused with a hint
 	recorded bool
 	now      func() time.Time
 }
 
-// formats are the forms of the report.
+// formats are the values of --output.
 var formats = []string{"text", "json", "html"}
 
 func newCommand(now func() time.Time) *cobra.Command {
 	a := asked{now: now}
 	cmd := &cobra.Command{
 		Use:   "drydock-backtest --config FILE --prometheus URL",
-		Short: "Say what Drydock would have done in the past",
-		Long: "Backtest replays what Prometheus recorded through the same decisions that Drydock makes live, and prints what it would\n" +
-			"have done: as history went, and as if each step had cured its node. It changes nothing. Policies that observe are replayed\n" +
-			"as if they enforced.",
+		Short: "Show what Drydock would have done in the past",
+		Long: "Backtest replays what Prometheus recorded through the same decisions that Drydock makes live, and prints what Drydock would\n" +
+			"have done: with the past as it was, and as if each step had cured its node. It changes nothing. Policies that only observe\n" +
+			"are replayed as if they enforced.",
 		Annotations:       map[string]string{cobra.CommandDisplayNameAnnotation: "drydock backtest"},
 		Args:              cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The report has names that others chose.
+			// The report contains names that other users chose, which must not control a terminal.
 			return a.run(cmd.Context(), &text.Writer{Out: cmd.OutOrStdout()}, cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&a.config, "config", "", "configuration file")
-	f.StringVar(&a.compare, "compare", "", "second configuration file: what it would have done otherwise")
+	f.StringVar(&a.compare, "compare", "", "second configuration file: the report shows what changes with it")
 	f.StringVar(&a.prometheus, "prometheus", "", "URL of a Prometheus to ask, or of another server that has its API: Thanos, Mimir, VictoriaMetrics")
-	f.StringVar(&a.http, "http-config", "", "file with Prometheus' http_config for --prometheus, and sigv4 for AWS")
+	f.StringVar(&a.http, "http-config", "", "file with Prometheus' http_config for --prometheus, and with sigv4 for AWS")
 	f.StringVar(&a.tsdb, "tsdb", "", "")
 	_ = f.MarkHidden("tsdb")
 	f.StringVar(&a.rules, "rules", "", "folder of rule files, or one such file; without it, the rules that Drydock ships")
-	f.BoolVar(&a.recorded, "recorded", false, "take the alerts that Prometheus recorded, and ask about no rule")
+	f.BoolVar(&a.recorded, "recorded", false, "use the alerts that Prometheus recorded, and evaluate no rule")
 	f.StringVar(&a.alertmanager, "alertmanager", "", "Alertmanager's configuration file, for its routes and inhibition; without it, the shipped example")
-	f.StringVar(&a.since, "since", "30d", "how long before --until to begin")
-	f.StringVar(&a.until, "until", "", "end of the time, in RFC 3339; without it, now")
-	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as having cured; without it, a usual time for each step")
-	f.StringVar(&a.resend, "resend-delay", model.Duration(backtest.DefaultResend).String(), "how often Prometheus sends an alert again that fires, as its --rules.alert.resend-delay says")
-	f.StringVar(&a.replica, "replica-label", "prometheus_replica", "external label of Prometheus that differs between its replicas; it is dropped from what --prometheus answers")
-	f.StringVar(&a.step, "step", "", "how finely Nodes and recorded alerts are asked about; without it, the shortest evaluation interval of the rules, or 1m")
+	f.StringVar(&a.since, "since", "30d", "length of the period before --until")
+	f.StringVar(&a.until, "until", "", "end of the period, in RFC 3339; without it, now")
+	f.StringVar(&a.cures, "cures", "", "how long after its call each step counts as a cure; without it, a usual time for each step")
+	f.StringVar(&a.resend, "resend-delay", model.Duration(backtest.DefaultResend).String(), "how often Prometheus sends a firing alert again: the value of its --rules.alert.resend-delay")
+	f.StringVar(&a.replica, "replica-label", "prometheus_replica", "external label that differs between the replicas of Prometheus; backtest drops it from the answers")
+	f.StringVar(&a.step, "step", "", "interval at which backtest reads Nodes and recorded alerts; without it, the shortest evaluation interval of the rules, or 1m")
 	f.StringVar(&a.state, "state", "", "file that keeps the answers from one run to the next: a run asks only for what the file lacks")
 	f.StringVarP(&a.output, "output", "o", "text", "text, json or html")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -96,15 +96,15 @@ func newCommand(now func() time.Time) *cobra.Command {
 func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 	switch {
 	case a.config == "":
-		return cli.Usage(errors.New("--config is missing: name the configuration file"))
+		return cli.Usage(errors.New("--config is missing: give the path of the configuration file"))
 	case a.tsdb != "":
-		return cli.Usage(errors.New("--tsdb is gone: start a Prometheus over the folder, as docs/operate/backtest.md shows, and name it with --prometheus"))
+		return cli.Usage(errors.New("--tsdb no longer exists: start a Prometheus on the folder, as docs/operate/backtest.md shows, and name it with --prometheus"))
 	case a.prometheus == "":
 		return cli.Usage(errors.New("--prometheus is missing: name the URL of a Prometheus"))
 	case !slices.Contains(formats, a.output):
-		return cli.Usagef("--output %q is not known: it is text, json or html", a.output)
+		return cli.Usagef("--output is %q; write text, json or html", a.output)
 	case a.recorded && a.rules != "":
-		return cli.Usage(errors.New("--recorded asks about no rule: leave out either it or --rules"))
+		return cli.Usage(errors.New("--recorded evaluates no rule: remove --recorded or --rules"))
 	}
 	from, until, err := a.period()
 	if err != nil {
@@ -142,7 +142,7 @@ func (a *asked) run(ctx context.Context, out, progress io.Writer) error {
 	return found.Page().Text(out)
 }
 
-// period is the time that is replayed.
+// period returns the period to replay.
 func (a *asked) period() (from, until time.Time, err error) {
 	until = a.now()
 	if a.until != "" {
@@ -197,7 +197,7 @@ func (a *asked) inputs() (configs []backtest.Named, past history.Options, err er
 		if c.Core.ClusterLabel != "" {
 			external := model.LabelSet{model.LabelName(c.Core.ClusterLabel): model.LabelValue(c.Core.ClusterValue)}
 			if past.ExternalLabels != nil && !past.ExternalLabels.Equal(external) {
-				return nil, past, cli.Usagef("--config and --compare are for different clusters, %s and %s: give both the same cluster", past.ExternalLabels, external)
+				return nil, past, cli.Usagef("--config and --compare are for different clusters, %s and %s: both must be for the same cluster", past.ExternalLabels, external)
 			}
 			past.ExternalLabels = external
 		}

@@ -81,14 +81,14 @@ func TestTheFormsAreCompleted(t *testing.T) {
 func TestBadFlagsAreRefused(t *testing.T) {
 	t.Parallel()
 	for said, args := range map[string][]string{
-		"--config is missing":                         {"--prometheus", "x"},
-		"--prometheus is missing":                     {"--config", "x"},
-		"--tsdb is gone: start a Prometheus over the": {"--config", "x", "--tsdb", "x"},
-		`--output "pdf" is not known`:                 {"--config", "x", "--prometheus", "x", "-o", "pdf"},
-		`--resend-delay "often" is not a duration`:    {"--config", "x", "--prometheus", "x", "--resend-delay", "often"},
-		`--since "soon" is not a duration`:            {"--config", "x", "--prometheus", "x", "--since", "soon"},
-		`--until "now" is not a time in RFC 3339`:     {"--config", "x", "--prometheus", "x", "--until", "now"},
-		"--recorded asks about no rule: leave out":    {"--config", "x", "--prometheus", "x", "--recorded", "--rules", "x"},
+		"--config is missing":                                {"--prometheus", "x"},
+		"--prometheus is missing":                            {"--config", "x"},
+		"--tsdb no longer exists: start a Prometheus on the": {"--config", "x", "--tsdb", "x"},
+		`--output is "pdf"; write text`:                      {"--config", "x", "--prometheus", "x", "-o", "pdf"},
+		`--resend-delay "often" is not a duration`:           {"--config", "x", "--prometheus", "x", "--resend-delay", "often"},
+		`--since "soon" is not a duration`:                   {"--config", "x", "--prometheus", "x", "--since", "soon"},
+		`--until "now" is not a time in RFC 3339`:            {"--config", "x", "--prometheus", "x", "--until", "now"},
+		"--recorded evaluates no rule: remove":               {"--config", "x", "--prometheus", "x", "--recorded", "--rules", "x"},
 	} {
 		var out, errs bytes.Buffer
 		require.NotZero(t, execute(t.Context(), args, &out, &errs))
@@ -133,7 +133,7 @@ func TestTheReportNamesTimeWithoutData(t *testing.T) {
 	url := historytest.Outage(t, until).Serve()
 	for end, said := range map[string]string{
 		"2026-03-05T12:00:00Z": "The server has no data of kube-state-metrics for any of this time. The report cannot say",
-		"2026-03-04T05:00:00Z": "The server has no data of kube-state-metrics for 55m of this time: nothing is known about it.",
+		"2026-03-04T05:00:00Z": "The server has no data of kube-state-metrics for 55m of this time, so the report says nothing about that.",
 		"2026-03-04T03:50:00Z": "",
 	} {
 		var out, errs bytes.Buffer
@@ -177,7 +177,7 @@ func TestHTTPSettingsAreUsed(t *testing.T) {
 	}
 	for settings, said := range map[string]string{
 		"authorisation: {}": "authorisation",
-		"sigv4: {region: eu-west-1, access_key: a, secret_key: k}\nbasic_auth: {username: ops}": "keep one",
+		"sigv4: {region: eu-west-1, access_key: a, secret_key: k}\nbasic_auth: {username: ops}": "remove one of them",
 	} {
 		code, errs := run(settings)
 		require.NotZero(t, code)

@@ -12,8 +12,8 @@ import (
 // barWidth is how many characters the bar has.
 const barWidth = 40
 
-// bar is the line on a terminal that shows how much of the past is read, and how long the rest will
-// take.
+// bar is the line on a terminal that shows which part of the past was read, and how long the rest
+// will take.
 type bar struct {
 	out   io.Writer
 	began time.Time

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// alertmanager simulates the Alertmanager between the recorded alerts and Drydock: it groups its
-// posts, and inhibits.
+// alertmanager simulates an Alertmanager that gets the recorded alerts and posts them to Drydock.
+// It groups alerts, inhibits and silences.
 type alertmanager struct {
 	wants     func(labels map[string]string) bool
 	blindWhen []labels.Matchers
@@ -25,18 +25,19 @@ type alertmanager struct {
 	root      *Route
 	resend    time.Duration
 	rules     []*inhibition
-	// silenced are the nodes with a silence.
+	// silenced are the names of the nodes with a silence.
 	silenced map[string]bool
 
 	active map[string]*firing
 	groups map[string]*group
-	// log is the last post of each group with a firing alert. It outlives the group.
+	// log has the last post of each group, by the group's key. Like Alertmanager's notification log,
+	// it is kept when the group ends.
 	log map[string]*posted
-	// answer is the current answer while no alert changes. Nil: it must be made.
+	// answer is the answer to a poll. It is nil if an alert has changed since it was made.
 	answer *alerts.Replica
 }
 
-// inhibition is one rule, with the firing alerts that match its source side.
+// inhibition is one inhibition rule, with the firing alerts that match its source.
 type inhibition struct {
 	*Inhibition
 	sources map[string]*firing
@@ -50,21 +51,20 @@ type firing struct {
 	startsAt    time.Time
 	inhibitedBy []string
 	receivers   []string
-	// on is the node that the alert is about. Empty: no existing node.
+	// on is the name of the node that the alert is about. It is empty if that Node does not exist.
 	on string
 }
 
-// group is the alerts that one route posts together.
+// group has the alerts that one route posts together.
 type group struct {
 	route *Route
-	// flush is when the group is posted next, if it has changed.
+	// flush is when the group is next posted, if it has changed.
 	flush time.Time
-	// alerts are firing. ended have ended since the last flush.
+	// alerts are the firing alerts. ended are the alerts that have ended since the last flush.
 	alerts, ended map[string]*firing
 }
 
-// posted is one post: the alerts that it reported as firing, and those that it reported as
-// resolved.
+// posted is one post: which alerts it reported as firing and which as resolved.
 type posted struct {
 	at          time.Time
 	fires, over map[string]*firing
@@ -81,13 +81,13 @@ func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.M
 	return a
 }
 
-// receives reports whether a route's receiver is Drydock's. The operator prefixes a receiver's name
-// with namespace/name/.
+// receives reports whether name is Drydock's receiver. The Prometheus operator puts namespace/name/
+// before a receiver's name.
 func receives(drydock, name string) bool {
 	return drydock == "" || name == drydock || strings.HasSuffix(drydock, "/"+name)
 }
 
-// begin adds an alert that fires, for the first time or again.
+// begin adds a firing alert, or replaces it if it is already there.
 func (a *alertmanager) begin(f *firing, now time.Time) {
 	a.answer = nil
 	for _, r := range a.root.of(f.set) {
@@ -98,7 +98,7 @@ func (a *alertmanager) begin(f *firing, now time.Time) {
 		g := a.groupOf(r, f.set)
 		if wait := time.Duration(*r.Wait); g.flush.IsZero() {
 			if g.flush = now.Add(wait); f.startsAt.Add(wait).Before(now) {
-				g.flush = now // the alert is old enough
+				g.flush = now // the alert began more than group_wait ago
 			}
 		}
 		g.alerts[f.fingerprint] = f
@@ -131,7 +131,7 @@ func (a *alertmanager) end(fingerprint string) {
 	}
 }
 
-// silence adds or ends a silence about a node.
+// silence begins or ends a silence about a node.
 func (a *alertmanager) silence(s history.Silence) {
 	a.answer = nil
 	if a.silenced[s.Node] = true; s.Ended {
@@ -149,7 +149,7 @@ func (a *alertmanager) groupOf(r *Route, set model.LabelSet) *group {
 	return g
 }
 
-// due returns when the next group is flushed. Zero: no group is.
+// due returns when the next group is flushed, or the zero time if there is no group.
 func (a *alertmanager) due() (at time.Time) {
 	for _, g := range a.groups {
 		at = earliest(at, g.flush)
@@ -157,7 +157,7 @@ func (a *alertmanager) due() (at time.Time) {
 	return at
 }
 
-// post sends the posts that are due now, group by group.
+// post sends the posts that are due now, group by group. It returns whether there was one.
 func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) (any bool) {
 	for _, key := range slices.Sorted(maps.Keys(a.groups)) {
 		g := a.groups[key]
@@ -167,7 +167,7 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 		p := &posted{now, a.loud(g.alerts), a.loud(g.ended)}
 		if p.news(a.log[key], time.Duration(*g.route.Repeat)) {
 			if any, a.log[key] = true, p; len(p.fires) == 0 {
-				delete(a.log, key) // as if nothing had been posted yet
+				delete(a.log, key) // the next post of this group is then a first post
 			}
 			for _, fp := range slices.Sorted(maps.Keys(p.fires)) {
 				send(p.fires[fp], remediations.StatusFiring)
@@ -184,7 +184,7 @@ func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) 
 	return any
 }
 
-// loud returns the alerts that are neither inhibited nor silenced.
+// loud returns the alerts that are neither inhibited nor silenced, by fingerprint.
 func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	if len(all) == 0 {
 		return nil
@@ -198,14 +198,14 @@ func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	return out
 }
 
-// news reports whether p is posted after last, which is nil for a first post. It follows
-// Alertmanager's rule, needsUpdate in notify/dedup_stage.go of version 0.34.
+// news reports whether Alertmanager sends p after its last post, which is nil if there was none. It
+// follows needsUpdate in notify/dedup_stage.go of Alertmanager 0.34.
 func (p *posted) news(last *posted, repeat time.Duration) bool {
 	if len(p.fires)+len(p.over) == 0 {
 		return false
 	}
 	if last != nil && p.at.Sub(last.at) >= 2*repeat {
-		last = nil // Alertmanager has forgotten it
+		last = nil // Alertmanager's notification log has dropped the last post
 	}
 	switch {
 	case last == nil:
@@ -218,7 +218,7 @@ func (p *posted) news(last *posted, repeat time.Duration) bool {
 	return !within(p.over, last.over) || p.at.Sub(last.at) > repeat
 }
 
-// within reports whether each of the alerts is in all.
+// within reports whether each of the alerts in some is in all.
 func within(some, all map[string]*firing) bool {
 	for fp := range some {
 		if all[fp] == nil {
@@ -228,8 +228,8 @@ func within(some, all map[string]*firing) bool {
 	return true
 }
 
-// mute finds what inhibits the alert. As in Alertmanager, an alert that matches both sides does not
-// inhibit another such alert.
+// mute sets what inhibits the alert. As in Alertmanager, an alert that matches source and target of
+// a rule does not inhibit another such alert.
 func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = nil
 	for _, r := range a.rules {
@@ -247,8 +247,8 @@ func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = slices.Compact(f.inhibitedBy)
 }
 
-// look returns Alertmanager's answer. An answer's map is never changed: a change of alerts makes a
-// new map.
+// look returns Alertmanager's answer to a poll. The map in an answer is never changed: after a
+// change of alerts, look makes a new one.
 func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	if a.answer == nil {
 		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]map[string]string{}}

@@ -28,12 +28,12 @@ inhibit_rules:
 - {source_matchers: ['one=~"b.*"'], target_matchers: ['one=~"b.*|t"'], equal: [zone]}
 `
 
-// TestPostsComeAsAlertmanagersRulesSay: the rules of its documentation on group_wait,
+// TestPostsFollowAlertmanagersRules: the rules of its documentation on group_wait,
 // group_interval, repeat_interval and inhibition, and of its code where that says more
 // (notify/dedup_stage.go and dispatch/dispatch.go of version 0.34), at their very instants. An
 // alert is written as its group and its own name. "+" begins it, "-" ends it. A post has "+" for an
 // alert that fires and "-" for one that has ended.
-func TestPostsComeAsAlertmanagersRulesSay(t *testing.T) {
+func TestPostsFollowAlertmanagersRules(t *testing.T) {
 	t.Parallel()
 	for name, scene := range map[string]struct{ happens, posts []string }{
 		"the first waits for group_wait, and takes with it what begins meanwhile": {
@@ -169,7 +169,7 @@ func postsOf(t *testing.T, config string, happens []string) []string {
 // TestTimeIntervalsAreNamed: a backtest does not apply them, and its report says so.
 func TestTimeIntervalsAreNamed(t *testing.T) {
 	t.Parallel()
-	const said = "No alert is muted by the time intervals of Alertmanager's routes: nights, workdays."
+	const said = "The time intervals of Alertmanager's routes mute no alert: nights, workdays."
 	for text, named := range map[string]bool{
 		"route: {receiver: drydock, routes: [{mute_time_intervals: [nights]}, {active_time_intervals: [workdays, nights]}]}": true,
 		"route: {receiver: drydock, routes: [{}, {}]}": false,

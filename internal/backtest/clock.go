@@ -9,17 +9,17 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// simulation is the simulated clock and the tasks that wait for it. A whole replay runs in one
-// goroutine: work beside the engine's loop is a coroutine, which yields only where it sleeps. So
-// the same past gives the same decisions.
+// simulation is the simulated clock and the tasks that wait for it. A task is work that the live
+// engine does in another goroutine. Here each task is a coroutine that stops only when it sleeps,
+// so that the same past always gives the same decisions.
 type simulation struct {
-	clock.WithTicker // nil: an engine that is driven by Step waits only by After
+	clock.WithTicker // nil, because an engine that is driven by Step uses only After
 	now              time.Time
 	ready, asleep    []*task
 	running          *task
 }
 
-// task is one function that runs beside the engine's loop.
+// task is one function that the live engine would run in another goroutine.
 type task struct {
 	wake  time.Time
 	next  func() (time.Duration, bool)
@@ -29,7 +29,7 @@ type task struct {
 func (s *simulation) Now() time.Time                  { return s.now }
 func (s *simulation) Since(t time.Time) time.Duration { return s.now.Sub(t) }
 
-// After makes the task sleep at once: the task reads the channel when it wakes.
+// After makes the running task sleep at once. The task reads the channel after it wakes.
 func (s *simulation) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	s.sleep(d)
@@ -37,7 +37,7 @@ func (s *simulation) After(d time.Duration) <-chan time.Time {
 	return out
 }
 
-// beside starts a function beside the engine's loop.
+// beside makes the function a task, which runs at the next call of work.
 func (s *simulation) beside(f func()) {
 	t := &task{}
 	t.next, _ = iter.Pull(func(yield func(time.Duration) bool) {
@@ -47,7 +47,7 @@ func (s *simulation) beside(f func()) {
 	s.ready = append(s.ready, t)
 }
 
-// work runs one task until it sleeps or ends. False: no task is ready.
+// work runs one ready task until it sleeps or ends. It returns false if no task is ready.
 func (s *simulation) work() bool {
 	if len(s.ready) == 0 {
 		return false
@@ -72,7 +72,7 @@ func (s *simulation) sleep(d time.Duration) {
 	}
 }
 
-// alarm returns when the next task wakes. Zero: none sleeps.
+// alarm returns when the next task wakes, or the zero time if none sleeps.
 func (s *simulation) alarm() (at time.Time) {
 	if len(s.asleep) > 0 {
 		at = s.asleep[0].wake
@@ -80,7 +80,7 @@ func (s *simulation) alarm() (at time.Time) {
 	return at
 }
 
-// wake readies the tasks whose time has come.
+// wakeUp makes the tasks ready whose time has come. It returns whether there was one.
 func (s *simulation) wakeUp() (any bool) {
 	for len(s.asleep) > 0 && !s.asleep[0].wake.After(s.now) {
 		s.ready, s.asleep, any = append(s.ready, s.asleep[0]), s.asleep[1:], true
@@ -88,7 +88,7 @@ func (s *simulation) wakeUp() (any bool) {
 	return any
 }
 
-// earliest returns the first of the times that are not zero.
+// earliest returns the earliest of the times, without zero times.
 func earliest(all ...time.Time) (first time.Time) {
 	for _, t := range all {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
@@ -98,7 +98,7 @@ func earliest(all ...time.Time) (first time.Time) {
 	return first
 }
 
-// later returns the last of the times.
+// later returns the latest of the times.
 func later(all ...time.Time) time.Time {
 	return slices.MaxFunc(all, func(a, b time.Time) int { return cmp.Compare(a.UnixNano(), b.UnixNano()) })
 }

@@ -13,12 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Cures are how long after its call each step is assumed to have repaired its node, if the replay
-// assumes cures. The times are assumptions, and the report prints them.
+// Cures say how long after its call a step has cured its node, by the step's name. The replay "as
+// if each step had cured" uses them. They are assumptions, and the report prints them.
 type Cures map[string]time.Duration
 
-// UsualCures are the times of the shipped steps. A drain cures nothing: it takes this time in both
-// replays.
+// UsualCures returns the times of the shipped steps. A drain cures nothing. It takes its time in
+// both replays.
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
@@ -27,7 +27,7 @@ func UsualCures() Cures {
 	}
 }
 
-// AllAfter returns cures that all take this time.
+// AllAfter returns cures with the same time for each step.
 func (c Cures) AllAfter(d time.Duration) Cures {
 	out := maps.Clone(c)
 	for step := range out {
@@ -36,7 +36,7 @@ func (c Cures) AllAfter(d time.Duration) Cures {
 	return out
 }
 
-// of returns the time of a step. An unknown step counts as a reboot.
+// of returns the time of a step. An unknown step takes as long as a reboot.
 func (c Cures) of(step string) time.Duration {
 	if d, ok := c[step]; ok {
 		return d
@@ -52,15 +52,15 @@ func (c Cures) String() string {
 	return strings.Join(out, ", ")
 }
 
-// cured hides the recorded fault of a node that a step has cured, for as long as the fault lasted
-// in the past.
+// cured hides the recorded fault of a node that a step has cured, until the fault ended in the
+// past.
 type cured struct {
 	at time.Time
-	// hidden are the fingerprints of that fault's alerts.
+	// hidden are the fingerprints of the fault's alerts.
 	hidden map[string]bool
 }
 
-// coming is a cure that has not happened yet.
+// coming is a cure that is not due yet.
 type coming struct {
 	at       time.Time
 	node     string
@@ -68,7 +68,8 @@ type coming struct {
 	replaces bool
 }
 
-// cover returns the conditions of a healthy node in place of the recorded ones.
+// cover returns the conditions of a healthy node instead of the recorded ones. ill has the statuses
+// that count as unhealthy, by the condition's type.
 func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeConditionType]corev1.ConditionStatus) []corev1.NodeCondition {
 	out := slices.Clone(conditions)
 	for i := range out {
@@ -89,7 +90,8 @@ func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeCond
 	return out
 }
 
-// illWhen returns the condition statuses that the policies' witnesses count as unhealthy.
+// illWhen returns the status that counts as unhealthy, by the type of each condition that a
+// policy's witness reads.
 func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, p := range c.Policies {

@@ -66,7 +66,7 @@ func TestTheReportSaysTheSameInEachForm(t *testing.T) {
 	first, cured := parsed.Runs[0], parsed.Runs[1]
 	require.Equal(t, map[string]string{
 		"repairs, as it went": strconv.Itoa(first.Totals.Acted), "unnecessary": strconv.Itoa(first.Totals.Unnecessary),
-		"outages shortened, if steps cure": strconv.Itoa(cured.Totals.Shortened), "shorter in all, if steps cure": lasting(cured.Totals.Saved),
+		"outages shortened, if steps cure": strconv.Itoa(cured.Totals.Shortened), "shorter in total, if steps cure": lasting(cured.Totals.Saved),
 		"breaker openings": strconv.Itoa(len(first.Openings)), "most repairs at once": strconv.Itoa(first.Totals.MostAtOnce),
 	}, said.Figures)
 	for _, g := range parsed.Gaps {
@@ -75,7 +75,7 @@ func TestTheReportSaysTheSameInEachForm(t *testing.T) {
 	for _, s := range parsed.Skipped {
 		tables["Not read"] = append(tables["Not read"], []string{s.What, instant(s.From), instant(s.Until), s.Why})
 	}
-	const otherwise = "What the second configuration would have done otherwise"
+	const otherwise = "What the second configuration would have done differently"
 	for _, d := range parsed.Differences {
 		tables[otherwise] = append(tables[otherwise], []string{d.Node, d.Alert, instant(d.Began), issued(d.First), issued(d.Second)})
 	}
@@ -152,7 +152,7 @@ func saysWhatTheAnswerSays(t *testing.T, a Answer, said reporttest.Said, tables 
 		add("Repaired again", again.Node, strconv.Itoa(again.Times))
 	}
 	if len(a.ByStep) > 0 {
-		const lead = "Repairs: %d (%d unnecessary, %d ran out of steps). Faults that were held and had no step: %d. Repairs at once, at most: %d."
+		const lead = "Repairs: %d (%d unnecessary, %d exhausted). Faults that were held and got no step: %d. Most repairs at the same time: %d."
 		require.Contains(t, said.Lines, fmt.Sprintf(lead,
 			acted, unnecessary, exhausted, a.Totals.OnlyHeld, a.Totals.MostAtOnce))
 	}

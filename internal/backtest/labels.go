@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Asks makes the history read the parts of Nodes that the configurations use: names of labels, keys
-// of taints, and conditions.
+// Asks sets in past which parts of Nodes the history reads: the labels, taints and conditions that
+// the configurations use.
 func Asks(configs []Named, past *history.Options) {
 	labels := map[string]bool{signs.GPUCountLabel: true, remediations.ExcludeLabel: true}
 	taints := map[string]bool{}
@@ -43,7 +43,7 @@ func Asks(configs []Named, past *history.Options) {
 			past.NodeConditions[string(kind)] = ill == corev1.ConditionFalse
 		}
 	}
-	delete(labels, "") // no zone or location label is configured
+	delete(labels, "") // from a configuration without a label for zones or locations
 	past.NodeLabels, past.NodeTaints = slices.Sorted(maps.Keys(labels)), slices.Sorted(maps.Keys(taints))
 }
 
@@ -59,7 +59,7 @@ func selectsBy(s k8slabels.Selector) (out []string) {
 	return out
 }
 
-// shownLabels are the labels of at least one Node in the past.
+// shownLabels are the names of the labels that at least one Node of the past has.
 type shownLabels map[string]bool
 
 func (l shownLabels) of(nodes []*corev1.Node) {
@@ -84,7 +84,7 @@ func (l shownLabels) missing(c *remediations.Config) (out []string) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, fmt.Sprintf("No Node in the record has the label %s, which these policies select Nodes by: %s. kube-state-metrics shows only the labels that its --metric-labels-allowlist names.",
+		out = append(out, fmt.Sprintf("No Node in the record has the label %s, which the node selectors of these policies use: %s. kube-state-metrics shows only the labels in its --metric-labels-allowlist.",
 			name, strings.Join(by[name], ", ")))
 	}
 	return out

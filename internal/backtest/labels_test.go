@@ -34,7 +34,7 @@ func TestMessagesAboutOneConfigurationNameIt(t *testing.T) {
 	r, err := Backtest(t.Context(), given(p.moments()), midnight, at(1, 0), Named{"first.yaml", optionsOf(t, dayConfig)}, Named{"second.yaml", optionsOf(t, other)})
 	require.NoError(t, err)
 	require.Contains(t, r.Assumptions, "Policies that observe are replayed as if they enforced.")
-	rack := "second.yaml: No Node in the record has the label example.com/rack, which these policies select Nodes by: node-not-ready."
+	rack := "second.yaml: No Node in the record has the label example.com/rack, which the node selectors of these policies use: node-not-ready."
 	said := strings.Join(r.Assumptions, "\n")
 	require.Contains(t, said, rack)
 	require.NotContains(t, said, "has the label "+signs.GPUCountLabel, "one has it")

@@ -57,7 +57,7 @@ var knownCauses = map[string]known{
 		live: func(l *live, _ *engine.Options, with bool) { l.refuses = with },
 	},
 	"a drain takes longer": {
-		said: "A drain takes 2m0s in both.", was: rebootsTwice, is: "repairCordoned: true\n  plan: [{step: drain}, {step: reboot, wait: 10m}]",
+		said: "A drain takes 2m0s in both answers.", was: rebootsTwice, is: "repairCordoned: true\n  plan: [{step: drain}, {step: reboot, wait: 10m}]",
 		// It ends before the plan does: whose cordon a drained node then has, the record does not say.
 		happens: func(l *live, _ bool) { l.ill("n01", corev1.ConditionUnknown, hours(1, 0), hours(1, 18)) },
 		live: func(l *live, o *engine.Options, with bool) {
@@ -68,7 +68,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a lease is stale although the node is Ready": {
-		said: "A lease is renewed for as long as the node's Ready condition is not Unknown.", was: byReady, is: "witness: [{lease: stale}]",
+		said: "A node's lease is renewed as long as its Ready condition is not Unknown.", was: byReady, is: "witness: [{lease: stale}]",
 		happens: func(l *live, with bool) {
 			if !with {
 				oneFault(l)
@@ -98,7 +98,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"the Alertmanagers do not answer": {
-		said: "Alertmanager answers each look, and the Watchdog is never late.",
+		said: "Alertmanager answers each request, and the Watchdog is never late.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.turn(l.unanswered, "", hours(0, 50), hours(2, 10))
@@ -106,7 +106,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a silence": {
-		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
+		said: "The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.silence("n01", hours(0, 50), hours(2, 10))
@@ -114,7 +114,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a pause": {
-		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
+		said: "The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(0, 50), func() {
@@ -124,7 +124,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a request": {
-		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
+		said: "The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.",
 		happens: func(l *live, with bool) {
 			if with {
 				l.at(hours(3, 0), func() {
@@ -134,7 +134,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"break-glass": {
-		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
+		said: "The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(0, 50), func() {
@@ -144,7 +144,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"an approval": {
-		said: "Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
+		said: "The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.", was: "  for: 2m", is: "  for: 2m\n  approval: true",
 		happens: func(l *live, with bool) {
 			if oneFault(l); with {
 				l.at(hours(1, 20), func() {
@@ -155,7 +155,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"Drydock cordons what ran out of steps": {
-		said: "A cordon in the record counts as a person's, also one that Drydock set.", was: "onExhausted: none", is: "onExhausted: cordon",
+		said: "A cordon in the record counts as a person's cordon, also if Drydock set it.", was: "onExhausted: none", is: "onExhausted: cordon",
 		live: func(l *live, o *engine.Options, with bool) {
 			if !with {
 				o.Config = optionsOf(l.t, calm).Config
@@ -173,7 +173,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"a storm": {
-		said: "A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
+		said: "A breaker records to the minute when the fleet became calm, so a call after that may come a minute sooner or later.",
 		was:  byReady, is: "witness: none", // what the witness denies does not count, and Ready is in the record to the second
 		happens: func(l *live, with bool) {
 			for _, name := range []string{"n05", "n06", "n07", "n08", "n09", "n10", "n11", "n12"} {
@@ -185,7 +185,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"writes take long": {
-		said: "A look, a write and a call take no time: live, a decision comes later by as much as they took.",
+		said: "Reads, writes and calls take no time. Live, decisions come later by the time that these take.",
 		live: func(l *live, _ *engine.Options, with bool) {
 			if with {
 				l.takes = 20 * time.Second
@@ -193,7 +193,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"nobody resets what ran out of steps": {
-		said: "The person who cures a node whose plan ran out resets its repair when its last alert has ended.",
+		said: "An exhausted repair is reset when the last alert of its node has ended, as if the person who fixed the node had done it.",
 		happens: func(l *live, with bool) {
 			l.noReset = with
 			oneFault(l)
@@ -201,12 +201,12 @@ var knownCauses = map[string]known{
 		},
 	},
 	"the pod of a witness is well": {
-		said: "Policy node-not-ready: the pod that its witness names is taken to be ill while an alert fires on its node.",
+		said: "Policy node-not-ready: the pod of its witness counts as unhealthy while an alert fires on its node.",
 		was:  byReady, is: "witness: [{daemonSetPod: {namespace: kube-system, name: kube-proxy}}]",
 		live: witnessed(signs.DaemonSetPod, signs.Ill, signs.Well),
 	},
 	"GPUs are missing": {
-		said: "Policy gpu-node-not-ready: the GPUs that a node offers are not in the record. That sign of its witness shows nothing.",
+		said: "Policy gpu-node-not-ready: the GPUs that a node offers are not in the record. So this sign of its witness shows nothing.",
 		was:  "policies:", is: "policies:\n- {name: gpu-node-not-ready, witness: [{gpus: missing}]}",
 		happens: func(l *live, with bool) {
 			l.edit("n01", func(n *corev1.Node) {
@@ -220,7 +220,7 @@ var knownCauses = map[string]known{
 		},
 	},
 	"the provider says that an instance does not run": {
-		said: "Policy node-not-ready: what the provider says of an instance is not in the record. That sign of its witness shows nothing.",
+		said: "Policy node-not-ready: the provider's state of an instance is not in the record. So this sign of its witness shows nothing.",
 		was:  byReady, is: "witness: [{provider: notRunning}]",
 		live: witnessed(signs.NotRunning, signs.Unknown, signs.Ill),
 	},
@@ -294,7 +294,7 @@ func TestASignThatIsNotRecordedIsNotGuessed(t *testing.T) {
 // says only what a word means.
 func TestEachSentenceIsACauseOrADefinition(t *testing.T) {
 	t.Parallel()
-	definitions := []string{"As if cured: ", "A repair is unnecessary if ", "What is done otherwise has consequences: "}
+	definitions := []string{"As if cured: ", "A repair is unnecessary if ", "Each difference from the past has consequences: "}
 	const all = "witness: [{gpus: missing}, {provider: notRunning}, {daemonSetPod: {namespace: kube-system, name: kube-proxy}}]"
 	o := optionsOf(t, strings.Replace(dayConfig, byReady, all, 1))
 	ofAnyPolicy := regexp.MustCompile(`^Policy [a-z-]+: `)

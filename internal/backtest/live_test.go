@@ -39,7 +39,7 @@ func (a apart) near(most time.Duration) bool {
 	return slices.ContainsFunc(a.others, func(o call) bool { return o.node == a.node && o.step == a.step && a.at.Sub(o.at).Abs() <= most })
 }
 
-const bootless = "The record has no boot IDs: a reboot that cured and a recovery look alike. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again."
+const bootless = "The record has no boot IDs, so a reboot that cured looks like a recovery. Such a repair keeps its slot for its whole wait, and a breaker that waits for its proof opens again."
 
 // lately says that one of the times is before at, by not more than most.
 func lately(at time.Time, most time.Duration, times ...time.Time) bool {
@@ -49,13 +49,13 @@ func lately(at time.Time, most time.Duration, times ...time.Time) bool {
 // causes are why the replay of a day may make another call than Drydock made in it, make one at
 // another minute, or hold a node for another reason. There are no others.
 var causes = []cause{
-	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", func(l *live, a apart) bool {
+	{"The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.", func(l *live, a apart) bool {
 		return slices.ContainsFunc(l.silences[a.node], func(s span) bool { return lately(a.at, s.until.Sub(s.from)+time.Minute, s.from) })
 	}},
-	{"A cordon in the record counts as a person's, also one that Drydock set.", func(l *live, a apart) bool {
+	{"A cordon in the record counts as a person's cordon, also if Drydock set it.", func(l *live, a apart) bool {
 		return lately(a.at, 30*time.Minute, l.cordonedAt[a.node]...)
 	}},
-	{"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.", func(l *live, a apart) bool {
+	{"A breaker records to the minute when the fleet became calm, so a call after that may come a minute sooner or later.", func(l *live, a apart) bool {
 		stormed := slices.ContainsFunc(l.holds[a.node], func(s span) bool {
 			return strings.HasPrefix(s.hold, string(remediations.ReasonFleetUnhealthy)) && lately(a.at, s.until.Sub(s.from)+30*time.Minute, s.from)
 		})
@@ -203,7 +203,7 @@ func TestTheReplayDecidesAsDrydockDidLive(t *testing.T) {
 		require.True(t, slices.ContainsFunc(l.calls, func(c call) bool { return c.node == node }), "%s was never repaired", node)
 	}
 	for _, cause := range causes {
-		if !strings.HasPrefix(cause.said, "A breaker keeps the end of a storm") { // it needs a policy without witness: TestEachNamedCauseMakesADifference
+		if !strings.HasPrefix(cause.said, "A breaker records to the minute when the fleet became calm") { // it needs a policy without witness: TestEachNamedCauseMakesADifference
 			require.Contains(t, strings.Join(explained, "\n"), cause.said, "a cause of nothing")
 		}
 		require.Contains(t, assumptions(o), cause.said, "the report says it")

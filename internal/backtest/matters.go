@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Matters returns whether an alert that has these labels, and perhaps others, may change a decision
-// of any configuration. It may if a policy takes it, if it inhibits an alert or counts as blindness
-// of Alertmanager, or if other alerts are posted with it.
+// Matters returns a function that reports whether an alert with these labels, and perhaps others,
+// may change a decision in any of the configurations. It may if a policy matches it, if it inhibits
+// other alerts, if it makes Drydock blind, or if Alertmanager posts it together with other alerts.
 func Matters(configs []Named) func(fixed model.LabelSet) bool {
 	return func(fixed model.LabelSet) bool {
 		return slices.ContainsFunc(configs, func(c Named) bool { return c.asksFor(fixed) })
@@ -28,8 +28,8 @@ func (o *Options) asksFor(fixed model.LabelSet) bool {
 	}) || o.mayShareAPost(o.Alertmanager.Route, fixed)
 }
 
-// mayShareAPost reports whether a route to Drydock may group the alert with alerts of another name:
-// the first alert of a group decides when the group is posted.
+// mayShareAPost reports whether a route to Drydock may group the alert with alerts of another name.
+// Then the alert matters, because the first alert of a group decides when the group is posted.
 func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	if !mayMatch(r.matchers, fixed) {
 		return false
@@ -40,7 +40,7 @@ func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	return receives(o.Config.Receiver, r.Receiver) && !slices.Contains(r.GroupBy, model.AlertNameLabel) && !slices.Contains(r.GroupBy, allLabels)
 }
 
-// mayMatch reports whether unknown labels could make the alert match.
+// mayMatch reports whether an alert with these labels, and perhaps others, could match.
 func mayMatch(all labels.Matchers, fixed model.LabelSet) bool {
 	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool {
 		v, known := fixed[model.LabelName(m.Name)]

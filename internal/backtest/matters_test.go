@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestAnAlertMattersIfAnythingAsksForIt: an alert is not needed if its known labels rule it out.
-func TestAnAlertMattersIfAnythingAsksForIt(t *testing.T) {
+// TestAnAlertMattersIfAnythingUsesIt: an alert is not needed if its known labels rule it out.
+func TestAnAlertMattersIfAnythingUsesIt(t *testing.T) {
 	t.Parallel()
 	routing := func(text string) *Routing {
 		r, err := ReadRouting([]byte(text))

@@ -18,21 +18,21 @@ func (r *Report) Page() *report.Page {
 	asWent, cured := r.Runs[0], r.Runs[1]
 	t := asWent.Totals
 	p := &report.Page{
-		Title: "Drydock backtest", From: r.From, To: r.Until, Made: r.Until, // the same data gives the same bytes
-		Summary: fmt.Sprintf("Drydock would have repaired %s of nodes. %d of these repairs would have been unnecessary: the node recovered by itself within the wait of the first step. If each step had cured, %s would have been shorter, by %s in all.",
+		Title: "Drydock backtest", From: r.From, To: r.Until, Made: r.Until, // not the current time, so that the same data give the same bytes
+		Summary: fmt.Sprintf("Drydock would have repaired %s of nodes. %d of these repairs would have been unnecessary: the node recovered by itself within the wait of the first step. If each step had cured its node, %s would have been shorter, by %s in total.",
 			text.Count(t.Acted, "fault"), t.Unnecessary, text.Count(cured.Totals.Shortened, "outage"), long(cured.Totals.Saved)),
 		Figures: []report.Figure{
 			{Value: strconv.Itoa(t.Acted), Name: "repairs, as it went"}, {Value: strconv.Itoa(t.Unnecessary), Name: "unnecessary"},
-			{Value: strconv.Itoa(cured.Totals.Shortened), Name: "outages shortened, if steps cure"}, {Value: long(cured.Totals.Saved), Name: "shorter in all, if steps cure"},
+			{Value: strconv.Itoa(cured.Totals.Shortened), Name: "outages shortened, if steps cure"}, {Value: long(cured.Totals.Saved), Name: "shorter in total, if steps cure"},
 			{Value: strconv.Itoa(len(asWent.Openings)), Name: "breaker openings"}, {Value: strconv.Itoa(t.MostAtOnce), Name: "most repairs at once"},
 		},
 	}
 	if dark := r.dark(); dark == r.Until.Sub(r.From) {
 		p.Summary = "The server has no data of kube-state-metrics for any of this time. The report cannot say what Drydock would have done."
 	} else if dark > 0 {
-		p.Summary += fmt.Sprintf(" The server has no data of kube-state-metrics for %s of this time: nothing is known about it.", report.Duration(dark))
+		p.Summary += fmt.Sprintf(" The server has no data of kube-state-metrics for %s of this time, so the report says nothing about that.", report.Duration(dark))
 	}
-	p.Sections = append(p.Sections, report.Section{Title: "What this rests on", List: r.Assumptions})
+	p.Sections = append(p.Sections, report.Section{Title: "What this report assumes", List: r.Assumptions})
 	if len(r.Differences) > 0 || len(r.Runs) > 2 {
 		p.Sections = append(p.Sections, r.comparison())
 	}
@@ -40,7 +40,7 @@ func (r *Report) Page() *report.Page {
 	for i := range r.Runs {
 		p.Sections = append(p.Sections, r.Runs[i].sections(r.runName(i))...)
 	}
-	gaps := &report.Table{Columns: []report.Column{{Name: "from"}, {Name: "until"}, {Name: "why", Long: true}}, Empty: "There is data for all of the time."}
+	gaps := &report.Table{Columns: []report.Column{{Name: "from"}, {Name: "until"}, {Name: "why", Long: true}}, Empty: "There are data for the whole time."}
 	for _, g := range r.Gaps {
 		gaps.Rows = append(gaps.Rows, []string{report.Stamp(g.From), report.Stamp(g.Until), g.Why})
 	}
@@ -49,7 +49,7 @@ func (r *Report) Page() *report.Page {
 		skipped.Rows = append(skipped.Rows, []string{s.What, stamp(s.From), stamp(s.Until), s.Why})
 	}
 	p.Sections = append(p.Sections,
-		report.Section{Title: "Gaps", Lead: "Nothing was decided in these times.", Table: gaps},
+		report.Section{Title: "Gaps", Lead: "The replay decided nothing in these times.", Table: gaps},
 		report.Section{Title: "Not read", Table: skipped})
 	if len(r.NotReplayed) > 0 {
 		p.Sections = append(p.Sections, report.Section{Title: "Policies that were not replayed", List: r.NotReplayed})
@@ -57,7 +57,7 @@ func (r *Report) Page() *report.Page {
 	return p
 }
 
-// dark returns the total time without data.
+// dark returns the total length of the gaps.
 func (r *Report) dark() (out time.Duration) {
 	for _, g := range r.Gaps {
 		out += g.Until.Sub(g.From)
@@ -85,7 +85,7 @@ func stamp(t time.Time) string {
 	return report.Stamp(t)
 }
 
-// sections returns the sections of one answer.
+// sections returns the page's sections for one answer.
 func (r *Answer) sections(name string) []report.Section {
 	steps := &report.Table{Columns: []report.Column{{Name: "policy"}, {Name: "step"}, {Name: "issued", Number: true}}, Empty: "No step would have been issued."}
 	for _, s := range r.ByStep {
@@ -119,12 +119,12 @@ func (r *Answer) sections(name string) []report.Section {
 	for _, a := range r.Again {
 		again.Rows = append(again.Rows, []string{a.Node, strconv.Itoa(a.Times)})
 	}
-	lead := fmt.Sprintf("Repairs: %d (%d unnecessary, %d ran out of steps). Faults that were held and had no step: %d. Repairs at once, at most: %d.",
+	lead := fmt.Sprintf("Repairs: %d (%d unnecessary, %d exhausted). Faults that were held and got no step: %d. Most repairs at the same time: %d.",
 		r.Totals.Acted, r.Totals.Unnecessary, r.Totals.Exhausted, r.Totals.OnlyHeld, r.Totals.MostAtOnce)
 	return []report.Section{
 		{Title: "Steps, " + name, Lead: lead, Table: steps},
 		{Title: "Repairs, " + name, Table: repairs},
-		{Title: "Holds, " + name, Lead: "A node is counted for each reason that held it, one after the other.", Table: holds},
+		{Title: "Holds, " + name, Lead: "A node counts once for each reason that held its repair.", Table: holds},
 		{Title: "Breakers, " + name, Table: breakers},
 		{Title: "Repaired again, " + name, Table: again},
 	}
@@ -134,7 +134,7 @@ func (r *Repair) outcome() string {
 	return cmp.Or(string(r.Outcome), "under way")
 }
 
-// verdict returns what the repair would have achieved.
+// verdict returns what the repair would have achieved, for the table.
 func (r *Repair) verdict() string {
 	switch {
 	case r.Unnecessary:
@@ -147,7 +147,7 @@ func (r *Repair) verdict() string {
 	return ""
 }
 
-// comparison shows the second configuration beside the first, fault by fault.
+// comparison returns the section that compares the two configurations, fault by fault.
 func (r *Report) comparison() report.Section {
 	t := &report.Table{
 		Columns: []report.Column{{Name: "node"}, {Name: "alert"}, {Name: "alert began"}, {Name: r.Runs[0].Config, Long: true}, {Name: r.Runs[2].Config, Long: true}},
@@ -156,13 +156,13 @@ func (r *Report) comparison() report.Section {
 	for _, d := range r.Differences {
 		t.Rows = append(t.Rows, []string{d.Node, d.Alert, stamp(d.Began), words(d.First), words(d.Second)})
 	}
-	return report.Section{Title: "What the second configuration would have done otherwise", Lead: "As it went.", Table: t}
+	return report.Section{Title: "What the second configuration would have done differently", Lead: "As it went.", Table: t}
 }
 
-// timelineNodes is the most nodes that the timeline shows.
+// timelineNodes is the limit of nodes in the timeline.
 const timelineNodes = 100
 
-// timeline shows the repairs of the first answer.
+// timeline returns the section with the timeline of the first answer's repairs.
 func (r *Report) timeline() report.Section {
 	t := &report.Timeline{From: r.From, To: r.Until, Empty: "Drydock would have repaired nothing."}
 	fleet := report.Lane{Name: "fleet"}

@@ -30,9 +30,9 @@ func TestATimelineThatIsCutSaysSo(t *testing.T) {
 	}
 }
 
-// TestTheTimesOfAnAlertAreCalledThat: an alert begins some minutes after its fault. A step is
+// TestTheReportNamesTheTimesOfAlerts: an alert begins some minutes after its fault. A step is
 // decided, and nothing is done.
-func TestTheTimesOfAnAlertAreCalledThat(t *testing.T) {
+func TestTheReportNamesTheTimesOfAlerts(t *testing.T) {
 	t.Parallel()
 	columns := func(s report.Section) (out []string) {
 		for _, c := range s.Table.Columns {

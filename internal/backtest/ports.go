@@ -19,7 +19,7 @@ func (w *world) Nodes(context.Context) ([]*corev1.Node, error) { return w.nodes,
 
 // Changed implements engine.Changing.
 func (w *world) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
-	for _, name := range slices.Sorted(maps.Keys(w.touched)) { // the engine samples its nodes in order of arrival
+	for _, name := range slices.Sorted(maps.Keys(w.touched)) { // sorted, because the engine samples nodes in their order of arrival
 		if n := w.node[name]; n != nil {
 			nodes = append(nodes, n.now)
 		} else {
@@ -104,7 +104,7 @@ func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) 
 	return n.now, nil
 }
 
-// patch writes the receiver's changes.
+// patch writes annotations for the receiver of alerts.
 func (w *world) patch(_ context.Context, was *corev1.Node, annotations map[string]*string) error {
 	n := w.node[was.Name]
 	if n == nil {

@@ -27,39 +27,39 @@ type Options struct {
 	BlindWhen    []labels.Matchers
 	PollInterval time.Duration
 	Cures        Cures
-	// Resend is how often Prometheus sends a firing alert again. The Watchdog comes as often, and
-	// without it no cure is proven. Zero: Prometheus' default, one minute.
+	// Resend is how often Prometheus sends a firing alert again. The Watchdog alert arrives at the
+	// same interval, and no cure is proven without it. 0 means Prometheus' default, one minute.
 	Resend time.Duration
-	// Curing: each step cures its node after its usual time. Otherwise the past stays as it was.
+	// Curing makes each step cure its node after its usual time. Otherwise nodes recover when they did
+	// in the past.
 	Curing bool
 }
 
-// Replay is one replay of the past. It takes the moments in order; the state between them
-// continues.
+// Replay is one replay of the past. Its caller feeds it the moments in order.
 type Replay struct {
 	*world
 	engine *engine.Engine
 	intake intake.Intake
 	poll   time.Duration
-	// polled is the next regular poll of Alertmanager. due is when the engine wants its next pass.
+	// polled is when Alertmanager is polled next. due is when the engine's next pass is due.
 	polled, due time.Time
 	// notBefore is when a gap in the data ends.
 	notBefore time.Time
 	gaps      []Gap
 	passes    int
-	// turned is called after each turn. Nil: not called.
+	// turned, if not nil, is called after each turn.
 	turned func()
 }
 
-// Gap is a time without data and without decisions.
+// Gap is a period without data. The replay decides nothing in it.
 type Gap struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
 	Why   string    `json:"why"`
 }
 
-// Enforced returns the configuration with every observing policy enforcing: a backtest shows what
-// would have been done.
+// Enforced returns the configuration with mode enforce for every policy that only observes, because
+// a backtest shows what Drydock would have done.
 func Enforced(c *remediations.Config) *remediations.Config {
 	out := *c
 	out.Mode, out.Policies = remediations.ModeEnforce, nil
@@ -76,7 +76,7 @@ func Enforced(c *remediations.Config) *remediations.Config {
 // New starts a replay at the given time.
 func New(o Options, from time.Time) *Replay {
 	core := *o.Config
-	core.SelfTest = nil // whether alerts arrive now says nothing about the past
+	core.SelfTest = nil // the self-test is about alerts now, not in the past
 	w := &world{
 		simulation: &simulation{now: from.UTC()}, config: &core, alerts: newAlertmanager(o.Alertmanager, &core, o.BlindWhen, o.Resend), ill: illWhen(&core),
 		cures: o.Cures, curing: o.Curing, node: map[string]*node{}, touched: map[string]bool{}, about: map[string]*firing{}, story: newStory(&core),
@@ -92,7 +92,7 @@ func New(o Options, from time.Time) *Replay {
 		},
 	}
 	ids := 0
-	draw := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // the same each time: the same past gives the same decisions
+	draw := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // always the same seed, so that the same past gives the same decisions
 	r.engine = engine.New(engine.Options{
 		Config: &core, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: w.actuators(), Workers: map[string]engine.Worker{"drain": empties{w}},
 		Witnesses: map[signs.Kind]engine.Witness{signs.DaemonSetPod: podSign{w}}, Events: w,
@@ -136,7 +136,7 @@ func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	return ctx.Err()
 }
 
-// gap notes a gap. If one process continues after another, two moments describe one gap.
+// gap records a gap. A gap that begins at the end of the last one belongs to the same gap.
 func (r *Replay) gap(g Gap) {
 	if last := len(r.gaps) - 1; last >= 0 && r.gaps[last].Until.Equal(g.From) && r.gaps[last].Why == g.Why {
 		r.gaps[last].Until = g.Until
@@ -145,7 +145,7 @@ func (r *Replay) gap(g Gap) {
 	r.gaps = append(r.gaps, g)
 }
 
-// Until runs the replay to that time, without changes before it.
+// Until runs the replay to the time t. There must be no moment before t.
 func (r *Replay) Until(ctx context.Context, t time.Time) error {
 	for ctx.Err() == nil {
 		at := r.next()
@@ -158,13 +158,13 @@ func (r *Replay) Until(ctx context.Context, t time.Time) error {
 	return ctx.Err()
 }
 
-// Finish ends the replay at that time.
+// Finish ends the replay at the time t.
 func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
 
 // idle reports whether nothing can happen until the past changes.
 func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
 
-// stirs reports whether the moment may need a decision. It does not if all changed Nodes are
+// stirs reports whether the moment may need a decision. It needs none if all changed Nodes are
 // healthy and no alert has begun.
 func (r *Replay) stirs(m history.Moment) bool {
 	for _, a := range m.Alerts {
@@ -180,8 +180,8 @@ func (r *Replay) stirs(m history.Moment) bool {
 	return len(m.Silences) > 0
 }
 
-// awake runs the engine's last regular pass before t: the replay skips passes while the engine is
-// idle.
+// awake runs the engine's last regular pass before t, because the replay skips passes while the
+// engine is idle.
 func (r *Replay) awake(ctx context.Context, t time.Time) {
 	if last := r.grid(t); last.After(r.now) && last.Before(t) {
 		r.now = last
@@ -189,10 +189,11 @@ func (r *Replay) awake(ctx context.Context, t time.Time) {
 	}
 }
 
-// grid returns the last regular time to poll Alertmanager that is not after t.
+// grid returns the last time to poll Alertmanager that is not after t. These times are multiples of
+// the poll interval.
 func (r *Replay) grid(t time.Time) time.Time { return t.Truncate(r.poll) }
 
-// next returns when something happens next. Zero: nothing does.
+// next returns when something happens next, or the zero time if nothing does.
 func (r *Replay) next() time.Time {
 	var cure time.Time
 	if len(r.coming) > 0 {
@@ -213,7 +214,7 @@ func (r *Replay) turn(ctx context.Context) {
 	r.wakeUp()
 	r.cure()
 	r.alerts.post(r.now, func(f *firing, status string) {
-		_, _ = r.intake.Record(ctx, f.labels, status, f.startsAt) // an unusable alert is not an error, and patch returns none
+		_, _ = r.intake.Record(ctx, f.labels, status, f.startsAt) // no error: patch returns none, and an unusable alert is not an error
 	})
 	poll := !r.now.Before(r.polled)
 	if poll {

@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Seconds is a duration that JSON has in seconds.
+// Seconds is a duration that is written in JSON as whole seconds.
 type Seconds time.Duration
 
 // MarshalJSON writes whole seconds.
@@ -35,17 +35,17 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 type Report struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	// Assumptions are the basis of the answers besides the record. NotReplayed are the policies
-	// with targets that were not recorded.
+	// Assumptions are what the answers assume besides the record, in sentences. NotReplayed are the
+	// policies that were not replayed, with the reason.
 	Assumptions []string `json:"assumptions"`
 	NotReplayed []string `json:"notReplayed"`
-	// Gaps are times without data, Skipped is what could not be read.
+	// Gaps are the periods without data. Skipped are the parts of the data that could not be read.
 	Gaps    []Gap          `json:"gaps"`
 	Skipped []history.Skip `json:"skipped"`
-	// Runs are the answers for each configuration: as it went, and as if each step had cured.
+	// Runs are two answers for each configuration: first as it went, then as if each step had cured.
 	Runs []Answer `json:"runs"`
-	// Differences are the faults that the second configuration would have treated differently, as
-	// it went.
+	// Differences are the faults with other steps in the second configuration than in the first, as it
+	// went.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
@@ -54,11 +54,11 @@ type Answer struct {
 	Config string `json:"config"`
 	Curing bool   `json:"asIfCured"`
 	Totals Totals `json:"totals"`
-	// ByStep are the attempts by policy and step.
+	// ByStep are the numbers of attempts by policy and step.
 	ByStep  []StepCount `json:"byStep"`
 	Repairs []*Repair   `json:"repairs"`
 	Holds   []Held      `json:"holds"`
-	// HeldNodes are the single holds, in the order of their ends.
+	// HeldNodes are the holds of single nodes, in the order of their ends.
 	HeldNodes []NodeHold `json:"heldNodes"`
 	Openings  []Opening  `json:"breakerOpenings"`
 	// Again are the nodes that were repaired more than once.
@@ -67,20 +67,21 @@ type Answer struct {
 
 // Totals are the most important numbers.
 type Totals struct {
-	// Acted are the repairs that issued a step. Unnecessary are those with a fault that ended by
-	// itself within the wait of the first step.
+	// Acted is the number of repairs that issued a step. Unnecessary is the number of those whose
+	// fault ended by itself within the wait of the first step.
 	Acted       int `json:"repairs"`
 	Unnecessary int `json:"unnecessary"`
-	// Shortened are the faults that ended at least a minute sooner. Saved is the total time saved.
+	// Shortened is the number of faults that ended at least a minute sooner than in the past. Saved is
+	// by how much in total.
 	Shortened int     `json:"shortened"`
 	Saved     Seconds `json:"savedSeconds"`
 	Exhausted int     `json:"exhausted"`
-	// OnlyHeld are the held faults during which no step was issued on their node.
+	// OnlyHeld is the number of held faults during which no step was issued on the node.
 	OnlyHeld   int `json:"onlyHeld"`
 	MostAtOnce int `json:"mostAtOnce"`
 }
 
-// StepCount counts the attempts of one step of one policy.
+// StepCount is the number of attempts of one step of one policy.
 type StepCount struct {
 	Policy string `json:"policy"`
 	Step   string `json:"step"`
@@ -93,7 +94,7 @@ type Again struct {
 	Times int    `json:"times"`
 }
 
-// Difference is one fault that two configurations treat differently.
+// Difference is one fault with the steps of two configurations, which differ.
 type Difference struct {
 	Node   string    `json:"node"`
 	Alert  string    `json:"alert"`
@@ -102,7 +103,7 @@ type Difference struct {
 	Second []Step    `json:"second"`
 }
 
-// shortenedBy is the least time that counts as shorter.
+// shortenedBy is the smallest difference that makes a fault count as shortened.
 const shortenedBy = time.Minute
 
 // answer returns the result of the replay.
@@ -145,7 +146,7 @@ func (r *Replay) answer(name string) Answer {
 	return out
 }
 
-// differences compares what two runs did about each fault.
+// differences compares the steps of two runs for each fault.
 func differences(a, b []*Repair) (out []Difference) {
 	type key struct {
 		node, alert string
@@ -178,40 +179,40 @@ func differences(a, b []*Repair) (out []Difference) {
 	return out
 }
 
-// notReplayed returns the policies with targets that were not recorded.
+// notReplayed returns the policies that are not replayed, with the reason.
 func notReplayed(c *remediations.Config) (out []string) {
 	for _, p := range c.Policies {
 		switch {
 		case p.Mode == remediations.ModeOff:
 			out = append(out, p.Name+": its mode is off")
 		case p.Kind != remediations.KindNode:
-			out = append(out, fmt.Sprintf("%s: it is about a target of kind %s, and the record has no data of those", p.Name, p.Kind))
+			out = append(out, fmt.Sprintf("%s: its targets are of the kind %s, and the record has no data about these", p.Name, p.Kind))
 		}
 	}
 	return out
 }
 
-// assumptions returns the basis of the answers besides the record.
+// assumptions returns what the answers assume besides the record, in sentences.
 func assumptions(o Options) []string {
 	out := []string{
 		"Policies that observe are replayed as if they enforced.",
-		"As it went: each call is accepted and does nothing. The node gets well when it got well in the past.",
-		"As if cured: a step makes its node well, and ends the alerts on it, this long after its call: " + o.Cures.String() + ". Until the fault ended in the past, the node stays well and no alert begins on it.",
-		"A drain takes " + o.Cures.of("drain").String() + " in both.",
+		"As it went: each call is accepted and does nothing. A node recovers when it recovered in the past.",
+		"As if cured: a step makes its node healthy and ends its alerts this long after the call: " + o.Cures.String() + ". Until the fault ended in the past, the node stays healthy, and no alert begins on it.",
+		"A drain takes " + o.Cures.of("drain").String() + " in both answers.",
 		"A repair is unnecessary if its fault ended by itself within the wait of its first step.",
-		"A lease is renewed for as long as the node's Ready condition is not Unknown.",
+		"A node's lease is renewed as long as its Ready condition is not Unknown.",
 		"The provider refuses no step.",
-		"Alertmanager answers each look, and the Watchdog is never late.",
-		"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.",
-		"A cordon in the record counts as a person's, also one that Drydock set.",
-		"The record has no boot IDs: a reboot that cured and a recovery look alike. It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.",
-		"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.",
-		"The person who cures a node whose plan ran out resets its repair when its last alert has ended.",
-		"A look, a write and a call take no time: live, a decision comes later by as much as they took.",
-		"What is done otherwise has consequences: a repair takes a slot, and its end begins a cooldown and moves a breaker that waits for it.",
+		"Alertmanager answers each request, and the Watchdog is never late.",
+		"The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.",
+		"A cordon in the record counts as a person's cordon, also if Drydock set it.",
+		"The record has no boot IDs, so a reboot that cured looks like a recovery. Such a repair keeps its slot for its whole wait, and a breaker that waits for its proof opens again.",
+		"A breaker records to the minute when the fleet became calm, so a call after that may come a minute sooner or later.",
+		"An exhausted repair is reset when the last alert of its node has ended, as if the person who fixed the node had done it.",
+		"Reads, writes and calls take no time. Live, decisions come later by the time that these take.",
+		"Each difference from the past has consequences: a repair takes a slot, and its end begins a cooldown and changes a breaker that waits for it.",
 	}
 	if all := o.Alertmanager.Route.intervals(); len(all) > 0 {
-		out = append(out, "No alert is muted by the time intervals of Alertmanager's routes: "+strings.Join(all, ", ")+".")
+		out = append(out, "The time intervals of Alertmanager's routes mute no alert: "+strings.Join(all, ", ")+".")
 	}
 	for _, p := range o.Config.Policies {
 		if p.Witness == nil {
@@ -226,25 +227,25 @@ func assumptions(o Options) []string {
 	return out
 }
 
-// showsNothing is the assumption for a sign that was not recorded.
-const showsNothing = "That sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
+// showsNothing is the end of the assumption for a witness's sign that is not in the record.
+const showsNothing = "So this sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
 
-// notRecorded returns the assumption for a sign that was not recorded. Empty: the sign was
-// recorded.
+// notRecorded returns the assumption for a sign that is not in the record, or "" if the sign is in
+// the record.
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:
-		return "the pod that its witness names is taken to be ill while an alert fires on its node."
+		return "the pod of its witness counts as unhealthy while an alert fires on its node."
 	case signs.MissingGPUs:
 		return "the GPUs that a node offers are not in the record. " + showsNothing
 	case signs.NotRunning:
-		return "what the provider says of an instance is not in the record. " + showsNothing
+		return "the provider's state of an instance is not in the record. " + showsNothing
 	case signs.NotReady, signs.StaleLease, signs.Condition:
 	}
 	return ""
 }
 
-// JSON writes the report for programs.
+// JSON writes the report as JSON.
 func (r *Report) JSON(out io.Writer) error {
 	e := json.NewEncoder(out)
 	e.SetEscapeHTML(false)
@@ -255,7 +256,7 @@ func (r *Report) JSON(out io.Writer) error {
 	return nil
 }
 
-// words returns the steps with their times.
+// words returns the steps with their times, as text.
 func words(steps []Step) string {
 	var out []string
 	for _, s := range steps {

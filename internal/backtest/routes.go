@@ -11,14 +11,14 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Routing is the part of an Alertmanager's configuration that a backtest reads: routes and
-// inhibition rules. A backtest posts nothing.
+// Routing is the part of Alertmanager's configuration that a backtest reads: routes and inhibition
+// rules. Receivers are ignored, because a backtest sends nothing.
 type Routing struct {
 	Route   *Route        `yaml:"route"`
 	Inhibit []*Inhibition `yaml:"inhibit_rules"`
 }
 
-// Route is one route, with the settings that it inherits from its parent.
+// Route is one route. ReadRouting fills in the settings that it inherits from its parent.
 type Route struct {
 	Receiver string            `yaml:"receiver"`
 	Match    map[string]string `yaml:"match"`
@@ -30,7 +30,8 @@ type Route struct {
 	Interval *model.Duration   `yaml:"group_interval"`
 	Repeat   *model.Duration   `yaml:"repeat_interval"`
 	Routes   []*Route          `yaml:"routes"`
-	// Mute and Active name time intervals. A backtest does not apply them, and reports that.
+	// Mute and Active are names of time intervals. A backtest does not apply them, and the report says
+	// so.
 	Mute   []string `yaml:"mute_time_intervals"`
 	Active []string `yaml:"active_time_intervals"`
 
@@ -51,17 +52,17 @@ type Inhibition struct {
 	source, target labels.Matchers
 }
 
-// allLabels in a group_by gives each alert its own group.
+// allLabels in a group_by makes a group for each alert.
 const allLabels = "..."
 
 // ReadRouting reads the configuration of an Alertmanager.
 func ReadRouting(text []byte) (*Routing, error) {
 	var r Routing
 	if err := yaml.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("it is not YAML of an Alertmanager: %w", err)
+		return nil, fmt.Errorf("not a configuration of Alertmanager: %w", err)
 	}
 	if r.Route == nil {
-		return nil, errors.New("it has no route")
+		return nil, errors.New("the configuration has no route")
 	}
 	wait, interval, repeat := model.Duration(30*time.Second), model.Duration(5*time.Minute), model.Duration(4*time.Hour) // Alertmanager's defaults
 	if err := r.Route.resolve(&Route{Wait: &wait, Interval: &interval, Repeat: &repeat}, "0"); err != nil {
@@ -118,8 +119,8 @@ func matchersOf(equal, re map[string]string, all []string) (out labels.Matchers,
 	return out, err
 }
 
-// of returns the routes that an alert with these labels takes: the deepest of each branch, and the
-// next branch if one continues.
+// of returns the routes for an alert with these labels. In each branch that matches, it is the
+// deepest route. The next branch counts only if the route has continue: true.
 func (r *Route) of(set model.LabelSet) (out []*Route) {
 	if !r.matchers.Matches(set) {
 		return nil
@@ -147,7 +148,7 @@ func (r *Route) intervals() []string {
 	return slices.Compact(out)
 }
 
-// group returns the key of the alert's group.
+// group returns the key of the alert's group in the route.
 func (r *Route) group(set model.LabelSet) string {
 	by := model.LabelSet{}
 	for name, value := range set {
@@ -158,7 +159,7 @@ func (r *Route) group(set model.LabelSet) string {
 	return r.id + by.String()
 }
 
-// same reports whether both sides of the rule have equal values in the required labels.
+// same reports whether two alerts have equal values in the labels of the rule's field equal.
 func (r *Inhibition) same(a, b model.LabelSet) bool {
 	return !slices.ContainsFunc(r.Equal, func(name string) bool { return a[model.LabelName(name)] != b[model.LabelName(name)] })
 }

@@ -9,18 +9,18 @@ import (
 	"drydock.dev/drydock/internal/backtest/history"
 )
 
-// Named is a configuration by its name.
+// Named is a configuration with its name in the report.
 type Named struct {
 	Name string
 	Options
 }
 
-// ahead is how many moments may be read before they are replayed.
+// ahead is how many moments may be read ahead of the replays.
 const ahead = 256
 
-// Backtest replays the past with each configuration, as it went and as if each step had cured, and
-// compares the first two configurations. It reads the past once. The replays run at the same time
-// and are independent.
+// Backtest replays the past twice with each configuration: as it went, and as if each step had
+// cured. It compares the first two configurations. It reads the past only once. The replays are
+// independent and run at the same time.
 func Backtest(ctx context.Context, source history.Source, from, until time.Time, configs ...Named) (*Report, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -85,8 +85,8 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 	return out, nil
 }
 
-// ofEach returns the sentences about the configurations, each once. A sentence that does not hold
-// for all of them begins with the name of its configuration.
+// ofEach returns the sentences of say for each configuration, without duplicates. If a sentence is
+// not true for all configurations, the name of its configuration precedes it.
 func ofEach(configs []Named, say func(*Options) []string) (out []string) {
 	said := make([][]string, len(configs))
 	for i := range configs {

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// step is the provider of one remediation: it accepts each call.
+// step is the provider of one remediation. It accepts each call.
 type step struct {
 	w    *world
 	name string
@@ -29,7 +29,7 @@ func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (r
 	return remediations.CallAccepted, nil
 }
 
-// asked is a step whose provider must prove its effect.
+// asked is a step whose proof must come from the provider.
 type asked struct{ step }
 
 // Survey implements engine.Surveyor. It keeps the node's name for the later proof.
@@ -37,15 +37,15 @@ func (asked) Survey(_ context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Survey{Before: remediations.Before(m.Node)}
 }
 
-// missing returns what the proof lacks.
+// missing returns what the proof lacks, or "" if the proof is complete.
 func (s asked) missing() string {
 	if s.w.curing {
-		return "" // the node is healthy and the alert gone only if the step cured it
+		return "" // in this replay, a node is healthy only because the step cured it
 	}
-	return "a backtest cannot know the result of the step"
+	return "a backtest does not know the result of the step"
 }
 
-// pods is a step that replaces pods.
+// pods is a step that restarts pods.
 type pods struct{ asked }
 
 // Proven implements engine.PodProver.
@@ -60,7 +60,7 @@ type machine struct{ asked }
 func (s machine) Replaced(_ context.Context, of remediations.Before) (remediations.Replacement, error) {
 	n := s.w.node[string(of)]
 	if n == nil || n.machines == 0 {
-		return remediations.Replacement{Missing: "a backtest knows of no machine that has come for this one"}, nil
+		return remediations.Replacement{Missing: "a backtest does not know whether a new machine replaced this one"}, nil
 	}
 	return remediations.Replacement{MachineGone: true, Successors: []string{n.now.Spec.ProviderID}}, nil
 }
@@ -112,11 +112,10 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 	return out
 }
 
-// podSign answers for the signs of pods, which a backtest has no record of.
+// podSign answers for witnesses that are pods, because the record has no pods.
 type podSign struct{ w *world }
 
-// Testify implements engine.Witness. It takes the pod as unhealthy while an alert fires on its
-// node.
+// Testify implements engine.Witness. The pod counts as unhealthy while an alert fires on its node.
 func (s podSign) Testify(_ context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	if n := s.w.node[m.Node]; n != nil && len(n.firing) > 0 && n.cured == nil {
 		return signs.Testimony{Answer: signs.Ill, Saw: "an alert fires; pods are not in the record"}

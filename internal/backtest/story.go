@@ -17,15 +17,16 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// story collects the events of one replay.
+// story collects what Drydock did in one replay.
 type story struct {
 	config *remediations.Config
 
-	// faults are the alerts of the past about nodes, by fingerprint, in order of time.
+	// faults are the alerts of the past about nodes, by fingerprint, each list in order of time.
 	faults  map[string][]*Fault
 	repairs []*Repair
 	byID    map[string]*Repair
-	// held is what holds each node now. holds counts every hold so far.
+	// held has the hold of each node now, by the node's name. holds has the totals of all holds so
+	// far.
 	held     map[string]*holding
 	holds    map[Hold]*Held
 	byNode   []NodeHold
@@ -34,17 +35,17 @@ type story struct {
 	most     int
 	// heldOnly is the number of faults that were held and had no step.
 	heldOnly int
-	// slots and status are the last saved parts of the ledger.
+	// slots and status are these parts of the ledger as saved last, to see whether they change.
 	slots, status string
 }
 
-// Fault is one alert about a node, from its start to its end in the past.
+// Fault is one alert about a node in the past, from when it began to fire to its end.
 type Fault struct {
 	Alert string    `json:"alert"`
 	Node  string    `json:"node"`
 	Began time.Time `json:"began"`
-	// Ended is when the fault ended in the past; zero: it did not. Cured is when a step is assumed
-	// to have ended it.
+	// Ended is when the fault ended in the past, or zero if it did not end. Cured is when a step of
+	// the replay is assumed to have ended it.
 	Ended time.Time `json:"ended,omitzero"`
 	Cured time.Time `json:"cured,omitzero"`
 }
@@ -54,17 +55,19 @@ type Repair struct {
 	ID     string `json:"id"`
 	Policy string `json:"policy"`
 	Fault
-	// Recorded is when Drydock wrote the record of the repair. Steps are the steps that it issued.
+	// Recorded is when Drydock wrote the repair's record. Steps are the issued steps.
 	Recorded time.Time `json:"recorded"`
 	Steps    []Step    `json:"steps"`
-	// Over is when the repair ended; zero: it was under way at the end. Outcome is its result, and
-	// Why is Drydock's reason. A repair that did nothing before its alert ended has neither.
+	// Over is when the repair ended, or zero if it was still on record at the end of the replay.
+	// Outcome is its result, and Why is Drydock's reason. Both are empty if the repair did nothing
+	// before its alert ended.
 	Over    time.Time            `json:"over,omitzero"`
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
 	Why     string               `json:"why,omitempty"`
-	// Unnecessary: the fault ended by itself within the wait of the first step.
+	// Unnecessary reports that the fault ended by itself within the wait of the first step.
 	Unnecessary bool `json:"unnecessary"`
-	// Saved is how much sooner the fault ended than in the past. AtLeast: the data ended first.
+	// Saved is how much sooner the fault ended than in the past. AtLeast reports that the data ended
+	// before the fault did, so Saved may be larger.
 	Saved   Seconds `json:"savedSeconds"`
 	AtLeast bool    `json:"atLeast"`
 
@@ -75,17 +78,17 @@ type Repair struct {
 type Step struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
-	// Wait is how long the proof of the step may take.
+	// Wait is how long the step's proof may take.
 	Wait Seconds `json:"waitSeconds"`
 }
 
-// Hold is what holds repairs: the policy and the reason.
+// Hold is a reason that holds repairs of a policy.
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
 }
 
-// Held is how often a hold began, its total time and its longest.
+// Held says how often a hold began, how long it lasted in total, and its longest time.
 type Held struct {
 	Hold
 	Times   int     `json:"times"`
@@ -96,7 +99,7 @@ type Held struct {
 	nodes map[string]bool
 }
 
-// NodeHold is one time during which one hold held the repairs of a node.
+// NodeHold is one hold of one node's repairs, from its beginning to its end.
 type NodeHold struct {
 	Hold
 	Node  string    `json:"node"`
@@ -109,7 +112,7 @@ type holding struct {
 	since time.Time
 }
 
-// Opening is one time during which a breaker was not closed.
+// Opening is one period while a breaker was not closed.
 type Opening struct {
 	Scope string    `json:"scope"`
 	From  time.Time `json:"from"`
@@ -123,7 +126,7 @@ func newStory(c *remediations.Config) *story {
 	}
 }
 
-// fault notes the start or the end of an alert of the past.
+// fault records that an alert of the past began or ended. ended is zero if it began.
 func (s *story) fault(f *firing, node string, ended time.Time) {
 	all := s.faults[f.fingerprint]
 	last := len(all) - 1
@@ -135,14 +138,14 @@ func (s *story) fault(f *firing, node string, ended time.Time) {
 	}
 }
 
-// cured notes that a step ended the fault.
+// cured records that a step ended the fault.
 func (s *story) cured(fingerprint string, at time.Time) {
 	if all := s.faults[fingerprint]; len(all) > 0 {
 		all[len(all)-1].Cured = at.UTC()
 	}
 }
 
-// wrote notes what Drydock wrote on a Node.
+// wrote records the changes of repairs in a write on a Node.
 func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	if text := after.Annotations[remediations.NodeRepairKey]; text != before.Annotations[remediations.NodeRepairKey] && text != "" {
 		if r, err := s.config.Registry.DecodeRecord(text); err == nil {
@@ -163,8 +166,8 @@ func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	}
 }
 
-// dropped notes a repair that is no longer on record: a repair that did nothing leaves no other
-// trace.
+// dropped records the end of a repair whose record was removed from the Node. A repair that did
+// nothing has no entry in the history, so this is its only sign.
 func (s *story) dropped(now time.Time, was *remediations.Record) {
 	if r := s.byID[was.ID]; r != nil && r.Over.IsZero() {
 		r.Over = now.UTC()
@@ -185,17 +188,17 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 	}
 }
 
-// noteEvent notes an Event: some repairs show their end only by an Event.
+// noteEvent records the end of a repair that only an Event shows.
 func (s *story) noteEvent(now time.Time, e engine.Event) {
 	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
 		r.Over, r.Outcome, r.Why = now.UTC(), remediations.OutcomeSuperseded, e.Note
 	}
 }
 
-// decided notes a decision about a node.
+// decided records a decision about a node: whether something holds its repair.
 func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	if d.Verb == lifecycle.VerbLook {
-		return // it is only another look
+		return // the engine only observes the node again
 	}
 	var hold *Hold
 	if d.Verb == lifecycle.VerbHold {
@@ -224,7 +227,8 @@ func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	h.nodes[node] = true
 }
 
-// gone notes the end of a Node. Its holds end, and so does a repair on record without steps.
+// gone records that a Node was deleted. Its hold ends, and a repair on record that issued no step
+// ends, too.
 func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	s.release(node, now)
 	if was != nil && s.byID[was.ID] != nil && len(s.byID[was.ID].Steps) == 0 {
@@ -232,7 +236,7 @@ func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	}
 }
 
-// release ends the hold of the node.
+// release records the end of the node's hold.
 func (s *story) release(node string, now time.Time) {
 	was := s.held[node]
 	if was == nil {
@@ -246,14 +250,15 @@ func (s *story) release(node string, now time.Time) {
 	delete(s.held, node)
 }
 
-// releaseAll ends all holds: no decision follows.
+// releaseAll records the end of all holds, because no decision follows.
 func (s *story) releaseAll(now time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(s.held)) {
 		s.release(node, now)
 	}
 }
 
-// saved notes a saved ledger. Decoding all of it at each save would take a twelfth of a replay.
+// saved records what changed in a saved ledger. It decodes only the changed parts: decoding the
+// whole ledger at each save would take a twelfth of a replay's time.
 func (s *story) saved(now time.Time, data map[string]string) {
 	if data[ledger.KeySlots] == s.slots && data[ledger.KeyStatus] == s.status {
 		return
@@ -282,7 +287,7 @@ func (s *story) saved(now time.Time, data map[string]string) {
 	}
 }
 
-// finish judges each repair when the whole past is known.
+// finish computes each repair's Unnecessary and Saved, once the whole past is known.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
 	s.heldOnly = s.onlyHeld(until)
@@ -309,9 +314,9 @@ func (s *story) finish(until time.Time) {
 	}
 }
 
-// onlyHeld counts the faults during which their node was held and got no step. A fault that is held
-// for days has several repairs on record, one after the other. A fault that a fleet-wide hold holds
-// has none.
+// onlyHeld returns the number of faults during which the node's repair was held and got no step.
+// The number of repairs would be wrong: a fault that is held for days has several repairs on
+// record, one after the other, and a fault with a fleet-wide hold has none.
 func (s *story) onlyHeld(until time.Time) (count int) {
 	holds, steps := map[string][]NodeHold{}, map[string][]time.Time{}
 	for _, h := range s.byNode {
@@ -340,7 +345,7 @@ func (s *story) onlyHeld(until time.Time) (count int) {
 	return count
 }
 
-// heldBy returns all holds, the longest first.
+// heldBy returns the totals of all holds, the longest first.
 func (s *story) heldBy() (out []Held) {
 	for _, h := range s.holds {
 		out = append(out, *h)

@@ -19,18 +19,18 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// leaseFor is how long a node's lease is valid, by the kubelet's default.
+// leaseFor is how long a node's lease is valid: the kubelet's default.
 const leaseFor = 40 * time.Second
 
-// world is the engine's environment: the Nodes of the past, with what Drydock wrote on them since
-// the replay began.
+// world implements the engine's ports in memory. It has the Nodes of the past, with what Drydock
+// wrote on them in the replay.
 type world struct {
 	*simulation
 	config *remediations.Config
 	alerts *alertmanager
 	ill    map[corev1.NodeConditionType]corev1.ConditionStatus
 	cures  Cures
-	// curing: a step cures.
+	// curing reports that this replay assumes that each step cures.
 	curing bool
 
 	// nodes are sorted by name.
@@ -38,40 +38,43 @@ type world struct {
 	node    map[string]*node
 	unready int
 	version int
-	// touched are the names of the Nodes that were added, changed or removed since the engine last
-	// asked.
+	// touched are the names of the Nodes that were added, changed or removed since the engine's last
+	// call of Changed.
 	touched map[string]bool
 
-	// about are the firing alerts of the past, by fingerprint.
+	// about are the alerts that fire now in the past, by fingerprint.
 	about map[string]*firing
 
 	ledger   map[string]string
 	ledgerAt int
 	coming   []coming
 	story    *story
-	// wrote is called for each write on a Node. Nil: not called.
+	// wrote, if not nil, is called for each write on a Node.
 	wrote func(before, after *corev1.Node)
-	// asked is called with the nodes whose leases are read as a sample. Nil: not called.
+	// asked, if not nil, is called with the names of the nodes whose leases the engine reads as a
+	// sample.
 	asked func(names []string)
-	// decided is called for each decision about a node. Nil: not called.
+	// decided, if not nil, is called for each decision about a node.
 	decided func(node string, d lifecycle.Decision)
 }
 
-// node is one Node of the past, with what changed on it since.
+// node is one Node of the past, with what changed on it in the replay.
 type node struct {
 	past, now *corev1.Node
-	// annotations and labels are Drydock's. cordoned and tainted are set if Drydock did that.
+	// annotations and labels are those that Drydock wrote. cordoned and tainted report that Drydock
+	// cordoned or tainted the Node.
 	annotations, labels map[string]string
 	cordoned            bool
 	tainted             *metav1.Time
 	cured               *cured
-	// boots counts the boots that a step caused, machines the replacements of the first machine.
+	// boots is the number of boots that steps caused. machines is the number of replacements of the
+	// machine.
 	boots, machines int
-	// firing are the alerts of the past that fire on the node, by fingerprint.
+	// firing are the fingerprints of the alerts of the past that fire on the node.
 	firing map[string]bool
 }
 
-// apply applies what changed in the past.
+// apply applies the changes of the past at one moment.
 func (w *world) apply(m history.Moment) {
 	for _, name := range m.Gone {
 		w.remove(name)
@@ -99,11 +102,11 @@ func (w *world) apply(m history.Moment) {
 	}
 }
 
-// stillFiring assigns to a newly registered Node the alerts about it that began earlier.
+// stillFiring assigns to a newly registered Node the firing alerts that name it.
 func (w *world) stillFiring(name string) {
 	n := w.node[name]
 	for fp, about := range w.about {
-		if about.on == "" && w.nodeOf(about.labels) == name { // its Node did not exist when the alert began
+		if about.on == "" && w.nodeOf(about.labels) == name { // the Node did not exist when the alert began
 			about.on = name
 			w.story.fault(about, name, time.Time{})
 		}
@@ -111,7 +114,7 @@ func (w *world) stillFiring(name string) {
 			continue
 		}
 		n.firing[fp] = true
-		if w.alerts.active[fp] == nil { // a step cured the Node before: until the fault ended in the past, the Node stays healthy
+		if w.alerts.active[fp] == nil { // an earlier step cured this alert: until it ended in the past, it does not fire
 			if n.cured == nil {
 				n.cured = &cured{at: w.now, hidden: map[string]bool{}}
 			}
@@ -123,8 +126,8 @@ func (w *world) stillFiring(name string) {
 	}
 }
 
-// remove deletes a Node. Nothing more is decided about it, so its hold ends, and so does a repair
-// that only waited.
+// remove deletes a Node. The engine decides nothing more about it, so its hold ends, and a repair
+// that only waited ends, too.
 func (w *world) remove(name string) {
 	n := w.node[name]
 	if n == nil {
@@ -144,7 +147,7 @@ func (w *world) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int { return strings.Compare(n.Name, name) })
 }
 
-// compose makes the Node that the engine sees, from the past and from what changed since.
+// compose sets the Node that the engine sees, from the past and from the changes in the replay.
 func (w *world) compose(n *node) {
 	w.version++
 	out := *n.past
@@ -156,7 +159,7 @@ func (w *world) compose(n *node) {
 	if out.Labels == nil {
 		out.Labels = map[string]string{}
 	}
-	delete(out.Labels, remediations.PhaseLabel) // set by the Drydock of that time
+	delete(out.Labels, remediations.PhaseLabel) // the Drydock of that time set it
 	maps.Copy(out.Annotations, n.annotations)
 	maps.Copy(out.Labels, n.labels)
 	out.Spec.Unschedulable = n.past.Spec.Unschedulable || n.cordoned
@@ -194,7 +197,7 @@ func (w *world) compose(n *node) {
 	w.touched[out.Name] = true
 }
 
-// alert applies the start or the end of an alert.
+// alert applies the beginning or the end of an alert of the past.
 func (w *world) alert(a history.Alert) {
 	labels := make(map[string]string, len(a.Labels)+1)
 	for name, value := range a.Labels {
@@ -202,7 +205,7 @@ func (w *world) alert(a history.Alert) {
 	}
 	set := a.Labels
 	if label := w.config.ClusterLabel; label != "" && labels[label] == "" {
-		// Prometheus adds its external labels when it sends an alert, and records it without them.
+		// Prometheus adds its external labels when it sends an alert, but records the alert without them.
 		labels[label] = w.config.ClusterValue
 		set = maps.Clone(set)
 		set[model.LabelName(label)] = model.LabelValue(w.config.ClusterValue)
@@ -221,7 +224,7 @@ func (w *world) alert(a history.Alert) {
 	}
 	if n := w.node[f.on]; n != nil {
 		n.firing[f.fingerprint] = true
-		if n.cured != nil { // the fault of the past continues; on a cured node this alert would not have fired
+		if n.cured != nil { // the fault continues only in the past; on the cured node this alert would not have fired
 			n.cured.hidden[f.fingerprint] = true
 			return
 		}
@@ -245,12 +248,13 @@ func (w *world) ended(fingerprint, on string) {
 		}
 	}
 	if r := w.config.Registry.ReadJournal(n.now).Record; len(n.firing) == 0 && r != nil && r.Phase == remediations.PhaseExhausted {
-		n.annotations[remediations.ResetKey] = "true" // the person who fixed the node also reset the repair
+		n.annotations[remediations.ResetKey] = "true" // as if the person who fixed the node had reset the repair
 		w.compose(n)
 	}
 }
 
-// nodeOf returns the node that the alert is about, by any policy. Empty: none.
+// nodeOf returns the name of the node that the alert is about according to any policy, or "" if
+// there is none.
 func (w *world) nodeOf(labels map[string]string) string {
 	route, _ := routing.Of(w.config, labels, func(name string) *corev1.Node {
 		if n := w.node[name]; n != nil {
@@ -261,7 +265,7 @@ func (w *world) nodeOf(labels map[string]string) string {
 	return route.Node
 }
 
-// cure makes the nodes healthy whose steps' times have passed. It returns whether there was one.
+// cure makes the nodes healthy whose cure is due now. It returns whether there was one.
 func (w *world) cure() (any bool) {
 	for len(w.coming) > 0 && !w.coming[0].at.After(w.now) {
 		c := w.coming[0]
@@ -286,8 +290,8 @@ func (w *world) cure() (any bool) {
 	return any
 }
 
-// renewed returns when the node's kubelet last renewed its lease, from its Ready condition: the
-// control plane sets that to Unknown when the lease has expired.
+// renewed returns when the node's kubelet last renewed its lease. It computes this from the Ready
+// condition, which the control plane sets to Unknown when the lease has expired.
 func (w *world) renewed(n *corev1.Node) time.Time {
 	if r := remediations.ReadyCondition(n); r != nil && r.Status == corev1.ConditionUnknown {
 		return r.LastTransitionTime.Add(-leaseFor)

@@ -20,19 +20,19 @@ type cause struct {
 
 // causes are all possible reasons of the replay for another decision.
 var causes = []cause{
-	{"Approvals, pauses, requests and break-glass of the past are not in the record: there are none. A silence is known only while Drydock held a repair for it then.", (*comparison).people},
-	{"Alertmanager answers each look, and the Watchdog is never late.", (*comparison).unanswered},
-	{"A cordon in the record counts as a person's, also one that Drydock set.", (*comparison).cordon},
+	{"The record has no approvals, pauses, requests and break-glass, so the replay has none. A silence is known only while Drydock held a repair for it.", (*comparison).people},
+	{"Alertmanager answers each request, and the Watchdog is never late.", (*comparison).unanswered},
+	{"A cordon in the record counts as a person's cordon, also if Drydock set it.", (*comparison).cordon},
 	{
-		"The record has no boot IDs: a reboot that cured and a recovery look alike. " +
-			"It keeps its slot for all of its wait, and a breaker that waits for its proof opens again.", (*comparison).bootless,
+		"The record has no boot IDs, so a reboot that cured looks like a recovery. " +
+			"Such a repair keeps its slot for its whole wait, and a breaker that waits for its proof opens again.", (*comparison).bootless,
 	},
-	{"A breaker keeps the end of a storm to the minute: a call after it may come a minute sooner or later.", (*comparison).storm},
+	{"A breaker records to the minute when the fleet became calm, so a call after that may come a minute sooner or later.", (*comparison).storm},
 	{
-		"What is done otherwise has consequences: a repair takes a slot, and its end begins a cooldown and moves a breaker that waits for it.",
+		"Each difference from the past has consequences: a repair takes a slot, and its end begins a cooldown and changes a breaker that waits for it.",
 		(*comparison).consequence,
 	},
-	{"A look, a write and a call take no time: live, a decision comes later by as much as they took.", (*comparison).late},
+	{"Reads, writes and calls take no time. Live, decisions come later by the time that these take.", (*comparison).late},
 }
 
 // late is a difference in time. Both did the same, and not further apart than this machine was

@@ -77,7 +77,7 @@ func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 	read := types(t, dir, all[4])
 	require.Contains(t, read, "Drydock would have repaired 1 fault of nodes")
 	require.Equal(t, read, types(t, dir, all[4]), "the same data gives the same bytes")
-	require.Contains(t, read, "no policy takes their alerts")
+	require.Contains(t, read, "matches their alerts, so these rules were not evaluated")
 	require.Subset(t, folders(t, filepath.Join(dir, "snapshot")), blocks, "no block is deleted or merged")
 
 	inPart := strings.Replace(all[6], march.Format(time.RFC3339), march.Add(-3*time.Hour-30*time.Minute).Format(time.RFC3339), 1)
@@ -86,7 +86,7 @@ func TestThePagesCommandsRunAsPrinted(t *testing.T) {
 	require.Equal(t, read, types(t, dir, all[6]), "a state that is carried over changes nothing")
 
 	compared := types(t, dir, all[5])
-	_, otherwise, _ := strings.Cut(compared, "What the second configuration would have done otherwise")
+	_, otherwise, _ := strings.Cut(compared, "What the second configuration would have done differently")
 	require.Regexp(t, `n3 +NodeNotReady .*reboot:1 `, otherwise)
 }
 

@@ -16,15 +16,15 @@ import (
 	"github.com/prometheus/prometheus/template"
 )
 
-// rule is one alerting rule. The server evaluates its expression. The fields for, keep_firing_for
-// and the labels are applied here, like Prometheus' own rules/alerting.go. Annotations decide
-// nothing, and are left out.
+// rule is one alerting rule. The server evaluates its expression. This code applies the fields for,
+// keep_firing_for and labels, as Prometheus' rules/alerting.go does. It ignores annotations,
+// because they decide nothing.
 type rule struct {
 	name, expr       string
 	interval, offset time.Duration
 	hold, keep       time.Duration
 	labels           map[string]string
-	templates        bool // a label has a template
+	templates        bool // the value of a label is a template
 	recorded         bool // the rule stands for all alerts that Prometheus recorded
 	silences         bool // the rule stands for the silences that Drydock recorded
 	reads            [][]*labels.Matcher
@@ -35,10 +35,10 @@ type rule struct {
 // active is an alert that is pending or fires.
 type active struct {
 	labels model.LabelSet
-	since  int64 // pending since
-	fired  int64 // 0: still pending
-	// missing is since when the alert keeps firing without a result of its expression; 0: there is
-	// a result.
+	since  int64 // since when the alert has been pending, in ms
+	fired  int64 // since when the alert has been firing, in ms; 0 while it is pending
+	// missing is since when, in ms, the expression has had no result and the alert fires only because
+	// of keep_firing_for. It is 0 while there is a result.
 	missing int64
 }
 
@@ -46,10 +46,10 @@ type active struct {
 type alertChange struct {
 	at int64
 	Alert
-	silence bool // it is a silence about the node in the labels
+	silence bool // the change is of a silence about the node in the labels, not of an alert
 }
 
-// recordedAlerts returns the rule that stands for the alerts that Prometheus recorded.
+// recordedAlerts returns one rule for all alerts that Prometheus recorded.
 func recordedAlerts(o Options) *rule {
 	selector := []*labels.Matcher{
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
@@ -59,8 +59,8 @@ func recordedAlerts(o Options) *rule {
 	return &rule{name: "--recorded", expr: matching(selector), interval: o.Step, recorded: true, reads: [][]*labels.Matcher{selector[:1]}, active: map[string]*active{}}
 }
 
-// recordedSilences returns the rule that stands for the silences that held Drydock's repairs, from
-// its metrics.
+// recordedSilences returns one rule for all silences that held Drydock's repairs, from Drydock's
+// metrics.
 func recordedSilences(o Options) *rule {
 	return &rule{
 		name: "silences", expr: "group by (node) (" + o.selector("drydock_node_hold", `,reason="Silenced"`) + ")", interval: o.Step, silences: true,
@@ -68,7 +68,7 @@ func recordedSilences(o Options) *rule {
 	}
 }
 
-// matching returns a selector as text.
+// matching returns the selector of series with these matchers, as text.
 func matching(selector []*labels.Matcher) string {
 	var all []string
 	for _, m := range selector {
@@ -85,13 +85,16 @@ func (r *rule) question() question {
 	return question{name: name, text: func(string) string { return r.expr }, values: r.templates, offset: r.offset}
 }
 
-// warmUp is how long before a time the rule must be evaluated so that its state is correct then.
+// warmUp returns how long before a time the evaluation of the rule must begin, so that its state at
+// that time is correct.
 func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
 
-// shortest is the least number of evaluations in one query when some of them fail.
+// shortest is the smallest number of evaluations in one query. If a query fails, it is divided down
+// to this size to find the evaluations that fail.
 const shortest = 60
 
-// run returns the changes of the evaluations from from (inclusive) to until (exclusive).
+// run returns the changes of alerts in the evaluations from from (inclusive) to until (exclusive),
+// both in ms.
 func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChange, error) {
 	step := r.interval.Milliseconds()
 	first, last := ceil(from, step), ceil(until, step)-step
@@ -121,7 +124,8 @@ func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChan
 	return out, nil
 }
 
-// evaluated queries the expression. failed are the times at which the server could not evaluate it.
+// evaluated queries the expression. found are the series of its results. failed are the times at
+// which the server could not evaluate it.
 func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found []series, failed []run, err error) {
 	step := r.interval.Milliseconds()
 	found, err = p.ask(ctx, r.question(), from, until, step)
@@ -145,7 +149,7 @@ func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found
 	}
 }
 
-// judge notes when the rule could not be evaluated.
+// judge records in p when the rule could not be evaluated.
 func (r *rule) judge(p *Past, failed []run, last int64) {
 	if r.failed == nil {
 		return
@@ -159,7 +163,7 @@ func (r *rule) judge(p *Past, failed []run, last int64) {
 	}
 }
 
-// alerts returns when each alert existed, by its labels.
+// alerts returns when each alert existed, by the alert's labels.
 func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*series {
 	out := map[string]*series{}
 	of := &answer{step: r.interval.Milliseconds()}
@@ -175,7 +179,7 @@ func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*
 			}
 			for _, other := range out[key].Runs {
 				if other.From <= one.Until && one.From <= other.Until {
-					p.skip(Skip{What: "rule " + r.name, Why: "several series give an alert of the same labels: Prometheus evaluates no such rule"})
+					p.skip(Skip{What: "rule " + r.name, Why: "several series make alerts with the same labels; Prometheus refuses such a rule"})
 				}
 			}
 			out[key].Runs = append(out[key].Runs, run{one.From, one.Until, 1})
@@ -208,8 +212,8 @@ func (r *rule) labelsOf(ctx context.Context, p *Past, of model.LabelSet, at run)
 	return p.options.ExternalLabels.Merge(out)
 }
 
-// expand expands the template of a label, with Prometheus' own code. If the template queries more,
-// its text says so.
+// expand expands the template of a label with Prometheus' own code. A template that makes queries
+// fails: the value of the label is then the error's text, as in Prometheus.
 func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelSet, at run) string {
 	plain := make(map[string]string, len(of))
 	for name, value := range of {
@@ -222,7 +226,7 @@ func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelS
 	const names = "{{$labels := .Labels}}{{$externalLabels := .ExternalLabels}}{{$externalURL := .ExternalURL}}{{$value := .Value}}"
 	data := template.AlertTemplateData(plain, external, "", promql.Sample{Metric: labels.FromMap(plain), F: at.Value})
 	asks := func(context.Context, string, time.Time) (promql.Vector, error) {
-		return nil, errors.New("a backtest asks no query of a template")
+		return nil, errors.New("a backtest does not run queries of templates")
 	}
 	out, err := template.NewTemplateExpander(ctx, names+text, "__alert_"+r.name, data, model.Time(at.From), asks, nil, nil).Expand()
 	if err != nil {
@@ -232,7 +236,7 @@ func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelS
 	return out
 }
 
-// follow follows one alert through the evaluations.
+// follow returns the changes of one alert over the evaluations.
 func (r *rule) follow(key string, s *series, failed []run, first, last int64) (out []alertChange) {
 	step := r.interval.Milliseconds()
 	a, runs := r.active[key], s.Runs
@@ -247,7 +251,7 @@ func (r *rule) follow(key string, s *series, failed []run, first, last int64) (o
 		for len(runs) > 0 && runs[0].Until < at {
 			runs = runs[1:]
 		}
-		if a == nil { // nothing happens until the next run
+		if a == nil { // nothing changes until the series exists again
 			if len(runs) == 0 {
 				break
 			}
@@ -283,8 +287,8 @@ func (r *rule) follow(key string, s *series, failed []run, first, last int64) (o
 	return out
 }
 
-// before sets since when the recorded alerts have been firing that fire at the beginning, as far as
-// known.
+// before sets since when the recorded alerts that fire at the beginning have been firing, as far as
+// the data show it.
 func (r *rule) before(ctx context.Context, p *Past, first int64, found []series) error {
 	step := r.interval.Milliseconds()
 	open := map[string]*run{}

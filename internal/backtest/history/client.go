@@ -25,14 +25,15 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// httpSettings is the file of --http-config: Prometheus' own http_config, and sigv4 as in its
-// remote_write.
+// httpSettings is the content of the file in --http-config: Prometheus' http_config, and sigv4 as
+// in its remote_write.
 type httpSettings struct {
-	HTTP  config.HTTPClientConfig `yaml:",inline"` // embedded, it would read the whole file itself
+	HTTP  config.HTTPClientConfig `yaml:",inline"` // not embedded: its UnmarshalYAML would then read the whole file
 	SigV4 *sigv4.SigV4Config      `yaml:"sigv4"`
 }
 
-// ReadTransport reads the HTTP settings in a file: TLS, sign-in, headers, proxies, and AWS' SigV4.
+// ReadTransport returns a transport with the HTTP settings in a file: TLS, authentication, headers,
+// proxies, and AWS' SigV4.
 func ReadTransport(path string) (http.RoundTripper, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -52,7 +53,7 @@ func ReadTransport(path string) (http.RoundTripper, error) {
 	transport, err := config.NewRoundTripperFromConfig(settings.HTTP, "drydock-backtest")
 	if err == nil && settings.SigV4 != nil {
 		if settings.HTTP.BasicAuth != nil || settings.HTTP.Authorization != nil || settings.HTTP.OAuth2 != nil {
-			return nil, fmt.Errorf("the HTTP settings of %s have sigv4 and another way to sign in: keep one", path)
+			return nil, fmt.Errorf("the HTTP settings of %s have sigv4 and another authentication: remove one of them", path)
 		}
 		if err = settings.SigV4.Validate(); err == nil {
 			transport, err = sigv4.NewSigV4RoundTripper(settings.SigV4, transport)
@@ -64,19 +65,20 @@ func ReadTransport(path string) (http.RoundTripper, error) {
 	return transport, nil
 }
 
-// wholeAnswers makes Thanos and VictoriaMetrics fail instead of answering with part of the data,
-// and makes VictoriaMetrics keep the requested times. Prometheus ignores these parameters.
+// wholeAnswers are query parameters that make Thanos and VictoriaMetrics return an error instead of
+// a part of the data. They also make VictoriaMetrics use exactly the requested times. Prometheus
+// ignores them.
 var wholeAnswers = map[string]string{"partial_response": "false", "deny_partial_response": "1", "nocache": "1"}
 
 // patience is how long one query may take. A server's own limit is usually two minutes.
 const patience = 5 * time.Minute
 
-// client queries one server and classifies the faults of its answers.
+// client sends queries to one server and classifies errors by what to do about them.
 type client struct {
 	api    v1.API
-	shown  string      // the URL without its password
+	shown  string      // the URL without a password
 	spoken atomic.Bool // the server has answered before
-	// secrets are the client's credentials. No text shows them.
+	// secrets are the client's credentials, which are removed from all messages.
 	secrets redact.Keyring
 }
 
@@ -102,7 +104,7 @@ func newClient(address string, transport http.RoundTripper) (*client, error) {
 	return c, nil
 }
 
-// noted is what the API's client drops from an answer.
+// noted has parts of an answer that the API's client does not return.
 type noted struct {
 	status int
 	after  string // Retry-After
@@ -110,7 +112,7 @@ type noted struct {
 
 type notedKey struct{}
 
-// noting stores the fields of noted for each answer.
+// noting is a transport that fills the noted of each answer.
 type noting struct{ http.RoundTripper }
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -121,19 +123,19 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// kind is what to do about a fault.
+// kind says what to do about a fault.
 type kind int
 
 const (
-	refused kind = iota // nothing
+	refused kind = iota // give up
 	busy                // ask again later
-	partial             // the same: part of the store did not answer
+	partial             // ask again later: a part of the store did not answer
 	cut                 // ask again, or for less data
 	large               // ask for less data
 	invalid             // the expression cannot be evaluated on this data
 )
 
-// fault is an answer without usable data.
+// fault is the error for an answer without usable data.
 type fault struct {
 	kind  kind
 	after time.Duration
@@ -149,13 +151,13 @@ var tooLarge = regexp.MustCompile(`(?i)maximum resolution|too many|too large|exc
 // tooMany matches the messages about the number of series.
 var tooMany = regexp.MustCompile(`(?i)(too many|number of|limit.*|max.*) ?(time ?)?series`)
 
-// ofSeries reports whether the query has too many series: a shorter time does not help. A limit on
-// points applies to each series.
+// ofSeries reports whether the query selects too many series. Then a query over a shorter time does
+// not help, but one for fewer nodes does.
 func (f *fault) ofSeries() bool {
 	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
 }
 
-// quoted matches the labels that an error quotes.
+// quoted matches the labels of series that an error quotes.
 var quoted = regexp.MustCompile(`\{\w*=[^}]*\}`)
 
 // ask sends one query. Its error is a *fault, unless ctx has ended.
@@ -172,13 +174,13 @@ func (c *client) ask(ctx context.Context, text string, of v1.Range) (model.Matri
 	}
 	c.spoken.Store(true)
 	for _, remark := range warnings {
-		if !strings.HasPrefix(remark, "PromQL ") { // a PromQL remark is about the expression
-			return nil, &fault{kind: partial, text: "its answer is not complete: " + c.secrets.Text(remark)}
+		if !strings.HasPrefix(remark, "PromQL ") { // a warning that begins with PromQL is about the expression, not about missing data
+			return nil, &fault{kind: partial, text: "the answer is incomplete: " + c.secrets.Text(remark)}
 		}
 	}
 	matrix, is := value.(model.Matrix)
 	if !is {
-		return nil, &fault{kind: refused, text: fmt.Sprintf("it answered a range query with a %T", value)}
+		return nil, &fault{kind: refused, text: fmt.Sprintf("the answer to a range query is a %T and not a matrix", value)}
 	}
 	return matrix, nil
 }
@@ -191,7 +193,7 @@ func (c *client) fault(err error, seen *noted) *fault {
 	}
 	f := &fault{text: c.secrets.Text(text)}
 	if seen.status != 0 && seen.status != http.StatusOK {
-		f.text = fmt.Sprintf("it answered %d %s: %s", seen.status, http.StatusText(seen.status), f.text)
+		f.text = fmt.Sprintf("the answer is %d %s: %s", seen.status, http.StatusText(seen.status), f.text)
 	}
 	plain := quoted.ReplaceAllString(text, "")
 	switch {
@@ -204,9 +206,9 @@ func (c *client) fault(err error, seen *noted) *fault {
 	case seen.status == http.StatusOK && said != nil && said.Type != v1.ErrBadResponse:
 		f.kind = invalid
 	case seen.status == http.StatusOK && strings.Contains(text, "invalid character '<'"):
-		f.text = "it answered with a page, not with the API of Prometheus"
+		f.text = "the answer is a web page and not that of Prometheus' API"
 	case seen.status == http.StatusOK:
-		f.kind, f.text = cut, "its answer is cut off or damaged: "+f.text
+		f.kind, f.text = cut, "the answer is cut off or damaged: "+f.text
 	case seen.status == http.StatusBadRequest, seen.status == http.StatusUnprocessableEntity:
 		f.kind = invalid
 	case seen.status == 0 && !c.spoken.Load(): // the address may be wrong
@@ -216,8 +218,8 @@ func (c *client) fault(err error, seen *noted) *fault {
 	return f
 }
 
-// after reads Retry-After in seconds; 0: there is none. A date is ignored: it depends on the
-// server's clock, which may be wrong.
+// after returns the duration in the header Retry-After, or 0 if there is none. It ignores a date,
+// because the server's clock may be wrong.
 func after(header string) time.Duration {
 	seconds, err := strconv.Atoi(header)
 	if err != nil {

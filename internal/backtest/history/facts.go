@@ -25,28 +25,29 @@ const (
 // stateMetrics are the jobs that the shipped rules accept as kube-state-metrics.
 const stateMetrics = "kube-state-metrics|.+[-/]kube-state-metrics"
 
-// asks returns an expression about nodes, with additional matchers, at an offset.
+// asks is a function that returns a PromQL expression about nodes. by are additional matchers, and
+// offset is an offset modifier.
 type asks func(by, offset string) string
 
-// fact is one property of nodes.
+// fact is one property of nodes that the backtest reads from a metric.
 type fact struct {
 	name string
-	// whole selects everything, changes what appeared since the last step. Nil: it is not queried
-	// at the beginning.
+	// whole selects all series, and is queried at the beginning. If it is nil, nothing is. changes
+	// selects the series that changed since the last step.
 	whole, changes asks
 	values         bool
-	// apply notes an event, and returns the nodes that it changes. missing does the same for what
-	// no longer exists.
+	// apply applies an event to the fleet, and returns the names of the nodes that it changes. missing
+	// does the same for a series that no longer exists.
 	apply   func(f *fleet, e event) []string
 	missing func(f *fleet, there []series) []string
 }
 
-// question returns the query for the fact, for the nodes of a matcher.
+// question returns a query for the fact, for the nodes that the matchers select.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
 
-// selector selects series of kube-state-metrics.
+// selector returns the expression that selects series of a metric of kube-state-metrics.
 func (f *fleet) selector(metric string, more ...string) asks {
 	all := append([]string{fmt.Sprintf("job=~%q", stateMetrics), `exported_node=""`}, more...)
 	for _, m := range f.options.ours() {
@@ -56,20 +57,20 @@ func (f *fleet) selector(metric string, more ...string) asks {
 	return func(by, offset string) string { return text + by + "}" + offset }
 }
 
-// by groups the series of an expression.
+// by aggregates the series of an expression with the operator how, by the labels.
 func (a asks) by(how string, labels ...string) asks {
 	return func(by, offset string) string {
 		return how + " by (" + strings.Join(labels, ",") + ") (" + a(by, offset) + ")"
 	}
 }
 
-// appears selects the series of an expression that exist now and did not exist one step before.
+// appears returns the expression for series that exist now and did not exist one step before.
 func (f *fleet) appears(a asks) asks {
 	return func(by, _ string) string { return a(by, "") + " unless " + a(by, f.offset()) }
 }
 
-// ends selects the series of an expression that existed one step before and no longer exist, for
-// nodes that are still shown.
+// ends returns the expression for series that existed one step before and do not exist now, for
+// nodes that kube-state-metrics still shows.
 func (f *fleet) ends(a asks) asks {
 	info := f.selector(metricInfo)
 	return func(by, _ string) string {
@@ -79,18 +80,18 @@ func (f *fleet) ends(a asks) asks {
 
 func (f *fleet) offset() string { return " offset " + model.Duration(f.options.Step).String() }
 
-// shown counts the Nodes that each kube-state-metrics shows.
+// shown returns the query for the number of Nodes that each kube-state-metrics shows.
 func (f *fleet) shown() question {
 	info := f.selector(metricInfo).by("group", "job", "instance")
 	return question{name: metricInfo, text: func(by string) string { return info(by, "") }, splits: true}
 }
 
-// plain is a fact without a value: it exists or not.
+// plain returns a fact without a value: only whether its series exists matters.
 func (f *fleet) plain(name string, of asks, apply func(f *fleet, e event) []string) fact {
 	return fact{name: name, whole: of, changes: f.appears(of), apply: apply}
 }
 
-// valued is a fact with a value.
+// valued returns a fact whose value matters.
 func (f *fleet) valued(name string, apply func(n *nodePast, value float64)) fact {
 	of := f.selector(name).by("max", "node")
 	return fact{
@@ -102,7 +103,7 @@ func (f *fleet) valued(name string, apply func(n *nodePast, value float64)) fact
 	}
 }
 
-// onNode returns an apply that changes one node.
+// onNode returns an apply function that changes the event's node.
 func onNode(change func(f *fleet, n *nodePast, e event)) func(f *fleet, e event) []string {
 	return func(f *fleet, e event) []string {
 		name := string(e.of["node"])
@@ -114,7 +115,7 @@ func onNode(change func(f *fleet, n *nodePast, e event)) func(f *fleet, e event)
 	}
 }
 
-// facts returns all facts. Those of one instant are applied in this order.
+// facts returns all facts. Events at the same time are applied in this order.
 func (f *fleet) facts() []fact {
 	info := f.selector(metricInfo)
 	node := f.plain(metricInfo, info.by("group", "node", "provider_id", "system_uuid", "pod_cidr", "internal_ip"), onNode(func(_ *fleet, n *nodePast, e event) {
@@ -168,7 +169,7 @@ func (f *fleet) facts() []fact {
 	})
 }
 
-// set is a fact that a Node may have several times.
+// set returns the facts for a property that a Node may have several times, for example taints.
 func (f *fleet) set(name string, of asks) []fact {
 	there := f.plain(name, of, onNode(func(_ *fleet, n *nodePast, e event) { n.has(name)[e.of.String()] = e.of }))
 	there.missing = func(f *fleet, found []series) (out []string) {
@@ -191,8 +192,9 @@ func (f *fleet) set(name string, of asks) []fact {
 	}}
 }
 
-// conditions returns the conditions whose healthy status is true, or those whose healthy status is
-// false. If several kube-state-metrics disagree, the healthy one counts, as in the shipped rules.
+// conditions returns the fact for the conditions whose healthy status is True, or for those whose
+// healthy status is False. If several kube-state-metrics disagree about a status, the healthy
+// status counts, as in the shipped rules.
 func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	var kinds []string
 	if wellTrue {
@@ -217,7 +219,7 @@ func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	})), len(kinds) > 0
 }
 
-// either returns a regular expression for one of the names.
+// either returns a regular expression that matches each of the names.
 func either(all []string) string {
 	out := make([]string, len(all))
 	for i, name := range all {

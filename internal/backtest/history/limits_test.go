@@ -194,15 +194,15 @@ func TestAMissingAnswerDoesNotCountAsAFault(t *testing.T) {
 		limits Limits
 		says   []string
 	}{
-		"busy":               {always(http.StatusTooManyRequests, "later"), []string{"is busy or down, and was asked 6 times", "it answered 429 Too Many Requests", "Ask again later"}},
+		"busy":               {always(http.StatusTooManyRequests, "later"), []string{"is busy or down: after 6 tries", "the answer is 429 Too Many Requests", "Run the backtest again later"}},
 		"down":               {always(http.StatusBadGateway, "no upstream"), []string{"is busy or down", "no upstream"}},
-		"not let in":         {always(http.StatusUnauthorized, "no token"), []string{"it answered 401 Unauthorized", "Look at --prometheus and --http-config"}},
-		"another program":    {always(http.StatusOK, "<html>sign in</html>"), []string{"it answered with a page, not with the API of Prometheus"}},
-		"no such API":        {always(http.StatusNotFound, "404 page not found"), []string{"it answered 404 Not Found", "Look at --prometheus"}},
-		"always cut":         {always(http.StatusOK, `{"status":"success","data":{"resultType":"matrix","res`), []string{"even one moment", "its answer is cut off or damaged", "Raise this limit"}},
-		"too many samples":   {Limits{Samples: 1}, []string{"even one moment", "too many samples", "Raise this limit of the server"}},
-		"too many series":    {Limits{Series: 1}, []string{"even one moment", "maximum number of series"}},
-		"a part of the data": {Limits{Warnings: []string{"store gateway-3 is unavailable"}}, []string{"has only a part of the data", "store gateway-3 is unavailable"}},
+		"not let in":         {always(http.StatusUnauthorized, "no token"), []string{"the answer is 401 Unauthorized", "Check --prometheus and --http-config"}},
+		"another program":    {always(http.StatusOK, "<html>sign in</html>"), []string{"the answer is a web page and not that of Prometheus' API"}},
+		"no such API":        {always(http.StatusNotFound, "404 page not found"), []string{"the answer is 404 Not Found", "Check --prometheus"}},
+		"always cut":         {always(http.StatusOK, `{"status":"success","data":{"resultType":"matrix","res`), []string{"even for a single time", "the answer is cut off or damaged", "Raise this limit"}},
+		"too many samples":   {Limits{Samples: 1}, []string{"even for a single time", "too many samples", "Raise this limit of the server"}},
+		"too many series":    {Limits{Series: 1}, []string{"even for a single time", "maximum number of series"}},
+		"a part of the data": {Limits{Warnings: []string{"store gateway-3 is unavailable"}}, []string{"gave only a part of the data", "store gateway-3 is unavailable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -227,8 +227,8 @@ func TestAServerThatIsNotThereIsNamedAtOnce(t *testing.T) {
 		return nil
 	})
 	_, err := read(past, 10, 20)
-	require.ErrorContains(t, err, "Prometheus at http://127.0.0.1:1/prometheus does not answer")
-	require.ErrorContains(t, err, "Look at --prometheus and --http-config")
+	require.ErrorContains(t, err, "Prometheus at http://127.0.0.1:1/prometheus does not answer the query for ")
+	require.ErrorContains(t, err, "Check --prometheus and --http-config")
 }
 
 // TestAPromQLWarningDoesNotCountAsMissingData.

@@ -12,11 +12,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// looks is at how many moments the server is checked for the metrics.
+// looks is the number of times at which missing checks whether the server has the metrics.
 const looks = 120
 
-// missing notes the metrics that the server lacks at all or at some times. A rule without data did
-// not fire, which proves nothing.
+// missing records a Skip for each metric that the server lacks, in the whole time or in a part.
+// Without it, a rule that had no data would look like a rule that did not fire.
 func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	readers := map[string][]string{}
 	for _, metric := range []string{metricCreated, metricLabels, metricRole, metricUnschedulable, metricCondition} {
@@ -34,7 +34,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	coarse := ceil(max(step, (last-first)/looks), step)
 	long := max(coarse, p.options.Lookback.Milliseconds())
 	for _, what := range sortedKeys(readers) {
-		always := !strings.HasPrefix(what, alertsMetric) // that is there only while an alert is
+		always := !strings.HasPrefix(what, alertsMetric) // series of alerts exist only while an alert does
 		q := question{name: what, splits: true, text: func(by string) string {
 			if !always {
 				return fmt.Sprintf("group(present_over_time(%s[%dms]))", p.options.selector(what, by), long)
@@ -44,15 +44,15 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 		found, err := p.server.get(ctx, q, first, last, coarse)
 		var f *fault
 		if errors.As(err, &f) {
-			continue // the code that reads the metric says why
+			continue // the code that reads this metric reports it
 		}
 		if err != nil {
 			return err
 		}
-		why := "without it, Nodes lack its values"
+		why := "Nodes in the backtest lack its values"
 		if by := readers[what]; len(by) > 0 {
 			slices.Sort(by)
-			why = "it is read by " + strings.Join(by, ", ")
+			why = "these rules need it: " + strings.Join(by, ", ")
 		}
 		if len(found) == 0 {
 			p.skip(Skip{What: what, Why: "no series in the data: " + why})
@@ -60,7 +60,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 		}
 		at := first
 		for _, r := range append(found[0].Runs, run{From: last + coarse}) {
-			if r.From-at > long && always && !strings.HasPrefix(what, "kube_node_") { // without kube-state-metrics there is a gap anyway
+			if r.From-at > long && always && !strings.HasPrefix(what, "kube_node_") { // without metrics of Nodes, this time is a gap anyway
 				p.skip(Skip{From: time.UnixMilli(at).UTC(), Until: time.UnixMilli(min(r.From, until.UnixMilli())).UTC(), What: what, Why: "no series in this time: " + why})
 			}
 			at = r.Until + coarse
@@ -69,7 +69,7 @@ func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	return nil
 }
 
-// selector selects the metric in this cluster.
+// selector returns the selector of the metric's series in this cluster. by are additional matchers.
 func (o *Options) selector(what, by string) string {
 	metric, more, _ := strings.Cut(strings.TrimSuffix(what, "}"), "{")
 	for _, m := range o.ours() {
@@ -78,8 +78,8 @@ func (o *Options) selector(what, by string) string {
 	return metric + "{" + strings.TrimPrefix(more+by, ",") + "}"
 }
 
-// named returns the metric that a selector selects, and for alerts the alert's name. Empty: it
-// names no metric.
+// named returns the name of the metric that a selector selects and, for series of alerts, the
+// matcher of the alert's name. It returns "" if the selector names no metric.
 func named(selector []*labels.Matcher) string {
 	what, alert := "", ""
 	for _, m := range selector {

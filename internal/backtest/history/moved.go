@@ -10,16 +10,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// mostMoved is how many nodes are queried by name. If more changed, all nodes are queried.
+// mostMoved is how many nodes a query may name. If more nodes changed, the query is about all
+// nodes.
 const mostMoved = 500
 
-// moved finds the nodes that may have changed between from and last, with one query over the whole
-// time per metric. The server answers it in a single pass over the samples; a query about each step
-// takes many times as long. by is the matcher of those nodes; empty: all nodes. none: nothing
-// changed.
+// moved finds the nodes that may have changed between from and last. It sends one query over the
+// whole period for each metric, which the server answers in one pass over the samples. A query
+// about each step would take many times as long. by is the matcher for the nodes that may have
+// changed, or "" for all nodes. none reports that no node changed.
 //
-// A series that existed all the time has as many samples as most series of kube_node_info from the
-// same kube-state-metrics.
+// A series existed for the whole period if it has as many samples as most series of kube_node_info
+// from the same kube-state-metrics.
 func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last int64) (by string, none bool, err error) {
 	if f.options.everyNode || !f.steady(shown, from, last) {
 		return "", false, nil
@@ -59,8 +60,8 @@ func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last i
 	return fmt.Sprintf(",node=~%q", either(slices.Sorted(maps.Keys(names)))), len(names) == 0, nil
 }
 
-// steady reports whether the same kube-state-metrics showed Nodes all the time. A query about one
-// moment does not show when one was down.
+// steady reports whether the same instances of kube-state-metrics showed Nodes during the whole
+// period. Otherwise the counts of samples cannot be compared.
 func (f *fleet) steady(shown []series, from, last int64) bool {
 	if f.shows != nil && len(shown) != len(f.shows) {
 		return false
@@ -70,8 +71,9 @@ func (f *fleet) steady(shown []series, from, last int64) bool {
 	})
 }
 
-// watched are the series behind the facts: those that appear and disappear, and those that change
-// their value. A condition that changes its status changes two of its three series.
+// watched returns the series that the facts depend on: whole has series that appear and disappear,
+// and changes has series whose value changes. If a condition changes its status, two of its three
+// series change.
 func (f *fleet) watched() []fact {
 	condition := fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))
 	created, cordoned := f.selector(metricCreated), f.selector(metricUnschedulable)

@@ -14,18 +14,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// nodePast is what is known of one Node.
+// nodePast is the known state of one Node in the past.
 type nodePast struct {
 	name        string
 	shown, gone bool
 	info        model.LabelSet
 	created     float64
-	deleted     int64 // 0: not being deleted
+	deleted     int64 // when its deletion began, in ms; 0 if it is not being deleted
 	cordoned    bool
 	labels      map[string]string
-	sets        map[string]map[string]model.LabelSet // its roles and taints, by metric
+	sets        map[string]map[string]model.LabelSet // roles and taints, by the metric that shows them
 	conditions  map[string]corev1.NodeCondition
-	now         *corev1.Node // as last returned
+	now         *corev1.Node // the Node that build returned last
 }
 
 func (n *nodePast) has(metric string) map[string]model.LabelSet {
@@ -43,7 +43,7 @@ func (n *nodePast) condition(kind string, status corev1.ConditionStatus, at int6
 	}
 }
 
-// build returns the Node.
+// build returns the Node object for the known state.
 func (n *nodePast) build() *corev1.Node {
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: n.name, UID: types.UID(n.name), Labels: map[string]string{}}}
 	if n.created != 0 {

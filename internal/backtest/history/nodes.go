@@ -12,9 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// fleet rebuilds the Nodes from what kube-state-metrics showed. It queries only changes: series
-// that exist at a step and did not one step before, or had another value. It queries everything
-// once, at the beginning.
+// fleet rebuilds the Nodes of the past from the series of kube-state-metrics. At the beginning it
+// queries all series. After that it queries only changes: series that exist at a step and did not
+// exist one step before, or had another value then.
 //
 // A Node is gone when the kube-state-metrics that showed it still shows others but not this Node.
 // It is also gone when a new kube-state-metrics does not show it after the lookback. If no
@@ -22,14 +22,15 @@ import (
 type fleet struct {
 	options Options
 	nodes   map[string]*nodePast
-	shows   map[string]bool // the kube-state-metrics that show Nodes
+	shows   map[string]bool // the instances of kube-state-metrics that show Nodes
 	gap     bool
-	// checks are when all Nodes are checked again, because a kube-state-metrics appeared.
+	// checks are the times at which all Nodes are checked again, because a new kube-state-metrics
+	// appeared before.
 	checks []int64
-	labels map[string]string // the names of labels, by their names in kube-state-metrics
+	labels map[string]string // the names of Node labels, by the names that kube-state-metrics gives them
 }
 
-// nodeChange is what changed in the fleet at one instant.
+// nodeChange has the changes of the fleet at one time.
 type nodeChange struct {
 	at    int64
 	nodes []*corev1.Node
@@ -46,7 +47,7 @@ func newFleet(o Options) *fleet {
 	return f
 }
 
-// event is what a series shows of a node at one step.
+// event is a change of a series about a node at one step.
 type event struct {
 	at    int64
 	fact  *fact
@@ -54,7 +55,8 @@ type event struct {
 	value float64
 }
 
-// run returns the changes from from (inclusive) to until (exclusive). Both are steps.
+// run returns the changes from from (inclusive) to until (exclusive), both in ms and multiples of
+// the step.
 func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChange, error) {
 	step := f.options.Step.Milliseconds()
 	last := until - step
@@ -112,11 +114,12 @@ func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChan
 		return nil, err
 	}
 	events = append(events, checked...)
-	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) }) // those of one instant stay in the order of facts
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at, b.at) }) // events at the same time stay in the order of facts
 	return f.settle(events, gaps), nil
 }
 
-// seen notes which kube-state-metrics showed Nodes when, and returns when gaps began and ended.
+// seen records which kube-state-metrics showed Nodes at which times, and returns when gaps began
+// and ended.
 func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	step, lookback := f.options.Step.Milliseconds(), f.options.Lookback.Milliseconds()
 	all := &series{}
@@ -155,7 +158,8 @@ func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	return gaps
 }
 
-// check checks all Nodes again if that is due, and returns what no longer exists.
+// check checks all Nodes again if that is due, and returns an event for each series that no longer
+// exists.
 func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (out []event, err error) {
 	slices.Sort(f.checks)
 	f.checks = slices.Compact(f.checks)
@@ -180,7 +184,7 @@ func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (
 	return out, nil
 }
 
-// settle applies the events in order, and returns the changes at each instant.
+// settle applies the events in order, and returns the changes at each time.
 func (f *fleet) settle(events []event, gaps []nodeChange) (out []nodeChange) {
 	for len(events) > 0 || len(gaps) > 0 {
 		var change nodeChange
@@ -189,7 +193,7 @@ func (f *fleet) settle(events []event, gaps []nodeChange) (out []nodeChange) {
 		} else {
 			change.at = events[0].at
 		}
-		if len(gaps) > 0 && gaps[0].at == change.at { // one gap ends where the next begins
+		if len(gaps) > 0 && gaps[0].at == change.at { // one gap ends when the next begins
 			change.began, change.ended = change.began || gaps[0].began, change.ended || gaps[0].ended
 			gaps = gaps[1:]
 		}
@@ -230,7 +234,7 @@ func (f *fleet) node(name string) *nodePast {
 	return n
 }
 
-// sanitized returns a label's name as kube-state-metrics writes it.
+// sanitized returns the name that kube-state-metrics gives to a Node label.
 func sanitized(name string) string {
 	return "label_" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '_' {

@@ -172,9 +172,9 @@ func TestDataThatBeginsLateOrEndsEarlyIsAGap(t *testing.T) {
 	require.Equal(t, At(90), got[2].Gap.Until)
 }
 
-// TestWhatANodeHasNoMoreIsTakenFromIt: a role and a taint end, also while kube-state-metrics is
+// TestWhatANodeLostIsRemoved: a role and a taint end, also while kube-state-metrics is
 // down.
-func TestWhatANodeHasNoMoreIsTakenFromIt(t *testing.T) {
+func TestWhatANodeLostIsRemoved(t *testing.T) {
 	t.Parallel()
 	for name, down := range map[string]bool{"while it is shown": false, "while kube-state-metrics is down": true} {
 		t.Run(name, func(t *testing.T) {
@@ -267,9 +267,9 @@ func TestQueriesSelectOnlyTheOwnCluster(t *testing.T) {
 	}
 }
 
-// TestReplicasAreOne: some stores answer for both replicas of a Prometheus, each with a label of
-// its own.
-func TestReplicasAreOne(t *testing.T) {
+// TestReplicasOfPrometheusAreMerged: some stores answer for both replicas of a Prometheus, each
+// with a label of its own.
+func TestReplicasOfPrometheusAreMerged(t *testing.T) {
 	t.Parallel()
 	for drop, alerts := range map[string]int{"prometheus_replica": 1, "": 2} {
 		r := New(t)

@@ -9,45 +9,47 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// Options configure what is read of the past.
+// Options select what is read from the past.
 type Options struct {
-	// Rules are evaluated. None: the rules that Drydock ships.
+	// Rules are the rules to evaluate. If it is empty, these are the rules that Drydock ships.
 	Rules []RuleFile
 	// Recorded uses the alerts that Prometheus recorded, and evaluates no rules.
 	Recorded bool
-	// Matters reports whether an alert with these known labels, including its name, is needed. A
-	// rule with only unneeded alerts is left out, and Skipped names it. Nil: every alert is needed.
+	// Matters reports whether an alert with these labels (its name and others that are known before
+	// the evaluation) is needed. A rule without needed alerts is left out, and Skipped names it. If
+	// Matters is nil, every alert is needed.
 	Matters func(fixed model.LabelSet) bool
-	// ExternalLabels are the external labels of Prometheus. A store for several clusters has them
-	// on its data. Only series with these labels, or without such labels at all, are read. Each
-	// alert gets these labels.
+	// ExternalLabels are the external labels of the cluster's Prometheus. In a store of several
+	// clusters, the data have them. Only series with these labels, or without such labels at all, are
+	// read. Each alert gets these labels.
 	ExternalLabels model.LabelSet
-	// ReplicaLabel is the external label that differs between replicas of one Prometheus. It is
-	// dropped from the answers: otherwise, two replicas would give two alerts. Empty: no label is
-	// dropped.
+	// ReplicaLabel is the external label that differs between the replicas of one Prometheus. It is
+	// dropped from the answers, because otherwise two replicas would make two alerts. If it is empty,
+	// no label is dropped.
 	ReplicaLabel string
-	// Interval is the evaluation interval of groups without one; 0: Prometheus' default, one
+	// Interval is the evaluation interval of rule groups without one. 0 means Prometheus' default, one
 	// minute.
 	Interval time.Duration
-	// Step is the resolution for Nodes and recorded alerts; 0: the shortest evaluation interval.
+	// Step is the interval at which Nodes and recorded alerts are read. 0 means the shortest
+	// evaluation interval.
 	Step time.Duration
-	// Lookback is how long a series exists after its last sample, as configured in the server; 0:
+	// Lookback is the server's lookback: how long a series exists after its last sample. 0 means
 	// Prometheus' default, five minutes.
 	Lookback time.Duration
-	// NodeLabels, NodeTaints and NodeConditions are the parts of Nodes that are read: names of
-	// labels and conditions, and keys of taints. The value of a condition is true if its status
+	// NodeLabels, NodeTaints and NodeConditions are the parts of Nodes that are read: names of labels,
+	// keys of taints, and types of conditions. The value of a condition's type is true if the status
 	// True is healthy. The condition Ready and the roles are always read.
 	NodeLabels, NodeTaints []string
 	NodeConditions         map[string]bool
-	// State is a file that keeps the answers between runs. Empty: there is none.
+	// State is the path of a file that keeps the answers between runs. If it is empty, there is no
+	// such file.
 	State string
-	// Progress, if not nil, is called with the time that has been read so far: first zero, last
-	// all.
+	// Progress, if not nil, is called with the length of time that was read so far, from zero to all.
 	Progress func(done, all time.Duration)
 
-	// span is how much is read at once; 0: the default.
+	// span is the length of time that is read at once. 0 means the default.
 	span time.Duration
-	// everyNode queries all Nodes at each step, even without changes.
+	// everyNode makes the history query all Nodes at each step, also those without changes. For tests.
 	everyNode bool
 }
 
@@ -79,7 +81,7 @@ func (o Options) complete() (Options, *rulebook, error) {
 	return o, book, nil
 }
 
-// ours returns the matchers that exclude the data of other clusters.
+// ours returns the matchers that leave out the data of other clusters.
 func (o *Options) ours() (out []*labels.Matcher) {
 	for name, value := range o.ExternalLabels {
 		out = append(out, labels.MustNewMatcher(labels.MatchRegexp, string(name), "("+regexp.QuoteMeta(string(value))+")|"))

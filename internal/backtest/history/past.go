@@ -15,10 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// together is how many queries run at once.
+// together is how many queries run at the same time.
 const together = 4
 
-// Past is a Source that queries a server with the API of Prometheus.
+// Past is a Source that reads from a server with the API of Prometheus.
 type Past struct {
 	options Options
 	book    *rulebook
@@ -27,29 +27,30 @@ type Past struct {
 
 	mu      sync.Mutex
 	skipped []Skip
-	// pending are the answers of this span for the state file. whole: a later run will query the
-	// same span.
+	// pending are the answers of this span that are not in the state file yet. whole reports that this
+	// is a whole span, which a later run would query in the same way.
 	pending []pack
 	whole   bool
 	start   int64
 
 	fleet    *fleet
 	rules    []*rule
-	nodes    map[string]*corev1.Node // as last returned
-	alerts   map[string]Alert        // the firing alerts, as last returned
+	nodes    map[string]*corev1.Node // as in the last moment
+	alerts   map[string]Alert        // the firing alerts in the last moment
 	silenced map[string]bool         // the nodes with a silence
-	dark     bool                    // there is a gap
-	gap      *Moment                 // the changes at the end of the current gap
-	before   Moment                  // the state when this gap began
+	dark     bool                    // the time is in a gap
+	gap      *Moment                 // the changes that will be yielded at the end of the current gap
+	before   Moment                  // the state when the current gap began
 }
 
-// pack is an answer for the state file.
+// pack is an answer with its key, for the state file.
 type pack struct {
 	key [sha256.Size]byte
 	of  []series
 }
 
-// OpenPrometheus opens a server with the API of Prometheus. transport is nil without HTTP settings.
+// OpenPrometheus returns a Past that reads from the server at the address. transport is nil without
+// HTTP settings.
 func OpenPrometheus(address string, transport http.RoundTripper, o Options) (*Past, error) {
 	o, book, err := o.complete()
 	if err != nil {
@@ -92,7 +93,7 @@ func (p *Past) Skipped() []Skip {
 	})
 }
 
-// ask answers a question from the state file or from the server.
+// ask returns the answer to a question, from the state file or else from the server.
 func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	if p.state == nil || !p.whole {
 		return p.server.get(ctx, q, from, until, step)
@@ -110,8 +111,8 @@ func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]
 	return found, err
 }
 
-// keep writes the answers of this span to the state file, if kube-state-metrics existed at the end
-// of the span: otherwise later data may still be added to the span.
+// keep writes the answers of this span to the state file. It does so only if kube-state-metrics
+// showed Nodes at the end of the span. Otherwise data of this span may still arrive.
 func (p *Past) keep() error {
 	for _, one := range p.pending {
 		if !p.whole || len(p.fleet.shows) == 0 {
@@ -125,7 +126,7 @@ func (p *Past) keep() error {
 	return nil
 }
 
-// begin resets the reading.
+// begin resets the state before a new reading.
 func (p *Past) begin() {
 	p.skipped, p.pending, p.fleet = nil, nil, newFleet(p.options)
 	p.nodes, p.alerts, p.silenced, p.gap, p.dark = map[string]*corev1.Node{}, map[string]Alert{}, map[string]bool{}, nil, true
@@ -148,7 +149,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 		return errors.New("the time to read is empty: its end is not after its beginning")
 	}
 	p.begin()
-	// Everything that exists at from has a sample within the lookback before it. Rules need longer.
+	// Every series that exists at from has a sample within the lookback before from. Rules must be
+	// evaluated from an earlier time on.
 	start := from.Add(-p.options.Lookback)
 	for _, r := range p.rules {
 		if sooner := from.Add(-r.warmUp()); !p.options.Recorded && sooner.Before(start) {
@@ -179,7 +181,7 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 	p.start = start.UnixMilli() - start.UnixMilli()%step
 	for at := p.start; at < end; {
 		next := min(end, at-at%span+span)
-		if begins := ceil(from.UnixMilli(), step); at < begins { // the data may begin there
+		if begins := ceil(from.UnixMilli(), step); at < begins { // the data may begin within this span
 			next = min(next, begins)
 		}
 		p.whole = at%span == 0 && next%span == 0 && at != p.start
@@ -219,8 +221,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// span reads a part of the time. It calls each with the changes at an instant, and whether a gap
-// ended there.
+// span reads the period from from to until. It calls each with the changes at one time. ended
+// reports that a gap ended at that time.
 func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
 	nodes, err := p.fleet.run(ctx, p, from, until)
 	if err != nil {

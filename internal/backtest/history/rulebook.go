@@ -21,11 +21,11 @@ const (
 	stateLabel   = "alertstate"
 )
 
-// rulebook has the alerting rules to evaluate. It has no recording rules: their results are in
-// Prometheus' record.
+// rulebook has the alerting rules to evaluate. It has no recording rules, because Prometheus
+// recorded their results.
 type rulebook struct {
 	rules  []*rule
-	unused []string // the unneeded alerts, whose rules are left out
+	unused []string // the names of alerts that are not needed, whose rules are left out
 }
 
 func newRulebook(o Options) (*rulebook, error) {
@@ -98,7 +98,7 @@ func (b *rulebook) add(o Options, parse parser.Parser, group *rulefmt.RuleGroup,
 	return nil
 }
 
-// fixedLabels returns the labels that every alert of the rule has, whatever the result of its
+// fixedLabels returns the labels that every alert of the rule has, independent of the result of its
 // expression.
 func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	out := model.LabelSet{}
@@ -113,13 +113,13 @@ func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	return out
 }
 
-// skip returns the rules that are left out.
+// skip returns a Skip that names the rules which are left out.
 func (b *rulebook) skip() []Skip {
 	if len(b.unused) == 0 {
 		return nil
 	}
 	return []Skip{{
 		What: text.Count(len(b.unused), "rule"),
-		Why:  "no policy takes their alerts, and no route, inhibition or blindWhen asks for them, so nothing was asked about them: " + strings.Join(b.unused, ", "),
+		Why:  "no policy, route, inhibition or blindWhen matches their alerts, so these rules were not evaluated: " + strings.Join(b.unused, ", "),
 	}}
 }

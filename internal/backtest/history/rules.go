@@ -14,7 +14,7 @@ import (
 	shipped "drydock.dev/drydock/rules"
 )
 
-// RuleFile is a file of rules, as Prometheus reads it.
+// RuleFile is a rule file of Prometheus.
 type RuleFile struct {
 	Name string
 	Text []byte
@@ -73,8 +73,8 @@ func ReadRules(path string) ([]RuleFile, error) {
 	return out, nil
 }
 
-// plainRules returns the groups of the PrometheusRules in the text. It returns other text
-// unchanged, so that errors of Prometheus' parser have correct lines.
+// plainRules returns the rule groups of the PrometheusRule manifests in the text. It returns any
+// other text unchanged, so that errors of Prometheus' parser have the correct line numbers.
 func plainRules(text []byte) ([]byte, error) {
 	var groups []any
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
@@ -95,7 +95,7 @@ func plainRules(text []byte) ([]byte, error) {
 			return text, nil
 		case "PrometheusRule":
 			for _, group := range manifest.Spec.Groups {
-				delete(group, "partial_response_strategy") // for Thanos; Prometheus refuses it
+				delete(group, "partial_response_strategy") // a field of Thanos, which Prometheus refuses
 				groups = append(groups, group)
 			}
 		default:

@@ -14,54 +14,59 @@ import (
 )
 
 const (
-	// points is the number of steps per query: Prometheus allows at most 11,000.
+	// points is the limit of steps in one query. Prometheus allows at most 11,000.
 	points = 10_000
-	// deepest is how often a query is divided by the names of the nodes.
+	// deepest is how often a query may be divided by the names of the nodes.
 	deepest = 20
-	// tries is how often a busy server is asked again. longest is the longest pause in between.
+	// tries is how often a query is sent to a busy server. longest is the longest pause between two
+	// tries.
 	tries   = 6
 	longest = 2 * time.Minute
 )
 
-// question is an expression to query over a time.
+// question is an expression to query over a period.
 type question struct {
-	// name is its name in messages.
+	// name is the question's name in messages.
 	name string
-	// text returns the expression. by are additional matchers of each selector, if splits is true.
+	// text returns the expression. If splits is true, text adds the matchers by to each selector, so
+	// that the question can be divided by nodes.
 	text   func(by string) string
 	splits bool
-	// values: the value of a series matters, not only that it exists.
+	// values reports that the value of a series matters, and not only that the series exists.
 	values bool
-	// offset is how long before its evaluation a rule reads.
+	// offset is how long before the time of an evaluation the expression is evaluated: a rule's
+	// query_offset.
 	offset time.Duration
 }
 
-// series is when one series existed.
+// series says when one series existed.
 type series struct {
 	Labels model.LabelSet
 	Runs   []run
 }
 
-// run is a time when a series exists at each step, From and Until included. If values matter, it
-// has one value.
+// run is a period with a series at each step, from From to Until (both inclusive, in ms). If values
+// matter, the series has the same value in the whole run.
 type run struct {
 	From, Until int64
 	Value       float64
 }
 
-// server answers queries of any length, even if the server limits each query.
+// server answers questions of any length. It divides them into queries within the limits of the
+// real server.
 type server struct {
 	*client
-	// drop is a label that is removed from all answers.
+	// drop is the label that is removed from all answers.
 	drop model.LabelName
 	wait func(ctx context.Context, d time.Duration) error
 
 	mu sync.Mutex
-	// most is how many steps of a question the server answers at once, if it refused more.
+	// most is how many steps of a question may be in one query, by the question's name. It is set
+	// after the server has refused more.
 	most map[string]int64
 }
 
-// get answers a question about each step from from to until, both inclusive.
+// get returns the answer to a question at each step from from to until, both inclusive and in ms.
 func (s *server) get(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	all := &answer{step: step, values: q.values, series: map[model.Fingerprint]*series{}}
 	if err := s.collect(ctx, q, "", 0, from, until, all); err != nil {
@@ -94,7 +99,7 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 		case f.kind == large && n > 1:
 			s.learn(q, (n+1)/2)
 		case f.kind == large:
-			return fmt.Errorf("the Prometheus at %s does not answer %s for even one moment: %s. Raise this limit of the server, or its timeout, and run the backtest again", s.shown, q.name, f.text)
+			return fmt.Errorf("the Prometheus at %s does not answer the query for %s even for a single time: %s. Raise this limit of the server, or its timeout, and run the backtest again", s.shown, q.name, f.text)
 		default:
 			return s.say(q, f)
 		}
@@ -102,8 +107,8 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 	return nil
 }
 
-// halves returns matchers that divide the nodes in two, by one bit of one of the last four
-// characters of their names.
+// halves returns two matchers that divide the nodes into two groups, by one bit of one of the last
+// four characters of their names.
 func halves(depth int) []string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var some []byte
@@ -131,22 +136,22 @@ func (s *server) learn(q question, most int64) {
 	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
 }
 
-// say returns the error for a fault that history cannot work around.
+// say returns the error for a fault that other queries cannot avoid.
 func (s *server) say(q question, f *fault) error {
-	const late = "Ask again later: with --state, the next run continues where this one stopped"
+	const late = "Run the backtest again later: with --state, the next run continues where this one stopped"
 	switch f.kind {
 	case busy:
-		return fmt.Errorf("the Prometheus at %s is busy or down, and was asked %d times about %s: %s. %s", s.shown, tries, q.name, f.text, late)
+		return fmt.Errorf("the Prometheus at %s is busy or down: after %d tries it gave no answer to the query for %s: %s. %s", s.shown, tries, q.name, f.text, late)
 	case partial:
-		return fmt.Errorf("the Prometheus at %s has only a part of the data, asked about %s: %s. %s", s.shown, q.name, f.text, late)
+		return fmt.Errorf("the Prometheus at %s gave only a part of the data for %s: %s. %s", s.shown, q.name, f.text, late)
 	case invalid:
 		return &fault{kind: invalid, text: fmt.Sprintf("the Prometheus at %s cannot evaluate %s: %s", s.shown, q.name, f.text)}
 	case refused, cut, large:
 	}
-	return fmt.Errorf("the Prometheus at %s does not answer %s: %s. Look at --prometheus and --http-config", s.shown, q.name, f.text)
+	return fmt.Errorf("the Prometheus at %s does not answer the query for %s: %s. Check --prometheus and --http-config", s.shown, q.name, f.text)
 }
 
-// patiently asks again while the server is busy.
+// patiently sends a query, and sends it again while the server is busy.
 func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model.Matrix, error) {
 	for try := 1; ; try++ {
 		matrix, err := s.ask(ctx, text, of)
@@ -156,7 +161,7 @@ func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model
 		}
 		switch {
 		case f.kind == cut && try > 1:
-			f.kind = large // perhaps a proxy in between cuts long answers
+			f.kind = large // a proxy may cut off long answers, so try a shorter one
 			return nil, f
 		case f.kind == refused, f.kind == large, f.kind == invalid, try == tries:
 			return nil, f
@@ -167,7 +172,7 @@ func (s *server) patiently(ctx context.Context, text string, of v1.Range) (model
 	}
 }
 
-// answer joins the parts of an answer.
+// answer collects the parts of the answer to a question.
 type answer struct {
 	step   int64
 	values bool
@@ -193,7 +198,7 @@ func (a *answer) add(matrix model.Matrix, offset time.Duration, drop model.Label
 			s.point(a, int64(p.Timestamp)+offset.Milliseconds(), 0)
 		}
 		if before > 0 && before < len(s.Runs) && s.Runs[before].From <= s.Runs[before-1].Until {
-			s.merge(a) // two replicas have this series
+			s.merge(a) // two replicas of Prometheus have this series
 		}
 	}
 }
@@ -209,7 +214,8 @@ func (s *series) point(a *answer, at int64, value float64) {
 	s.Runs = append(s.Runs, run{at, at, value})
 }
 
-// merge joins overlapping runs. Of two values at one step, the first counts.
+// merge joins overlapping runs of the series. If there are two values at one step, the first
+// counts.
 func (s *series) merge(a *answer) {
 	slices.SortStableFunc(s.Runs, func(a, b run) int { return cmp.Compare(a.From, b.From) })
 	out := s.Runs[:1]

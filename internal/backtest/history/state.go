@@ -14,9 +14,10 @@ import (
 	"sync"
 )
 
-// state is a file with answers for whole spans. The key of an answer is all that it depends on: the
-// expression and its times. So another configuration, other rules or another version of Drydock
-// query again only what differs. Each answer is appended at once: a stopped run loses none.
+// state is a file with the answers for whole spans of time. The key of an answer has everything
+// that the answer depends on: the expression and its times. So after a change of the configuration,
+// the rules or Drydock's version, a run sends only queries that differ. Each answer is appended at
+// once, so that a run that stops loses none.
 type state struct {
 	path string
 
@@ -27,7 +28,7 @@ type state struct {
 
 const stateHead = "drydock backtest state 2 of "
 
-// openState opens the state of a cluster in a file, or creates it.
+// openState opens the file with a cluster's state, or creates the file.
 func openState(path, cluster string) (*state, error) {
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
 	if err != nil {
@@ -49,9 +50,9 @@ func (s *state) read(head string) error {
 		_, err := s.file.WriteString(head)
 		return err
 	case !strings.HasPrefix(string(data), stateHead):
-		return fmt.Errorf("%s is not the state of a backtest, or is one of an older Drydock: name another file, or delete this one", s.path)
+		return fmt.Errorf("%s is not the state of a backtest, or an older Drydock wrote it: name another file with --state, or delete this one", s.path)
 	case !strings.HasPrefix(string(data), head):
-		return fmt.Errorf("the state in %s is of another cluster: name another file", s.path)
+		return fmt.Errorf("the state in %s is of another cluster: name another file with --state", s.path)
 	}
 	whole := len(head)
 	for {
@@ -67,7 +68,7 @@ func (s *state) read(head string) error {
 		s.packs[key] = rest[:size]
 		whole += sha256.Size + 4 + size
 	}
-	if whole < len(data) { // the last run stopped during a write
+	if whole < len(data) { // the last run stopped while it wrote an answer
 		if err := s.file.Truncate(int64(whole)); err != nil {
 			return fmt.Errorf("writing the state: %w", err)
 		}
@@ -79,7 +80,7 @@ func stateKey(q question, from, until, step int64) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s %t %s", from, until, step, q.offset, q.values, q.text("")))
 }
 
-// get returns the answer from the file. False: it has none.
+// get returns the answer with the key. known is false if the file has none.
 func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error) {
 	s.mu.Lock()
 	pack, known := s.packs[key]
@@ -90,11 +91,11 @@ func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error)
 	plain, err := gzip.NewReader(bytes.NewReader(pack))
 	if err == nil {
 		if err = gob.NewDecoder(plain).Decode(&out); err == nil {
-			_, err = io.Copy(io.Discard, plain) // the checksum is at the end
+			_, err = io.Copy(io.Discard, plain) // read on to the checksum at the end
 		}
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("the state in %s is damaged (%w): name another file, or delete this one", s.path, err)
+		return nil, false, fmt.Errorf("the state in %s is damaged (%w): name another file with --state, or delete this one", s.path, err)
 	}
 	return out, true, nil
 }

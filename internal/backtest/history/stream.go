@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// take returns the changes of the next instant.
+// take removes the changes of the next time from both lists, and returns them as a Moment. It
+// returns false if there are none.
 func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	var at int64
 	switch {
@@ -38,7 +39,7 @@ func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	return m, ended
 }
 
-// know stores what changed.
+// know applies the moment's changes to the known state.
 func (p *Past) know(m Moment) {
 	for _, node := range m.Nodes {
 		p.nodes[node.Name] = node
@@ -60,7 +61,7 @@ func (p *Past) know(m Moment) {
 	}
 }
 
-// all returns everything that exists.
+// all returns a moment with all Nodes, alerts and silences that exist now.
 func (p *Past) all(at time.Time) Moment {
 	m := Moment{At: at}
 	for _, name := range sortedKeys(p.nodes) {
@@ -73,7 +74,8 @@ func (p *Past) all(at time.Time) Moment {
 	return m
 }
 
-// emit yields a moment. During a gap it keeps the moment until the gap ends.
+// emit yields a moment. During a gap it collects the changes until the gap ends. ended reports that
+// a gap ended at this moment.
 func (p *Past) emit(m Moment, ended bool, yield func(Moment) error) error {
 	if p.gap == nil && m.Gap == nil {
 		p.know(m)
@@ -106,7 +108,7 @@ func (p *Past) gapUntil(until time.Time) Moment {
 	return m
 }
 
-// changed returns the alerts that differ after a gap from before it.
+// changed returns the alerts that are not the same after a gap as before it.
 func (p *Past) changed(alerts []Alert) []Alert {
 	last := map[string]Alert{}
 	for _, alert := range alerts {

@@ -22,8 +22,9 @@ policies:
   plan: [{step: reboot, wait: 10m}]
 `
 
-// Outage has the six hours before until. Of five nodes, n3 is not Ready from four hours before
-// until to three hours before it. For that hour these series of alerts have the value 1.
+// Outage returns a recording of the six hours before until. Of five nodes, n3 is not Ready for one
+// hour, which begins four hours before until. In that hour, the given series of alerts have the
+// value 1.
 func Outage(t testing.TB, until time.Time, alerts ...string) *Recording {
 	t.Helper()
 	r := New(t)

@@ -1,4 +1,4 @@
-// Package historytest makes the data of a Prometheus whose past is read: for tests alone.
+// Package historytest makes recordings of a Prometheus and serves them, for tests.
 package historytest
 
 import (
@@ -19,10 +19,10 @@ import (
 // Epoch is when recordings begin.
 var Epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 
-// At is so many minutes after the Epoch.
+// At returns the time this many minutes after the Epoch.
 func At(minutes float64) time.Time { return Epoch.Add(time.Duration(minutes * float64(time.Minute))) }
 
-// Recording is what Prometheus stores of the scrapes of kube-state-metrics.
+// Recording has the samples that Prometheus would store from scrapes of kube-state-metrics.
 type Recording struct {
 	t       testing.TB
 	samples map[string][]sample
@@ -34,13 +34,13 @@ type sample struct {
 	v  float64
 }
 
-// New is a recording without samples.
+// New returns a recording without samples.
 func New(t testing.TB) *Recording {
 	return &Recording{t: t, samples: map[string][]sample{}, last: map[string]map[string]float64{}}
 }
 
-// Scrape stores what one target shows, and a staleness marker of each series that it showed before.
-// Nothing: it is down.
+// Scrape stores the series that one target shows. A series that it showed before and no longer
+// shows gets a staleness marker. If shows is empty, the target is down.
 func (r *Recording) Scrape(when time.Time, target string, shows map[string]float64) {
 	for _, name := range slices.Sorted(maps.Keys(r.last[target])) {
 		if _, still := shows[name]; !still {
@@ -58,7 +58,7 @@ func (r *Recording) Add(series string, when time.Time, v float64) {
 	r.samples[series] = append(r.samples[series], sample{when.UnixMilli(), v})
 }
 
-// Unmarked is the Recording without staleness markers.
+// Unmarked returns the recording without staleness markers.
 func (r *Recording) Unmarked() *Recording {
 	out := New(r.t)
 	for name, samples := range r.samples {
@@ -67,8 +67,8 @@ func (r *Recording) Unmarked() *Recording {
 	return out
 }
 
-// OpenMetrics is the Recording in the form that promtool makes a TSDB of. That form has no
-// staleness markers.
+// OpenMetrics returns the recording in the format OpenMetrics, without staleness markers. promtool
+// makes a TSDB from it.
 func (r *Recording) OpenMetrics() string {
 	var out strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(r.samples)) {
@@ -81,7 +81,7 @@ func (r *Recording) OpenMetrics() string {
 	return out.String() + "# EOF\n"
 }
 
-// Series are the labels of a series.
+// Series parses the labels of a series.
 func Series(t testing.TB, name string) labels.Labels {
 	t.Helper()
 	lset, err := parser.NewParser(parser.Options{}).ParseMetric(name)
@@ -89,7 +89,7 @@ func Series(t testing.TB, name string) labels.Labels {
 	return lset
 }
 
-// Machine is what kube-state-metrics knows of a Node.
+// Machine is a Node as kube-state-metrics shows it.
 type Machine struct {
 	Name     string
 	Ready    string // true, false, unknown
@@ -103,7 +103,7 @@ type Machine struct {
 
 const job = `job="kube-state-metrics"`
 
-// KubeStateMetrics is what kube-state-metrics at an address shows.
+// KubeStateMetrics returns the series of the kube-state-metrics instance, with their values.
 func KubeStateMetrics(instance string, Machines ...Machine) map[string]float64 {
 	out := map[string]float64{}
 	for _, m := range Machines {
@@ -151,7 +151,7 @@ func is(b bool) float64 {
 	return 0
 }
 
-// Every calls do every 30 seconds, from and until in minutes.
+// Every calls do for every 30 seconds between from and until, in minutes after the Epoch.
 func Every(from, until float64, do func(when time.Time, minutes float64)) {
 	for minutes := from; minutes < until; minutes += 0.5 {
 		do(At(minutes), minutes)

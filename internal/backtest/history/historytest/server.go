@@ -23,24 +23,26 @@ import (
 	"github.com/prometheus/prometheus/util/annotations"
 )
 
-// Limits are what a server gives at most, and what it does before it answers.
+// Limits are the limits of a server, and hooks for tests.
 type Limits struct {
-	// Points of one series in an answer, 0: Prometheus' 11,000. Series that one selector may have,
-	// Samples that one query may load; 0: any.
+	// Points is the limit of points per series in an answer; 0 means Prometheus' 11,000. Series is the
+	// limit of series that one selector may have, and Samples that of samples that one query may load;
+	// 0 means no limit.
 	Points, Series, Samples int
-	// Before may answer instead, and says whether it did. n counts the queries from 1.
+	// Before may answer a request instead of the server. It returns whether it did. n is the number of
+	// the query, from 1.
 	Before func(w http.ResponseWriter, r *http.Request, n int64) bool
 	// Warnings are in each answer.
 	Warnings []string
-	// Asked is called with each range query that is answered.
+	// Asked is called for each range query that the server answers.
 	Asked func(query string, from, until time.Time)
 }
 
-// Serve answers queries of what is recorded until the test ends, with Prometheus' own engine. It
-// gives the URL.
+// Serve answers queries of the recording with Prometheus' own engine until the test ends. It
+// returns the URL.
 func (r *Recording) Serve() string { return r.ServeWithin(Limits{}) }
 
-// ServeWithin is Serve with limits.
+// ServeWithin is Serve with limits and hooks.
 func (r *Recording) ServeWithin(l Limits) string {
 	m := &memory{most: l.Series}
 	for _, name := range slices.Sorted(maps.Keys(r.samples)) {
@@ -105,7 +107,7 @@ func refuse(w http.ResponseWriter, code int, kind, why string) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"status": "error", "errorType": kind, "error": why})
 }
 
-// memory is a store of Prometheus in memory.
+// memory is a Prometheus storage in memory.
 type memory struct {
 	series []*memorySeries
 	most   int
@@ -115,7 +117,7 @@ func (m *memory) Querier(int64, int64) (storage.Querier, error) { return querier
 
 type querier struct{ *memory }
 
-var errNoNames = errors.New("it is not asked for names")
+var errNoNames = errors.New("this storage does not list names")
 
 func (querier) LabelValues(context.Context, string, *storage.LabelHints, ...*labels.Matcher) ([]string, annotations.Annotations, error) {
 	return nil, nil, errNoNames
