@@ -25,8 +25,8 @@ import (
 const (
 	// keysEvery is how often the key file is read again.
 	keysEvery = 10 * time.Second
-	// maxScrapes is how many scrapes may run at once. maxConnections is how many connections may be
-	// open, for scrapes and for the kubelet's probes.
+	// maxScrapes is the limit of scrapes at once. maxConnections is the limit of open connections, of
+	// scrapes and of the kubelet's probes.
 	maxScrapes     = 4
 	maxConnections = 128
 	maxHeaderBytes = 16 << 10
@@ -36,7 +36,7 @@ const (
 	stopWithin     = 3 * time.Second
 )
 
-// agent is everything that runs in the process.
+// agent holds all parts of the process.
 type agent struct {
 	options  options
 	payload  int
@@ -48,7 +48,7 @@ type agent struct {
 	prober   *mesh.Prober
 }
 
-// newAgent joins all parts. Nothing listens and nothing is asked before start.
+// newAgent makes all parts. They open no port and send no request before start.
 func newAgent(o options, restConfig *rest.Config, log logr.Logger) (*agent, error) {
 	a := &agent{options: o, log: log, registry: prometheus.NewRegistry()}
 	var err error
@@ -56,10 +56,10 @@ func newAgent(o options, restConfig *rest.Config, log logr.Logger) (*agent, erro
 		return nil, err
 	}
 	if a.payload, err = probe.Fitting(o.payload); err != nil {
-		return nil, fmt.Errorf("asking how long a packet may be here: %w", err)
+		return nil, fmt.Errorf("reading the MTU of the pod's network: %w", err)
 	}
 	if a.payload < o.payload {
-		log.Info("--payload is longer than a packet of this pod may be; the longest possible is used", "payload", o.payload, "used", a.payload)
+		log.Info("--payload is too long for the MTU of this pod's network; the longest possible payload is used", "payload", o.payload, "used", a.payload)
 	}
 	a.server, err = probe.NewServer(probe.ServerOptions{
 		Listen: o.listen, Node: o.node, Keys: a.keys.Current, Now: time.Now, Registerer: a.registry, Log: log.WithName("probe"),
@@ -102,7 +102,7 @@ func (a *agent) start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// serve answers scrapes and the kubelet.
+// serve serves /metrics, and /healthz and /readyz for the kubelet.
 func (a *agent) serve(ctx context.Context) error {
 	server := httpserver.New("the metrics server", a.routes(), httpserver.Limits{
 		Connections: maxConnections, Kept: maxConnections / 2, Patience: patience, HeaderBytes: maxHeaderBytes,
@@ -130,7 +130,8 @@ func (a *agent) routes() http.Handler {
 	return mux
 }
 
-// ready is about this process only: an API server that goes away later changes nothing.
+// ready returns why the agent is not ready. It depends on this process only: if the API server
+// stops answering later, the agent stays ready.
 func (a *agent) ready() error {
 	select {
 	case <-a.server.Listening():
@@ -142,7 +143,7 @@ func (a *agent) ready() error {
 
 func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "drydock_mesh_agent_build_info", Help: "1, with the version of the agent that runs.",
+		Name: "drydock_mesh_agent_build_info", Help: "Always 1. The label version has the version of the running agent.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Now()},
 	})
 	info.Set(1)

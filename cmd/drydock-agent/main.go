@@ -1,5 +1,6 @@
-// Drydock-agent answers and makes probes of forwarding between the nodes of a mesh that Kilo keeps.
-// It runs on each node, on the pod network, without privileges.
+// Drydock-agent runs on each node of a Kilo mesh. The agents probe each other, which shows whether
+// the mesh forwards packets between the nodes. An agent uses the pod network and needs no
+// privileges.
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 
 var command = cli.Program{Name: "drydock-agent"}
 
-// downward are the names that the downward API's variables have by custom.
+// downward are the usual names of environment variables from the downward API, by flag.
 var downward = map[string]string{"node-name": "NODE_NAME", "namespace": "POD_NAMESPACE"}
 
 func main() {
@@ -29,8 +30,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "drydock-agent",
-		Short: "Answers and makes probes of forwarding between the nodes of a mesh",
-		Long: "Drydock's agent runs on every node of a mesh that Kilo keeps. It answers the probes of its peers, and probes\n" +
+		Short: "Probe the network between the nodes of a Kilo mesh",
+		Long: "Drydock's agent runs on every node of a Kilo mesh. It answers the probes of the other agents, and probes\n" +
 			"leaders and members with new TCP and UDP flows, so that metrics show which relay is at fault.\n\n" +
 			"Every flag may be set in the environment: --some-flag as DRYDOCK_SOME_FLAG, --node-name as NODE_NAME and\n" +
 			"--namespace as POD_NAMESPACE too. The flag wins.",

@@ -21,7 +21,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// options are run's flags.
+// options are the flags of the command run.
 type options struct {
 	node, namespace, service, listen, metrics, keyFile, topologyLabel, kubeconfig string
 	interval                                                                      time.Duration
@@ -30,7 +30,7 @@ type options struct {
 }
 
 const (
-	// minPayload is the least that is longer than the short question by more than a header.
+	// minPayload makes the long probe longer than the short probe by more than a packet's header.
 	minPayload  = 256
 	minInterval = time.Second
 	maxInterval = time.Minute
@@ -40,7 +40,7 @@ func newRunCommand() *cobra.Command {
 	var o options
 	cmd := &cobra.Command{
 		Use:   "run --node-name NODE --namespace NAMESPACE --key-file FILE",
-		Short: "Answer probes and make them",
+		Short: "Answer the probes of other agents, and probe their nodes",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
@@ -59,16 +59,16 @@ func newRunCommand() *cobra.Command {
 	f.StringVar(&o.service, "service", "drydock-agent", "headless Service whose EndpointSlices name the agents")
 	f.StringVar(&o.listen, "listen", ":9099", "address of the probe port, for TCP and UDP")
 	f.StringVar(&o.metrics, "metrics", ":9100", "address of /metrics, /healthz and /readyz")
-	f.StringVar(&o.keyFile, "key-file", "", "file with the key that all agents share; while it is changed, with two, one on a line")
-	f.StringVar(&o.topologyLabel, "topology-label", election.DefaultTopologyLabel, "label of Nodes that names their location: the same as Kilo's")
+	f.StringVar(&o.keyFile, "key-file", "", "file with the key that all agents share; during a change of the key, with the old and the new key, one per line")
+	f.StringVar(&o.topologyLabel, "topology-label", election.DefaultTopologyLabel, "label of Nodes that names their location: the same as Kilo's --topology-label")
 	f.DurationVar(&o.interval, "interval", 10*time.Second, "time between two rounds of probes")
-	f.IntVar(&o.payload, "payload", probe.DefaultPayload, "bytes of the long probe: near what a packet carries on the mesh's path, less 48 for headers")
+	f.IntVar(&o.payload, "payload", probe.DefaultPayload, "bytes of the long probe: nearly the MTU of the mesh, less 48 for headers")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig file; without it the agent runs as its pod's ServiceAccount")
 	o.logging.AddTo(f)
 	return cmd
 }
 
-// check says everything that is wrong with the flags.
+// check returns everything that is wrong with the flags.
 func (o options) check() error {
 	var faults []error
 	for _, must := range []struct{ flag, value, hint string }{
@@ -76,7 +76,7 @@ func (o options) check() error {
 		{"namespace", o.namespace, "name the namespace of the agents' Service, as the downward API gives it (metadata.namespace)"},
 		{"service", o.service, "name the agents' headless Service"},
 		{"key-file", o.keyFile, "name the file with the key that all agents share; make one with: head -c 32 /dev/urandom | base64"},
-		{"topology-label", o.topologyLabel, "name the label that Kilo's --topology-label names"},
+		{"topology-label", o.topologyLabel, "name the same label as Kilo's --topology-label"},
 	} {
 		if must.value == "" {
 			faults = append(faults, fmt.Errorf("--%s is missing: %s", must.flag, must.hint))
@@ -127,7 +127,7 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		c, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("not running in a pod (%w): name the cluster with --kubeconfig", err)
+			return nil, fmt.Errorf("not running in a pod (%w): name the cluster with --kubeconfig FILE", err)
 		}
 		return c, nil
 	}
@@ -135,7 +135,7 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)
 	}
-	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // which quotes the address, with a password in it
+	if _, _, err := rest.DefaultServerUrlFor(c); err != nil { // err is left out: it quotes the address, which may hold a password
 		return nil, fmt.Errorf("reading --kubeconfig %s: the API server's address is not a URL", kubeconfig)
 	}
 	return c, nil

@@ -2,7 +2,7 @@ package main
 
 import build "drydock.dev/drydock/internal/version"
 
-// version and commit are set by the linker in a release.
+// The linker sets version and commit in a release.
 var version, commit string
 
 func thisBuild() build.Build {

@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// starting returns why Drydock cannot start. If the API server gave no answer at all, the error
-// says only that: the client's steps of discovery do not help people.
+// starting returns the error of a failed start. If the API server did not answer at all, the error
+// says only this and leaves out the client's text about API discovery.
 func (p *program) starting(doing string, err error) error {
 	var request *url.Error
 	if !errors.As(err, &request) {

@@ -12,14 +12,14 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// backtester is the program that replays the past. It is a separate program: the code that
-// evaluates the past does not belong in the one that repairs nodes.
+// backtester is the program that replays the past. It is separate, so that the program that repairs
+// nodes does not contain its code.
 const backtester = "drydock-backtest"
 
 func newBacktestCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "backtest --config FILE --prometheus URL",
-		Short: "Say what Drydock would have done in the past",
+		Short: "Show what Drydock would have done in the past",
 		Long: "Backtest starts the program " +
 			backtester +
 			" with the same arguments. The program is beside this one or in PATH. It replays\n" +
@@ -43,7 +43,8 @@ func newBacktestCommand() *cobra.Command {
 	}
 }
 
-// findBacktester looks beside this program first: a backtester there has the same version.
+// findBacktester returns the path of the backtester. It searches this program's folder first,
+// because a backtester there has the same version.
 func findBacktester() (string, error) {
 	if self, err := os.Executable(); err == nil {
 		path := filepath.Join(filepath.Dir(self), backtester)

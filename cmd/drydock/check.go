@@ -33,16 +33,16 @@ func newCheckCommand() *cobra.Command {
 	var skipFiles bool
 	cmd := &cobra.Command{
 		Use:   "check FILE|-",
-		Short: "Check a configuration and say everything that is wrong with it",
+		Short: "Check a configuration and print every fault in it",
 		Long: "Check prints FILE:LINE: path: message for every fault, and the exit code is then 1. Without a fault, it prints FILE: ok,\n" +
-			"which provider serves which Nodes, and warnings, and the exit code is 0. Check also looks at the files that the\n" +
+			"which provider serves which Nodes, and warnings, and the exit code is 0. Check also reads the files that the\n" +
 			"configuration names. On a machine without these files, for example a workstation with the configuration that the\n" +
 			"chart installed, use --skip-files. With - it reads the configuration from standard input. With\n" +
-			"--kubeconfig it also reads the cluster's Nodes. It says for each step on how many Nodes each provider carries it out,\n" +
-			"and names the Nodes without exactly one provider, those that another system also repairs, and those with a role that may be\n" +
-			"of the control plane under a name that Drydock does not know.\n" +
-			"With --provider and --node it asks this provider about the machine of this Node: whether it can be reached, accepts the\n" +
-			"credentials and knows the machine. It prints what the first call would send, and sends nothing that changes anything.\n" +
+			"--kubeconfig it also reads the cluster's Nodes. For each step it prints the number of Nodes that each provider serves,\n" +
+			"and names three kinds of Nodes: with no provider or several, repaired by another system too, and with a role that may be\n" +
+			"a control plane's role under a name that Drydock does not know.\n" +
+			"With --provider and --node it checks this provider for the machine of this Node: whether Drydock reaches it, and whether it\n" +
+			"accepts the credentials and knows the machine. Check prints the first call that a step would make, and does not send it.\n" +
 			"The exit code is 1 if the provider would refuse a step. Requests to the API server have the rights of the kubeconfig.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -77,7 +77,7 @@ func newCheckCommand() *cobra.Command {
 			}
 			if cfg.Unused != "" {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, cfg.Unused); err != nil {
-					return fmt.Errorf("printing what is not used, %w", err)
+					return fmt.Errorf("printing the unused settings, %w", err)
 				}
 			}
 			for _, w := range warnings {
@@ -106,7 +106,7 @@ func newCheckCommand() *cobra.Command {
 			}
 			for _, line := range plan {
 				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", name, line); err != nil {
-					return fmt.Errorf("printing what the cluster says, %w", err)
+					return fmt.Errorf("printing the results about the cluster, %w", err)
 				}
 			}
 			if !sound {
@@ -115,17 +115,17 @@ func newCheckCommand() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes are checked; without it, no Node is checked")
-	cmd.Flags().BoolVar(&skipFiles, "skip-files", false, "do not look at the files that the configuration names: tokens, keys and certificates")
-	cmd.Flags().StringVar(&provider, "provider", "", "provider that is asked about the machine of --node, by its key below providers, for example http")
-	cmd.Flags().StringVar(&node, "node", "", "Node whose machine --provider is asked about")
+	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file of the cluster whose Nodes to check; without it, check reads no cluster")
+	cmd.Flags().BoolVar(&skipFiles, "skip-files", false, "do not read the files that the configuration names: tokens, keys and certificates")
+	cmd.Flags().StringVar(&provider, "provider", "", "provider to check for the machine of --node, by its key below providers, for example http")
+	cmd.Flags().StringVar(&node, "node", "", "Node whose machine the check of --provider is about")
 	cmd.MarkFlagsRequiredTogether("provider", "node")
-	cmd.Flags().StringVar(&management, "management-kubeconfig", "", "kubeconfig file of the management cluster that providers.clusterAPI.kubeconfig is for; without it that file is read")
+	cmd.Flags().StringVar(&management, "management-kubeconfig", "", "kubeconfig file of Cluster API's management cluster; without it, check reads the file in providers.clusterAPI.kubeconfig")
 	return cmd
 }
 
-// startable makes the clients that drydock run makes at its start. Only they know whether a file is
-// usable, for example a known_hosts file. It makes no requests.
+// startable returns why `drydock run` could not start. It makes the same clients, because only a
+// client shows whether its files are usable, for example a known_hosts file. It sends no requests.
 func startable(cfg *config.Config) error {
 	p := &program{cfg: cfg, providers: providers, rest: &rest.Config{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
 	if err := p.makeClients(); err != nil {
@@ -135,9 +135,9 @@ func startable(cfg *config.Config) error {
 	return err
 }
 
-// saidOfCluster compares the configuration with the cluster. plan is which provider would carry out
-// which step on the cluster's Nodes. against is what in the cluster conflicts with the
-// configuration, one sentence each.
+// saidOfCluster compares the configuration with the cluster. plan has lines about the steps: which
+// provider would carry them out, and where. against has one sentence for each conflict between the
+// cluster and the configuration.
 func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
@@ -167,8 +167,8 @@ func clusterOf(stderr io.Writer, kubeconfig string) (*rest.Config, kubernetes.In
 		return nil, nil, err
 	}
 	c.Timeout = readNodesWithin
-	// Warnings of the API server may have text from other users; the client's default is a log line
-	// that quotes the text.
+	// The API server's warnings may contain text of other users. This writer makes the text safe for a
+	// terminal; the client would log it as it is.
 	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: stderr}, rest.WarningWriterOptions{Deduplicate: true})
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
@@ -195,8 +195,8 @@ func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, 
 	}
 }
 
-// printFaults prints the faults of a configuration, one per line, and returns the error that ends
-// the process with 1.
+// printFaults prints the faults of a configuration, one per line. It returns the error that makes
+// the exit code 1.
 func printFaults(out io.Writer, err error) error {
 	var faults config.Faults
 	if !errors.As(err, &faults) {

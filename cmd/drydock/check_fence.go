@@ -20,9 +20,9 @@ import (
 // askAtOnce is how many fence agents run at once.
 const askAtOnce = 10
 
-// fenceStates asks the fence agents for the power of the machines that providers.fence switches. It
-// changes nothing. said has one sentence for each machine. against has one for each machine that
-// gave no answer, and for each line of a table that belongs to no Node.
+// fenceStates asks the fence agents for the power state of the machines that providers.fence
+// serves. It changes nothing. said has one sentence for each machine. against has one sentence for
+// each machine without an answer, and for each line of a machinesFile that fits no Node.
 func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) (said, against []string) {
 	c, ok := config.Of[*fencesettings.Fence](cfg)
 	if !ok {
@@ -71,7 +71,8 @@ func fences(cfg *config.Config, n *corev1.Node) bool {
 	return false
 }
 
-// withoutNode names the lines of the agent's table that belong to no Node: a name may be misspelt.
+// withoutNode returns a sentence for each line of the agent's machinesFile that fits no Node of the
+// cluster. The name in the line may be misspelt.
 func withoutNode(a fencesettings.Agent, nodes []*corev1.Node) (against []string) {
 	if a.MachinesFile == "" {
 		return nil
@@ -82,16 +83,16 @@ func withoutNode(a fencesettings.Agent, nodes []*corev1.Node) (against []string)
 	}
 	rows, err := fencesettings.ReadTable(table, &a)
 	if err != nil {
-		return []string{fmt.Sprintf("the lines were not compared with the Nodes: %v", err)} // names the file
+		return []string{fmt.Sprintf("the lines were not compared with the Nodes: %v", err)} // the error names the file
 	}
 	for i, one := range rows {
 		named := func(n *corev1.Node) bool {
-			uuid, _ := section.ParseUUID(n.Status.NodeInfo.SystemUUID) // none: the name must match
+			uuid, _ := section.ParseUUID(n.Status.NodeInfo.SystemUUID) // without a UUID, the name must match
 			byName, byUUID := one.Is(n.Name, uuid)
 			return byName || byUUID
 		}
 		if !slices.ContainsFunc(nodes, named) {
-			against = append(against, fmt.Sprintf("machinesFile %s, machine %d (%s): the cluster has no such Node, so nothing was asked; correct the line, or remove it", a.MachinesFile, i+1, one))
+			against = append(against, fmt.Sprintf("machinesFile %s, machine %d (%s): the cluster has no such Node, so its power state was not read; correct the line, or remove it", a.MachinesFile, i+1, one))
 		}
 	}
 	return against

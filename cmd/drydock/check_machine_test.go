@@ -188,7 +188,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 	}{
 		"redfish": {"redfish", beginRedfish,
 			[]string{
-				"reboot of Node n1: it says of the machine: the BMC says that the machine's power is \"On\"",
+				"reboot of Node n1: state of the machine: the BMC says that the machine's power is \"On\"",
 				`(nothing was sent): POST URL/redfish/v1/Systems/1/Actions/ComputerSystem.Reset {"ResetType":"ForceRestart"}`,
 			},
 			map[string]trouble{
@@ -204,7 +204,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 		"fence, soft": {"fence", func(r *room) {
 			beginFence(r)
 			r.plan = []obj{{"step": "reboot", "soft": true, "attempts": 2}}
-		}, []string{"its first attempt is soft, and would be skipped: ", "(nothing was sent): URL action=off "}, nil},
+		}, []string{"the first attempt is soft, and would be skipped: ", "(nothing was sent): URL action=off "}, nil},
 		"civo": {"civo", beginCivo,
 			[]string{
 				"(nothing was sent): POST URL/v2/instances/" + theUUID + "/hard_reboots",
@@ -247,7 +247,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 			},
 		},
 		"external": {"external", beginExternal,
-			[]string{"external-replace of Node n1: not asked: no plan for this Node has the step", "external of Node n1: the first call would send (nothing was sent): POST URL/apis/self-node-remediation.medik8s.io/v1alpha1/namespaces/snr/selfnoderemediations {"},
+			[]string{"external-replace of Node n1: not checked: no plan for this Node has the step", "external of Node n1: the first call would send (nothing was sent): POST URL/apis/self-node-remediation.medik8s.io/v1alpha1/namespaces/snr/selfnoderemediations {"},
 			map[string]trouble{
 				"rights": {func(r *room) { r.api.forbids = "/selfnoderemediationtemplates" }, "Forbidden"},
 				"absence": {func(r *room) {
@@ -277,7 +277,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 		},
 		"fence": {"fence", beginFence,
 			[]string{
-				"reboot of Node n1: it says of the machine: the fence agent says that the machine is on",
+				"reboot of Node n1: state of the machine: the fence agent says that the machine is on",
 				"(nothing was sent): URL action=off password=[secret] plug=1 username=drydock",
 			},
 			map[string]trouble{
@@ -293,7 +293,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 			tc.begin(r)
 			code, stdout, stderr := r.check(tc.provider)
 			require.Equal(t, cli.ExitOK, code, stdout+stderr)
-			require.Contains(t, stdout, "of Node n1: it answers, knows this machine and has no objection")
+			require.Contains(t, stdout, "of Node n1: the provider answers, knows this machine and would not refuse")
 			for _, says := range tc.says {
 				require.Contains(t, stdout, strings.ReplaceAll(says, "URL", r.url))
 			}
@@ -306,7 +306,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 					trouble.cause(r)
 					code, stdout, stderr := r.check(tc.provider)
 					require.Equal(t, cli.ExitFailed, code, stdout+stderr)
-					require.Contains(t, stdout, "it would refuse: ")
+					require.Contains(t, stdout, "the provider would refuse: ")
 					require.Contains(t, stdout, trouble.says)
 					require.NotContains(t, stdout, "horse-battery")
 					r.unchanged()

@@ -24,15 +24,17 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errPreview keeps what was only shown from being sent.
+// errPreview is the answer of mayStill in a preview. It makes the provider stop before it sends a
+// call.
 var errPreview = errors.New("drydock check sends nothing")
 
-// previewed are the steps whose first call is shown. Their providers show a call when they have
-// prepared it, and ask mayStill before it leaves.
+// previewed are the steps whose first call check can print without sending it. Their providers
+// report a prepared call to kit.Previewing's function, and ask mayStill before they send it.
 var previewed = []string{"reboot", "sysrq", "powerOff", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
 
-// saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines is what
-// it says, also of what it would send. sound reports that it would carry out each step.
+// saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines are its
+// answers and the calls that it would send. sound reports whether it would carry out every step
+// that it was asked about, and at least one.
 func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, name, node string) (lines []string, sound bool, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
@@ -65,7 +67,7 @@ func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, ku
 		if !slices.ContainsFunc(cfg.Core.Providers, func(p remediations.Provider) bool { return p.Name == name && slices.Contains(p.Steps, step) }) {
 			continue // not configured
 		}
-		says, ok := []string{"not asked: no plan for this Node has the step, and only a plan says what it needs"}, true
+		says, ok := []string{"not checked: no plan for this Node has the step, and the call depends on the plan"}, true
 		if cfg.Core.Requested(remediations.RequestRemediation+step, nodes[at]) != nil {
 			says, ok = askedFor(ctx, cfg, steps[step], nodes[at], name, step, timeout)
 			asked = true
@@ -87,7 +89,8 @@ func configuredProviders(all map[string]map[string]engine.Actuator) (names []str
 	return names
 }
 
-// askedFor asks about one step.
+// askedFor asks the provider about one step on the Node. says are its answers. ok reports whether
+// it would carry out the step.
 func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *corev1.Node, provider, step string, timeout time.Duration) (says []string, ok bool) {
 	bounded := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, timeout) }
 	if serves, _ := cfg.Core.ProviderOf(step, n); serves != provider {
@@ -106,7 +109,7 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 	}
 	ok = true
 	if surveyor, asks := a.(engine.Surveyor); !asks {
-		says = append(says, "it cannot be asked beforehand")
+		says = append(says, "this provider cannot be asked before a repair")
 	} else {
 		ctx, cancel := bounded()
 		defer cancel()
@@ -114,15 +117,15 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 		question.Attempt, question.Policy, question.Deadline = "", "", time.Time{}
 		answer := surveyor.Survey(ctx, question)
 		if answer.Trouble != "" {
-			return append(says, "it would refuse: "+answer.Trouble), false
+			return append(says, "the provider would refuse: "+answer.Trouble), false
 		}
-		says, m.Before = append(says, "it answers, knows this machine and has no objection"), answer.Before
+		says, m.Before = append(says, "the provider answers, knows this machine and would not refuse"), answer.Before
 	}
 	if w, testifies := a.(engine.Witness); testifies {
 		ctx, cancel := bounded()
 		defer cancel()
 		if saw := w.Testify(ctx, m, signs.Sign{}).Saw; saw != "" {
-			says = append(says, "it says of the machine: "+saw)
+			says = append(says, "state of the machine: "+saw)
 		}
 	}
 	if !slices.Contains(previewed, step) {
@@ -137,17 +140,17 @@ func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *cor
 	}
 	would, err := first(soft)
 	if soft && errors.Is(err, engine.ErrUnable) {
-		says = append(says, "its first attempt is soft, and would be skipped: "+text.Line(err.Error(), maxPreview))
+		says = append(says, "the first attempt is soft, and would be skipped: "+text.Line(err.Error(), maxPreview))
 		would, err = first(false)
 	}
 	switch {
 	case would != "":
 		says = append(says, "the first call would send (nothing was sent): "+would)
 	case err != nil && !errors.Is(err, errPreview):
-		says, ok = append(says, "its first call would fail before it is sent: "+text.Line(err.Error(), maxPreview)), false
+		says, ok = append(says, "the first call would fail before it is sent: "+text.Line(err.Error(), maxPreview)), false
 	}
 	return says, ok
 }
 
-// maxPreview bounds what is shown of one call.
+// maxPreview bounds the text that check prints of one call, in bytes.
 const maxPreview = 4 << 10

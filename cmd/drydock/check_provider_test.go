@@ -63,11 +63,11 @@ func TestCheckAsksOneProviderAboutOneMachine(t *testing.T) {
 		says   []string
 	}{
 		"it can act": {200, `{"uid":"uid-1","can":["reboot"],"machine":"running"}`, cli.ExitOK, []string{
-			"providers.http, reboot of Node n1: it answers, knows this machine and has no objection\n",
+			"providers.http, reboot of Node n1: the provider answers, knows this machine and would not refuse\n",
 			"the first call would send (nothing was sent): POST URL/reboot {\"version\":\"1\",\"action\":\"reboot\",\"node\":\"n1\",\"uid\":\"uid-1\",\"providerID\":\"rack://1\"",
 		}},
-		"it knows no such machine": {404, `{"error":"no such machine"}`, cli.ExitFailed, []string{"reboot of Node n1: it would refuse: ", "HTTP 404: it refuses"}},
-		"it takes no credentials":  {401, `{"error":"who are you"}`, cli.ExitFailed, []string{"it would refuse: ", "check signingKeyFile and httpConfig"}},
+		"it knows no such machine": {404, `{"error":"no such machine"}`, cli.ExitFailed, []string{"reboot of Node n1: the provider would refuse: ", "HTTP 404: it refuses"}},
+		"it takes no credentials":  {401, `{"error":"who are you"}`, cli.ExitFailed, []string{"the provider would refuse: ", "check signingKeyFile and httpConfig"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			room := &machineRoom{status: tc.status, answer: tc.answer}

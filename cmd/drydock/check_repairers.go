@@ -20,16 +20,16 @@ func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynam
 	for _, l := range repairers {
 		found, err := l.find(ctx, client, objects)
 		if err != nil {
-			unread = append(unread, fmt.Sprintf("whether %s repair the same nodes is not known: %v", l.what, err))
+			unread = append(unread, fmt.Sprintf("it is unknown whether %s repair the same nodes: %v", l.what, err))
 		}
 		all = append(all, found...)
 	}
 	return append(all, coverage.Managed()...), unread
 }
 
-// repairersElsewhere returns the MachineHealthChecks of an external management cluster, and a
-// sentence if they could not be read. The configuration has the kubeconfig's path in Drydock's pod,
-// so a person may give another file.
+// repairersElsewhere returns the MachineHealthChecks of an external management cluster, or a
+// sentence that says why they could not be read. kubeconfig replaces the file that the
+// configuration names: that path is valid in Drydock's pod.
 func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []coverage.Repairer, unread []string) {
 	c, ok := config.Of[*clusterapisettings.ClusterAPI](cfg)
 	if !ok || c.Kubeconfig == "" {
@@ -37,7 +37,7 @@ func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig stri
 	}
 	all, err := clusterapi.MachineHealthChecksElsewhere(ctx, cmp.Or(kubeconfig, c.Kubeconfig), c.Cluster, readNodesWithin)
 	if err != nil {
-		unread = []string{fmt.Sprintf("whether MachineHealthChecks of the management cluster repair the same nodes is not known: %v; name a kubeconfig of it with --management-kubeconfig", err)}
+		unread = []string{fmt.Sprintf("it is unknown whether MachineHealthChecks of the management cluster repair the same nodes: %v; give that cluster's kubeconfig with --management-kubeconfig", err)}
 	}
 	return all, unread
 }

@@ -105,9 +105,9 @@ func TestOtherRepairersAreFoundByTheirObjects(t *testing.T) {
 	require.Empty(t, names, "nothing is installed, or it is off")
 }
 
-// TestWhatKeepsKarpentersRepairAway: the annotation from 1.15 on, but not where Karpenter runs the
-// repair of before 1.15, by its flag or its variable.
-func TestWhatKeepsKarpentersRepairAway(t *testing.T) {
+// TestTheAnnotationStopsKarpentersRepair: the annotation from 1.15 on, but not where Karpenter runs
+// the repair of before 1.15, by its flag or its variable.
+func TestTheAnnotationStopsKarpentersRepair(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   []string
 		env    string
@@ -176,7 +176,7 @@ func TestWhatIsNotInstalledRepairsNothing(t *testing.T) {
 			require.Len(t, others, len(coverage.Managed()))
 			require.Len(t, unread, c.said)
 			for _, text := range unread {
-				require.Contains(t, text, "repair the same nodes is not known: listing ")
+				require.Contains(t, text, " repair the same nodes: listing ")
 			}
 		})
 	}
@@ -243,13 +243,13 @@ func TestCheckLooksIntoTheManagementCluster(t *testing.T) {
 	all, unread = repairersElsewhere(t.Context(), in("capi/prod-1"), "")
 	require.Empty(t, all)
 	require.Len(t, unread, 1)
-	require.Contains(t, unread[0], "is not known: listing machinehealthchecks.cluster.x-k8s.io: ")
+	require.Contains(t, unread[0], "repair the same nodes: listing machinehealthchecks.cluster.x-k8s.io: ")
 
 	gone := kubeconfig + "-gone"
 	all, unread = repairersElsewhere(t.Context(), in("default/prod-1"), gone)
 	require.Empty(t, all)
 	require.Len(t, unread, 1)
-	require.Contains(t, unread[0], "whether MachineHealthChecks of the management cluster repair the same nodes is not known: reading the kubeconfig "+gone)
+	require.Contains(t, unread[0], "it is unknown whether MachineHealthChecks of the management cluster repair the same nodes: reading the kubeconfig "+gone)
 	require.Contains(t, unread[0], "--management-kubeconfig")
 
 	here, _, err := config.Load(write(t, "here.yaml", sound+"providers: {clusterAPI: {cluster: default/prod-1}}\n"), config.Options{})

@@ -162,9 +162,9 @@ providers:
 // known is a line that known_hosts may have.
 const known = "cp-1 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIG5lHL2Vo0zFRqGUPS3FJoVyF5zsjrHHTzkbSkRuCVLs\n"
 
-// TestWhatCheckTakesCanBeMade: each client takes what the configuration takes, up to the same
-// limits.
-func TestWhatCheckTakesCanBeMade(t *testing.T) {
+// TestAcceptedConfigurationsMakeClients: each client takes what the configuration takes, up to the
+// same limits.
+func TestAcceptedConfigurationsMakeClients(t *testing.T) {
 	file := everyClient(t, known)
 	code, stdout, _ := call(t, "check", file)
 	require.Equal(t, cli.ExitOK, code, stdout)

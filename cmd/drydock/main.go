@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command prints the faults of a configuration as the command check does: each line names its file.
+// command runs the program. It prints the faults of a configuration like the command check: each
+// line names its file.
 var command = cli.Program{Name: "drydock", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -30,14 +31,14 @@ func main() {
 
 // execute runs the command in args and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	// The output may contain text from other users.
+	// The output may contain text of other users, which must not control a terminal.
 	return command.Execute(ctx, newRootCommand(), args, &text.Writer{Out: stdout}, stderr)
 }
 
 func newRootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:               "drydock",
-		Short:             "Turns Prometheus alerts into safe, verified repairs of Kubernetes nodes",
+		Short:             "Turn Prometheus alerts into safe, verified repairs of Kubernetes nodes",
 		Long:              "Drydock turns Prometheus alerts into safe, verified repairs of Kubernetes nodes.\n\nEvery flag may be set in the environment: --some-flag as DRYDOCK_SOME_FLAG. The flag wins.",
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
 	}

@@ -48,7 +48,7 @@ func TestUsageErrorsEndWithTwo(t *testing.T) {
 		"argument too many":  {[]string{"version", "now"}, `unknown command "now" for "drydock version"`},
 		"flag without value": {[]string{"policies", "--config"}, "flag needs an argument: --config"},
 		"wrong value":        {[]string{"policies", "-o", "json"}, `--output is "json"; write table or yaml`},
-		"no such rule":       {[]string{"rules", "NodeOnFire"}, `there is no rule file "NodeOnFire"; there are`},
+		"no such rule":       {[]string{"rules", "NodeOnFire"}, `there is no rule file "NodeOnFire"; the rule files are`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, stdout, stderr := call(t, c.args...)

@@ -7,16 +7,18 @@ import (
 )
 
 const (
-	// gcPercent starts the collector when the heap has grown by half, not when it has doubled. The
-	// posts, answers and decoded Nodes of a storm become garbage at once. Collecting twice as often
-	// costs little, and keeps the resident memory smaller.
+	// gcPercent starts the collector when the heap has grown by half, not when it has doubled. When
+	// many alerts arrive at once, their requests, answers and decoded Nodes soon become garbage.
+	// Collecting twice as often costs little, and keeps the resident memory smaller.
 	gcPercent = 50
-	// headroom is the percentage of GOMEMLIMIT that stays free. The chart sets GOMEMLIMIT to the
-	// container's limit, which also counts memory that Go does not, like the executable's pages.
+	// headroom is the percentage of GOMEMLIMIT that Go must leave free. The chart sets GOMEMLIMIT to
+	// the container's memory limit, but that limit also counts memory outside Go's heap, for example
+	// the pages of the executable.
 	headroom = 10
 )
 
-// boundMemory sets the collector's bounds. The variable GOGC overrides gcPercent.
+// boundMemory sets the garbage collector's limits. The environment variable GOGC overrides
+// gcPercent.
 func boundMemory() {
 	if _, set := os.LookupEnv("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)

@@ -16,7 +16,7 @@ func newPoliciesCommand() *cobra.Command {
 	var diff bool
 	cmd := &cobra.Command{
 		Use:   "policies [--config FILE]",
-		Short: "Print the policies in the order that Drydock asks them in",
+		Short: "Print the policies in the order that Drydock tries them",
 		Long: "Policies prints the shipped policies. With a configuration, it prints the policies of the configuration, and the shipped\n" +
 			"ones that the configuration does not replace. -o yaml prints them with all defaults, as the key policies of a\n" +
 			"configuration. -o yaml --diff prints only what the configuration changes.",

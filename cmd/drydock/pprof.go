@@ -8,12 +8,12 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// mutexSample is how many waits for a lock there are per sample in the profile: few enough to show
-// what is slow, at no cost.
+// mutexSample makes the mutex profile record one of this many waits for a lock. That shows slow
+// locks and costs almost nothing.
 const mutexSample = 100
 
-// checkProfilerAddress refuses any address but a port on loopback. A profile shows the memory of
-// the process, and a client that requests profiles can cause any load.
+// checkProfilerAddress returns an error unless the address is a port on loopback. A profile shows
+// the process's memory, and requests for profiles can overload the process.
 func checkProfilerAddress(address string) error {
 	if address == "" {
 		return nil
@@ -25,7 +25,7 @@ func checkProfilerAddress(address string) error {
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return cli.Usagef("--pprof %q: %q is not a port; write one, for example 127.0.0.1:6060", address, port)
 	}
-	// Names are refused, even localhost: the resolver decides what a name means.
+	// Names are refused, even localhost, because the resolver decides which address a name has.
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.Unmap().IsLoopback() {
 		return cli.Usagef("--pprof %q: profiles are served on loopback only, for example 127.0.0.1:6060; reach them with kubectl port-forward", address)
 	}

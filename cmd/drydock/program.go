@@ -27,9 +27,9 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// program is the parts of one process. Parts made with it need no API server and last as long as
-// the process. newManager makes the parts that need one, and makes them again each time that the
-// lead was lost.
+// program holds the parts of the process that need no API server. They last as long as the process.
+// newManager makes the parts that need an API server. When the process has lost the lead and
+// continues, it calls newManager again.
 type program struct {
 	cfg     *config.Config
 	rest    *rest.Config
@@ -37,40 +37,41 @@ type program struct {
 	clients kubernetes.Interface
 	alerts  *alertmanager.Client
 	posts   *posts
-	// others are the other systems that repair nodes.
+	// others has the other systems that repair nodes in this cluster.
 	others others
 	recv   *receiver.Server
-	// token is the receiver's token if Drydock generates it, otherwise nil. secrets are all values
+	// token is the receiver's token. It is nil unless Drydock generates it. secrets are all values
 	// that Drydock generates.
 	token   *kube.OwnSecret
 	secrets []*kube.OwnSecret
-	// hosts is nil if no step works on hosts.
+	// hosts is the client for steps on hosts. It is nil if the configuration has none.
 	hosts *hosts.Client
-	// rescue is nil if no step is configured that works without an API server.
+	// rescue repairs API servers. It is nil if the configuration has no such step.
 	rescue *rescue.Rescue
 	// reg registers the metrics that last as long as the process.
 	reg prometheus.Registerer
-	// providers are those that act on nodes. nodes returns all Nodes in the cache.
+	// providers are the providers of steps on nodes. nodes returns all Nodes in the cache.
 	providers []provider
 	nodes     func(context.Context) ([]*corev1.Node, error)
 	pprof     string
 	log       logr.Logger
 
-	// door passes alerts to Nodes, and recorder sends Events. Without a cache of Nodes, door is shut
-	// and recorder is nil.
+	// door passes alerts on to their Nodes. recorder sends Events. Until the cache of Nodes is filled,
+	// door accepts no alerts and recorder is nil.
 	door     intake.Door
 	recorder atomic.Pointer[engine.Recorder]
-	// ready returns what the running manager lacks. Nil: no manager runs.
+	// ready holds a function that returns why the running manager is not ready. It is nil while no
+	// manager runs.
 	ready atomic.Pointer[func() error]
 }
 
 // newProgram makes the parts that need no API server. Nothing runs yet.
 func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log logr.Logger) (*program, error) {
-	// The API server's priority and fairness already limits Drydock. A limit in the client would
-	// only delay a repair's writes behind those of a storm.
+	// No limit in the client: the API server limits Drydock by priority and fairness. With a client
+	// limit, a repair's write would wait behind the writes for a burst of alerts.
 	restConfig.QPS = -1
-	// Compression costs more time at both ends than it saves within a cluster.
-	// kube-controller-manager and the scheduler do not compress either.
+	// Within a cluster, compression costs more time than it saves. kube-controller-manager and the
+	// scheduler do not compress either.
 	restConfig.DisableCompression = true
 	bounded(restConfig)
 	p := &program{cfg: cfg, providers: providers, rest: restConfig, reg: metrics.Registry, pprof: pprof, log: log}
@@ -89,13 +90,13 @@ func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log l
 	return p, nil
 }
 
-// makeClients makes the clients of the configured systems. It sends no request: an error is a fault
-// of the configuration.
+// makeClients makes the clients of the configured systems. It sends no request, so an error means
+// that the configuration is wrong.
 func (p *program) makeClients() (err error) {
 	p.writes = rest.CopyConfig(p.rest)
 	p.writes.Timeout = apiTimeout
-	// Protobuf decodes a Node or five thousand leases in a fraction of JSON's time and memory, here
-	// and at the API server.
+	// Nodes and Leases take far less time and memory in Protobuf than in JSON, here and at the API
+	// server. A large cluster has 5,000 of each.
 	p.writes.ContentType, p.writes.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	if p.clients, err = kubernetes.NewForConfig(p.writes); err != nil {
 		return fmt.Errorf("making the API server's client: %w", err)
@@ -114,8 +115,9 @@ func (p *program) makeClients() (err error) {
 	return err
 }
 
-// tryProviders makes each provider once and drops it, because each manager makes its own. With a
-// control plane configured, a later error would look like an API server that does not answer.
+// tryProviders makes each provider once and discards it, to find errors at the start. Each manager
+// makes its own providers later. If a control plane is configured, an error there would look like
+// an API server that does not answer.
 func (p *program) tryProviders() error {
 	j := &joined{program: p, reg: prometheus.NewRegistry()}
 	for _, k := range kinds {
@@ -127,7 +129,7 @@ func (p *program) tryProviders() error {
 	return err
 }
 
-// isReady returns what this process still lacks.
+// isReady returns why this process is not ready.
 func (p *program) isReady(*http.Request) error {
 	ready := p.ready.Load()
 	if ready == nil {
@@ -136,8 +138,8 @@ func (p *program) isReady(*http.Request) error {
 	return (*ready)()
 }
 
-// linking is the manager's part that lets alerts be written and Events be sent, once the cache of
-// Nodes is filled.
+// linking returns the part that connects the program with a manager: from when the cache of Nodes
+// is filled until the manager ends, alerts are written on Nodes and Events are sent.
 func (p *program) linking(in intake.Intake, recorder engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
 		p.door.Open(in)
@@ -145,19 +147,19 @@ func (p *program) linking(in intake.Intake, recorder engine.Recorder) manager.Ru
 		if p.rescue == nil {
 			return p.recv.Start(ctx)
 		}
-		<-ctx.Done() // the receiver listens already
+		<-ctx.Done() // the receiver already accepts alerts
 		return nil
 	})
 }
 
-// unelected is a part that runs on every replica, leader or not.
+// unelected is a manager's part that also runs on replicas that do not lead.
 type unelected func(context.Context) error
 
 func (f unelected) Start(ctx context.Context) error { return f(ctx) }
 func (unelected) NeedLeaderElection() bool          { return false }
 
-// Event sends an Event if that is possible now. What concerns the time without an API server is
-// also in the log.
+// Event sends an Event if a manager runs. Without an API server, there is no manager and the Event
+// is lost, so callers also log what it says.
 func (p *program) Event(regarding string, e engine.Event) {
 	if recorder := p.recorder.Load(); recorder != nil {
 		(*recorder).Event(regarding, e)

@@ -42,7 +42,7 @@ func ruleText(files, args []string) ([]byte, error) {
 	if len(args) == 1 {
 		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"
 		if !slices.Contains(files, file) {
-			return nil, cli.Usagef("there is no rule file %q; there are %s", args[0], strings.ReplaceAll(strings.Join(files, ", "), ".yaml", ""))
+			return nil, cli.Usagef("there is no rule file %q; the rule files are %s", args[0], strings.ReplaceAll(strings.Join(files, ", "), ".yaml", ""))
 		}
 		return rules.Read(file)
 	}

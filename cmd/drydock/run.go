@@ -29,7 +29,7 @@ func newRunCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return cli.Usage(errors.New("--config is missing: name the configuration file"))
+				return cli.Usage(errors.New("--config is missing: give the path of the configuration file"))
 			}
 			if err := checkProfilerAddress(pprof); err != nil {
 				return err
@@ -43,14 +43,14 @@ func newRunCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration file")
 	cmd.Flags().StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig file; without it Drydock runs as its pod's ServiceAccount")
-	cmd.Flags().StringVar(&pprof, "pprof", "", "loopback address for Go's profiler, for example 127.0.0.1:6060; empty: none")
+	cmd.Flags().StringVar(&pprof, "pprof", "", "loopback address for Go's profiler, for example 127.0.0.1:6060; without it, no profiler runs")
 	logging.AddTo(cmd.Flags())
 	return cmd
 }
 
-// run reads the configuration once and runs until ctx ends or the lead is lost. Then the process
-// ends, so that nothing of a former leader outlives its lead. Only a process that must work without
-// an API server continues: see runApart.
+// run reads the configuration once and runs until ctx ends or the replica loses the lead. Then the
+// process ends, so that no work of a former leader continues. A process that must work without an
+// API server does not end: see runApart.
 func run(ctx context.Context, log logr.Logger, file, kubeconfig, pprof string) error {
 	boundMemory()
 	ctrllog.SetLogger(webhook.WithoutNormalErrors(log))
@@ -84,13 +84,13 @@ func restConfigOf(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig == "" {
 		c, err := rest.InClusterConfig()
 		if err != nil {
-			return nil, fmt.Errorf("not running in a pod (%w): name the cluster with --kubeconfig", err)
+			return nil, fmt.Errorf("not running in a pod (%w): name the cluster with --kubeconfig FILE", err)
 		}
 		return c, nil
 	}
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err == nil {
-		_, err = kubeapi.Address(c) // before a client quotes an address that the client cannot parse
+		_, err = kubeapi.Address(c) // checked here, because a client's own error would quote an address with a password
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading --kubeconfig %s: %w", kubeconfig, err)

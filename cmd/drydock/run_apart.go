@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// joinAgain is the pause, after the lead was lost or the API server did not answer, before the
-// parts that need the API server are made again.
+// joinAgain is the pause before runApart makes a new manager, after the lead was lost or the API
+// server did not answer.
 const joinAgain = 3 * time.Second
 
-// runApart keeps the receiver and the rescue running whether or not the API server answers. The
-// parts that need the API server run beside them, from its first answer until the lead is lost.
-// Then they are made again: nothing of a former leader remains, as if the process had ended.
+// runApart runs the receiver and the rescue, also while no API server answers. Beside them it runs
+// a manager with the parts that need the API server. When the lead is lost, that manager ends and
+// runApart makes a new one, so that nothing of the former leader remains.
 func (p *program) runApart(ctx context.Context) error {
 	servers, err := p.servers(ctx)
 	if err != nil {
@@ -31,7 +31,7 @@ func (p *program) runApart(ctx context.Context) error {
 	g.Go(func() error {
 		for ctx.Err() == nil {
 			if err := p.runManager(ctx); err != nil && ctx.Err() == nil {
-				p.log.Error(err, "nothing that needs the API server is done now; trying again", "after", joinAgain)
+				p.log.Error(err, "no node is repaired now, because the parts that need the API server do not run; trying again", "after", joinAgain)
 			}
 			select {
 			case <-ctx.Done():
@@ -60,8 +60,8 @@ func (p *program) runManager(ctx context.Context) error {
 	return nil
 }
 
-// registrations are the metrics of one manager's parts. They are unregistered with the manager: the
-// next one uses the same names.
+// registrations are the metrics of one manager's parts. They are unregistered when the manager
+// ends, because the next manager registers the same names.
 type registrations struct {
 	prometheus.Registerer
 	mu  sync.Mutex
@@ -84,7 +84,7 @@ func (r *registrations) MustRegister(all ...prometheus.Collector) {
 		errs = append(errs, r.Register(c))
 	}
 	if err := errors.Join(errs...); err != nil {
-		panic(err) // like a Registerer: two parts of this program use the same name
+		panic(err) // as a Registerer does: two parts use the same name, which is a bug
 	}
 }
 

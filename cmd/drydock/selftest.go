@@ -23,21 +23,21 @@ func newSelfTestCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "selftest --config FILE",
-		Short: "Wait until alerts are shown to reach Drydock, and fail if they do not",
-		Long: "Selftest reads from the ledger whether alerts get from Prometheus through Alertmanager to Drydock, and whether Drydock may\n" +
+		Short: "Wait until an alert has reached Drydock, and fail if none does",
+		Long: "Selftest reads from the ledger whether alerts reach Drydock from Prometheus through Alertmanager, and whether Drydock may\n" +
 			"write on Nodes. The exit code is 0 as soon as the self-test alert arrives, and 1 if it does not arrive within --timeout or\n" +
-			"the API server refuses what Drydock writes. `helm test` runs this command.",
+			"the API server refuses Drydock's writes. `helm test` runs this command.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return cli.Usage(errors.New("--config is missing: name the configuration file"))
+				return cli.Usage(errors.New("--config is missing: give the path of the configuration file"))
 			}
 			cfg, _, err := config.Load(file, config.Options{SkipFiles: true})
 			if err != nil {
 				return printFaults(cmd.OutOrStdout(), err)
 			}
 			if len(cfg.Core.SelfTest) == 0 {
-				return errors.New("alertmanager.selfTest is empty, so no alert shows that others arrive: remove the key, or do not run this test")
+				return errors.New("alertmanager.selfTest is empty, so there is no alert to test with: remove the key to get the default alert, or do not run this test")
 			}
 			restConfig, err := restConfigOf(kubeconfig)
 			if err != nil {
@@ -58,7 +58,8 @@ func newSelfTestCommand() *cobra.Command {
 	return cmd
 }
 
-// awaitSelfTest reads the ledger until the self-test's alert arrives, and prints each answer once.
+// awaitSelfTest reads the ledger until it shows that the self-test's alert arrived. It prints each
+// new result once.
 func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) error {
 	again := time.NewTicker(2 * time.Second)
 	defer again.Stop()
@@ -87,7 +88,8 @@ func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) e
 	}
 }
 
-// selfTestAnswer returns whether the alert arrives, and the ledger's result.
+// selfTestAnswer returns whether the ledger shows that the alert arrives, and the result as a
+// sentence.
 func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answer string) {
 	data, _, err := store.Load(ctx)
 	if err != nil {
@@ -104,7 +106,7 @@ func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answe
 	case l.Status.Denied != "":
 		return false, l.Status.Denied
 	case state.State == "":
-		return false, "no leader has judged the self-test yet"
+		return false, "the ledger has no result of the self-test yet: check that a replica leads"
 	case state.State != selftest.OK:
 		return false, fmt.Sprintf("%s: %s", state.State, state.Message)
 	case time.Since(l.Arrival) > selftest.YoungFor:

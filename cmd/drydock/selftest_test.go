@@ -41,7 +41,7 @@ func TestTheSelfTestSucceedsOnlyWhereAlertsArrive(t *testing.T) {
 		"another Drydock is in charge": {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: aside.Encode()}, false, "another Drydock is in charge of this cluster"},
 		"it is not routed":             {saved(selftest.Unrouted, time.Now()), false, "unrouted: as the leader says"},
 		"nobody leads":                 {saved(selftest.OK, time.Now().Add(-time.Hour)), false, "check that a replica leads"},
-		"nobody judged":                {saved("", time.Time{}), false, "no leader has judged the self-test yet"},
+		"nobody judged":                {saved("", time.Time{}), false, "the ledger has no result of the self-test yet"},
 		"there is no ledger":           {nil, false, "the ledger cannot be read"},
 		"it is not a ledger":           {&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "drydock", Name: "ledger"}, Data: map[string]string{"v": "99"}}, false, "the ledger cannot be understood"},
 	} {

@@ -10,31 +10,31 @@ import (
 	civosettings "drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
-// version and commit are set by the linker in a release.
+// The linker sets version and commit in a release.
 var version, commit string
 
 func thisBuild() build.Build {
 	return build.Build{Program: "drydock", Version: version, Commit: commit}
 }
 
-// registerBuildInfo registers the metric of the running version.
+// registerBuildInfo registers the metric with the version of this program.
 func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "drydock_build_info", Help: "1, with the version that runs.",
+		Name: "drydock_build_info", Help: "Always 1. The label version has the version of the running Drydock.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Now()},
 	})
 	info.Set(1)
 	reg.MustRegister(info)
 }
 
-// registerInfo registers the metric of the cluster that this Drydock repairs.
+// registerInfo registers the metric with the ID of the cluster that this Drydock repairs.
 func registerInfo(reg prometheus.Registerer, cfg *config.Config) {
 	id := cfg.Core.ClusterValue
 	if c, ok := config.Of[*civosettings.Civo](cfg); ok {
 		id = cmp.Or(c.ClusterID, id)
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "drydock_info", Help: "1, with the version that runs and the id of the cluster: providers.civo.clusterID, or else cluster.value.",
+		Name: "drydock_info", Help: "Always 1. The labels have the version of the running Drydock and the ID of the cluster: providers.civo.clusterID, or else cluster.value.",
 		ConstLabels: prometheus.Labels{"version": thisBuild().Now(), "cluster_id": id},
 	})
 	info.Set(1)

@@ -34,27 +34,30 @@ import (
 const (
 	// apiTimeout bounds one request to the API server, except watches.
 	apiTimeout = 10 * time.Second
-	// callMargin is how much longer a call to a provider may take than the provider's own timeout.
+	// callMargin is added to a provider's own timeout: a call to the provider may take this much
+	// longer.
 	callMargin = 15 * time.Second
-	// keepAlive is client-go's value for connections to the API server.
+	// keepAlive is the TCP keep-alive interval of connections to the API server. The value is
+	// client-go's.
 	keepAlive = 30 * time.Second
 	// stopWithin is how long all parts together may take to stop, including running calls.
 	stopWithin = 8 * time.Second
 )
 
-// Three lists define Drydock's parts: the kinds of targets, the providers, and the parts that run.
+// Three lists define what Drydock is made of: kinds (of targets), providers and parts (what a
+// manager runs).
 
 // kind is a kind of target other than nodes.
 type kind struct {
 	of remediations.Kind
-	// join gives the engine the port that observes and repairs its targets. It returns a Carrier,
-	// which finds the node of an alert about a target. The Carrier is nil if the kind is not
-	// configured.
+	// join adds to the engine's options the port that observes and repairs targets of this kind. It
+	// returns a Carrier, which finds the node of an alert about such a target. The Carrier is nil if
+	// the kind is not configured.
 	join func(j *joined, o *engine.Options) (intake.Carrier, error)
 }
 
-// kinds are the kinds with records on Nodes. config.Config.Core.Kinds defines how alerts name their
-// targets. API servers are not among them: see newRescue.
+// kinds are the kinds of targets whose repairs are recorded on Nodes. How an alert names such a
+// target is in config.Config.Core.Kinds. API servers are another kind, which newRescue makes.
 var kinds = []kind{
 	{remediations.KindSidecar, joinSidecars},
 	{remediations.KindLocation, joinMesh},
@@ -62,17 +65,17 @@ var kinds = []kind{
 
 // provider makes the steps of a configured provider.
 type provider struct {
-	// name is its key in the configuration.
+	// name is the provider's key in the configuration.
 	name string
-	// make returns its remediations by name, and how much longer than others one call may take.
-	// late receives answers that came after a call was given up.
+	// make returns the provider's steps by name, and the timeout of one call. late receives an answer
+	// that arrives after the engine has given up the call.
 	make func(p *program, late lateAnswer) (steps map[string]engine.Actuator, timeout time.Duration, err error)
 }
 
 type lateAnswer func(node, attempt string, outcome remediations.CallOutcome, why error)
 
-// providers are those that act on nodes. config.Config.Core.Providers defines which Nodes each of
-// them serves.
+// providers are the providers of steps on nodes. config.Config.Core.Providers defines which Nodes
+// each provider serves.
 var providers = []provider{
 	{"civo", civoSteps},
 	{"redfish", redfishSteps},
@@ -91,7 +94,7 @@ var providers = []provider{
 var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(ctx context.Context, j *joined) ([]manager.Runnable, error) {
 		if j.rescue != nil {
-			return nil, nil // runApart runs them
+			return nil, nil // runApart runs the receiver and the rescue
 		}
 		return j.servers(ctx)
 	},
@@ -111,8 +114,8 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 
-// newManager makes the parts that need the API server. They run only after Start. Their metrics go
-// to reg.
+// newManager makes a manager with the parts that need the API server. The parts run from the
+// manager's Start. Their metrics are registered in reg.
 func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
 	mgr, err := manager.New(p.rest, p.managerOptions())
 	if err != nil {
@@ -124,7 +127,7 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	}
 	shared, ok := informer.(toolscache.SharedIndexInformer)
 	if !ok {
-		return nil, fmt.Errorf("watching Nodes: the cache gives a %T", informer)
+		return nil, fmt.Errorf("watching Nodes: the cache returned a %T, which is not an index informer", informer)
 	}
 	if err := shared.AddIndexers(kube.RepairIndex()); err != nil {
 		return nil, fmt.Errorf("watching Nodes: %w", err)
@@ -178,29 +181,31 @@ func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (ma
 	return mgr, nil
 }
 
-// joined is what the parts of one manager share.
+// joined holds what the parts of one manager share.
 type joined struct {
 	*program
 	manager  manager.Manager
 	fleet    kube.Fleet
 	recorder engine.Recorder
 	reg      prometheus.Registerer
-	// carriers return which node an alert about a target belongs to.
+	// carriers find the node of an alert about a target, by the target's kind.
 	carriers map[remediations.Kind]intake.Carrier
-	// queue has the accepted alerts that are not on their Nodes yet.
+	// queue has the accepted alerts that are not written on their Nodes yet.
 	queue *intake.Queue
-	// asked counts the requests to the webhook.
+	// asked has the times of the requests to the webhook.
 	asked *asked
-	// charge is this installation's claim on the cluster's Lease.
+	// charge is this installation's claim on the cluster's Lease: only one Drydock in a cluster may
+	// act.
 	charge *kube.Charge
 	// writePath watches whether the API server accepts Drydock's writes on Nodes.
 	writePath *kube.WritePath
-	// room counts the queued writes that the cache does not show yet.
+	// room counts the alerts in queued writes that the cache does not show yet, against the limit of
+	// alerts per Node.
 	room   *intake.Room
 	engine *engine.Engine
-	// conditions sets the Nodes' conditions. Nil: Drydock sets none.
+	// conditions sets Drydock's conditions on Nodes. It is nil if Drydock sets none.
 	conditions *kube.Conditions
-	// admits returns what the admission server lacks.
+	// admits returns why the admission webhook is not ready.
 	admits func() error
 }
 
@@ -213,7 +218,7 @@ func (p *program) managerOptions() manager.Options {
 			Scheme:   kube.LeanScheme(), // only Nodes are cached
 			ByObject: map[client.Object]cache.ByObject{&kube.LeanNode{}: {Transform: kube.LeanTransform(p.cfg.Core.Kept()...)}},
 		},
-		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own server has limits
+		Metrics:                       metricsserver.Options{BindAddress: "0"}, // Drydock's own server, which has limits, serves the metrics
 		HealthProbeBindAddress:        "0",
 		PprofBindAddress:              p.pprof,
 		LeaderElection:                le.Enabled,
@@ -228,9 +233,9 @@ func (p *program) managerOptions() manager.Options {
 	}
 }
 
-// apart returns a configuration with separate connections: in a storm the leader's Lease must not
-// wait behind other requests. Clients with equal configurations share connections; a dialler of its
-// own makes this one unequal.
+// apart returns a configuration whose clients use separate connections, so that the renewal of the
+// leader's Lease never waits behind many other requests. client-go shares connections between equal
+// configurations. The new dialler makes this one different.
 func apart(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.Dial == nil {
@@ -239,10 +244,10 @@ func apart(c *rest.Config) *rest.Config {
 	return c
 }
 
-// newEngine makes the engine, with the ports that the kinds have added to its options.
+// newEngine makes the engine. The kinds have already added their ports to the options.
 func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	cfg, clients := j.cfg, j.clients
-	var eng *engine.Engine // a late answer goes to the engine of these actuators
+	var eng *engine.Engine // late answers of these actuators go to this engine
 	actuators, callTimeout, err := j.newActuators(func(node, attempt string, outcome remediations.CallOutcome, why error) {
 		eng.Late(node, attempt, outcome, why)
 	})
@@ -285,5 +290,5 @@ func newID() string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))[:6]
 }
 
-// below returns a random number below n, which cannot be predicted.
+// below returns a random number in [0, n).
 func below(n int) int { return mathrand.IntN(n) } //nolint:gosec // the runtime seeds it, and nothing secret rests on it

@@ -28,13 +28,13 @@ func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanag
 	return alertmanager.New(o)
 }
 
-// kept selects Alertmanager's alerts that matter: those that a policy takes, and those meant for
-// Drydock, so that people learn of alerts without a policy.
+// kept returns a filter for Alertmanager's alerts. It keeps the alerts that a policy takes and the
+// alerts that are meant for Drydock, so that Drydock can report those without a policy.
 func kept(c *remediations.Config) func(alert map[string]string) bool {
 	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
 
-// newIntake takes the alerts of posts and polls for their Nodes.
+// newIntake makes the intake: it assigns the alerts of posts and polls to their Nodes.
 func (j *joined) newIntake() intake.Intake {
 	return intake.Intake{
 		Config: j.cfg.Core, Charge: j.charge.Lacks, Writer: j.queue, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
@@ -50,7 +50,7 @@ func (j *joined) newIntake() intake.Intake {
 	}
 }
 
-// newReceiver makes the receiver of Alertmanager's posts.
+// newReceiver makes the server for Alertmanager's webhook requests.
 func (p *program) newReceiver() (*receiver.Server, error) {
 	r := p.cfg.Receiver
 	var takes intake.Recorder = &p.door
@@ -72,18 +72,20 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 	})
 }
 
-// alertsRefused is the Event with the limits that make remediations.Admit refuse an alert.
+// alertsRefused is the Event for an alert that remediations.Admit refuses because the Node is at
+// its limit.
 func alertsRefused() engine.Event {
 	return engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf(
 		"the node has no room for one more alert: it may carry %d alerts that take %d bytes together; further alerts wait until some of them resolve", remediations.MaxAlertsPerNode, remediations.MaxAlertBytes)}
 }
 
-// postTooLarge says why the receiver refused a post, with the receiver's answer.
+// postTooLarge is the Event for a request that the receiver refused. why is the receiver's answer.
 func postTooLarge(why string) engine.Event {
-	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "Drydock refused a request of Alertmanager: " + why + "; the poll brings its alerts"}
+	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "Drydock refused a request of Alertmanager: " + why + "; Drydock gets its alerts from the next poll of Alertmanager"}
 }
 
-// postTruncated has no number in its text, so that repetitions count as the same Event.
+// postTruncated is the Event for a request without some alerts, which Alertmanager left out. Its
+// text has no number, so that Kubernetes counts repetitions as the same Event.
 func postTruncated() engine.Event {
-	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its requests to Drydock; set max_alerts to 0 in the receiver's webhook configuration. The poll brings the alerts that are left out"}
+	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its requests to Drydock; set max_alerts to 0 in the receiver's webhook configuration. Drydock gets the missing alerts from the next poll of Alertmanager"}
 }

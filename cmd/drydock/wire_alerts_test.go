@@ -102,9 +102,9 @@ func TestTheEventAboutAFullNodeNamesTheBoundsThatApply(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeantForDrydockIsLookedAt: a typing error in the label that names the policy is
+// TestAlertsMeantForDrydockAreKept: a typing error in the label that names the policy is
 // nothing that a policy wants.
-func TestWhatWasMeantForDrydockIsLookedAt(t *testing.T) {
+func TestAlertsMeantForDrydockAreKept(t *testing.T) {
 	cfg, _, err := config.Load(write(t, "config.yaml", sound), config.Options{SkipFiles: true})
 	require.NoError(t, err)
 	keep := kept(cfg.Core)

@@ -15,28 +15,29 @@ import (
 )
 
 const (
-	// apiSilence is how long the API server may send nothing within an answer. A watch receives a
-	// bookmark every minute; one without is opened again.
+	// apiSilence is how long the API server may send nothing before its answer or within it. A watch
+	// gets a bookmark every minute, so a silent watch is broken, and the client opens a new one.
 	apiSilence = 90 * time.Second
-	// apiRetryAfter is the longest wait that Drydock accepts from an answer.
+	// apiRetryAfter is the longest Retry-After that Drydock obeys.
 	apiRetryAfter = 5 * time.Second
 )
 
-// bounded makes all clients of the configuration give up on an API server that stops sending.
+// bounded changes the configuration so that its clients end a request when the API server stops
+// sending.
 func bounded(c *rest.Config) {
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return patience{next: next, silence: apiSilence, retryAfter: apiRetryAfter}
 	})
 }
 
-// patience bounds how long one answer of the API server can make Drydock wait: by silence, before
-// and within the answer, and by the header Retry-After.
+// patience is a transport that limits how long one answer of the API server makes Drydock wait. It
+// ends a request without data for silence, and shortens the header Retry-After.
 type patience struct {
 	next                http.RoundTripper
 	silence, retryAfter time.Duration
 }
 
-// errSilent is the cause when such a request ends.
+// errSilent is the error of a request that patience ended.
 var errSilent = errors.New("the API server sent nothing")
 
 // RoundTrip implements http.RoundTripper.
@@ -55,7 +56,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && time.Duration(seconds)*time.Second > p.retryAfter {
 		resp.Header.Set("Retry-After", strconv.Itoa(int(p.retryAfter/time.Second)))
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // the connection no longer carries an answer
+	if resp.StatusCode == http.StatusSwitchingProtocols { // for example exec: what follows is not an answer to this request
 		timer.Stop()
 		return resp, nil
 	}
@@ -66,7 +67,7 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (p patience) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// attended ends a body that sends nothing for too long.
+// attended is an answer's body. It ends the request if it receives nothing for too long.
 type attended struct {
 	io.ReadCloser
 	timer   *time.Timer
@@ -79,7 +80,7 @@ type attended struct {
 func (a *attended) Read(b []byte) (int, error) {
 	a.timer.Reset(a.silence)
 	n, err := a.ReadCloser.Read(b)
-	a.timer.Stop() // the reader's own processing time is not the API server's silence
+	a.timer.Stop() // the time until the caller reads again does not count
 	if err != nil && !errors.Is(err, io.EOF) {
 		if cause := context.Cause(a.ctx); errors.Is(cause, errSilent) {
 			err = cause

@@ -14,7 +14,7 @@ import (
 
 var _ engine.Locations = (*kilo.Mesh)(nil)
 
-// joinMesh joins the mesh with leaders that Drydock can move.
+// joinMesh gives the engine the provider of a mesh whose leaders Drydock can move.
 func joinMesh(j *joined, o *engine.Options) (intake.Carrier, error) {
 	k, ok := config.Of[*kilosettings.Kilo](j.cfg)
 	if !ok {

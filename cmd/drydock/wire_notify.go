@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// notifyEvery is how often the leader looks for ends of repairs.
+	// notifyEvery is how often the leader looks for repairs that have ended.
 	notifyEvery = 10 * time.Second
-	// endedFires is how long the alert about an end fires.
+	// endedFires is how long the alert about the end of a repair fires.
 	endedFires = 10 * time.Minute
 )
 
@@ -37,11 +37,11 @@ func (j *joined) notifying() []manager.Runnable {
 			return j.alerts.Post(ctx, j.endedAlerts(ends, time.Now()))
 		},
 	}
-	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "ends of repairs are not reported to Alertmanager")}
+	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "Drydock could not report the end of repairs to Alertmanager; trying again")}
 }
 
-// endedAlerts returns the alerts about the ends. Their labels depend on the end alone, so that an
-// end that is reported again is the same alert.
+// endedAlerts returns one alert for each repair that has ended. The labels depend only on that
+// repair, so that a second report of it is the same alert.
 func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmanager.NewAlert) {
 	for _, e := range ends {
 		labels := map[string]string{"severity": "info"}
@@ -56,7 +56,7 @@ func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmana
 		steps, took := strings.Join(e.Steps.Texts(), ", "), text.Duration(e.Took().Round(time.Second))
 		out = append(out, alertmanager.NewAlert{Labels: labels, StartsAt: e.Ended, EndsAt: now.Add(endedFires), Annotations: map[string]string{
 			"summary":     fmt.Sprintf("Repair %s of node %s ended: %s", e.ID, e.Node, e.Outcome),
-			"description": fmt.Sprintf("Policy %s took %s in %s. For more: kubectl drydock history %s", e.Policy, steps, took, e.Node),
+			"description": fmt.Sprintf("Policy %s ran these steps in %[3]s: %[2]s. For more: kubectl drydock history %[4]s", e.Policy, steps, took, e.Node),
 			"steps":       steps, "duration": took,
 		}})
 	}

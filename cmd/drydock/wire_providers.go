@@ -33,8 +33,8 @@ import (
 	redfishsettings "drydock.dev/drydock/remediations/providers/redfish/settings"
 )
 
-// newActuators returns the remediations of the configured providers, and how long one call may
-// take.
+// newActuators returns the steps of the configured providers, by the provider's name and the step's
+// name, and how long one call may take.
 func (p *program) newActuators(late lateAnswer) (map[string]map[string]engine.Actuator, time.Duration, error) {
 	out, longest := map[string]map[string]engine.Actuator{}, time.Duration(0)
 	for _, of := range p.providers {
@@ -62,11 +62,11 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	if err != nil {
 		return nil, 0, err
 	}
-	// Each call first looks up the machine.
+	// Two requests: the first looks up the machine.
 	return map[string]engine.Actuator{"reboot": civo.Rebooter{Client: client}, "replace": civo.Replacer{Client: client}}, 2 * c.Timeout, nil
 }
 
-// redfishSteps are the steps of the machines' BMCs.
+// redfishSteps are the steps that the machines' BMCs carry out.
 func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := p.cfg.Providers["redfish"].(*redfishsettings.Redfish)
 	if !ok {
@@ -76,22 +76,22 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	if err != nil {
 		return nil, 0, err
 	}
-	// A reset comes after four requests.
+	// Five requests: the reset is the last.
 	return map[string]engine.Actuator{"reboot": redfish.Rebooter{Client: client}}, 5 * c.Timeout, nil
 }
 
-// clusterAPISteps are the steps of the Machines' owners.
+// clusterAPISteps are the steps that Cluster API carries out.
 func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newClusterAPI()
 	if client == nil {
 		return nil, 0, err
 	}
-	// A replacement is requested after five requests.
+	// Six requests: the last one requests the replacement.
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
 }
 
-// clientOf makes a provider's client from its section of the configuration. Nil: there is no
-// section, or the client cannot be made.
+// clientOf makes a provider's client from its section of the configuration. The client is nil
+// without an error if the configuration has no such section.
 func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (client *C, s S, err error) {
 	s, ok := config.Of[S](p.cfg)
 	if ok {
@@ -107,7 +107,7 @@ func (p *program) newClusterAPI() (*clusterapi.Client, *clusterapisettings.Clust
 	})
 }
 
-// karpenterSteps are the steps of Karpenter.
+// karpenterSteps are the steps that Karpenter carries out.
 func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*karpentersettings.Karpenter](p.cfg)
 	if !ok {
@@ -117,7 +117,7 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	if err != nil {
 		return nil, 0, err
 	}
-	// A NodeClaim is deleted after six requests.
+	// Seven requests: the last one deletes the NodeClaim.
 	return map[string]engine.Actuator{"replace": karpenter.Replacer{Client: client}}, 7 * c.Timeout, nil
 }
 
@@ -140,7 +140,7 @@ func (p *program) templates() (out []remediations.Template) {
 	return out
 }
 
-// externalSteps are the steps of remediators in the cluster.
+// externalSteps are the steps that remediators in the cluster carry out.
 func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newExternal()
 	if client == nil {
@@ -153,15 +153,15 @@ func externalSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.D
 // endingEvery is how often the leader checks which remediation objects have ended.
 const endingEvery = 5 * time.Second
 
-// ending makes the leader delete the remediation objects of ended attempts. It tries again after an
-// error.
+// ending returns a part that runs on the leader. It deletes the remediation objects of ended
+// attempts, and tries again after an error.
 func (j *joined) ending() ([]manager.Runnable, error) {
 	client, _, err := j.newExternal()
 	if client == nil {
 		return nil, err
 	}
 	e := external.Ender{Client: client, Registry: j.cfg.Core.Registry}
-	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "remediation objects of ended attempts still exist")}, nil
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "Drydock could not delete remediation objects of ended attempts; trying again")}, nil
 }
 
 // newAnnotation makes the client that sets annotations.
@@ -171,28 +171,29 @@ func (p *program) newAnnotation() (*annotation.Client, *annotationsettings.Annot
 	})
 }
 
-// annotationSteps are the steps of controllers that act on an annotation.
+// annotationSteps are the steps that controllers carry out which act on an annotation.
 func annotationSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newAnnotation()
 	if client == nil {
 		return nil, 0, err
 	}
-	// The annotation is written after two requests at most.
+	// At most two requests come before the one that writes the annotation.
 	return map[string]engine.Actuator{"reboot": annotation.Rebooter{Client: client}}, 4 * c.Timeout, nil
 }
 
-// endingAnnotations makes the leader remove its annotations of ended attempts. A Drydock that only
-// observes writes none.
+// endingAnnotations returns a part that runs on the leader. It removes the annotations of ended
+// attempts. If Drydock only observes, there is no such part, because Drydock then writes no such
+// annotation.
 func (j *joined) endingAnnotations() ([]manager.Runnable, error) {
 	client, _, err := j.newAnnotation()
 	if client == nil || !j.cfg.Enforces() {
 		return nil, err
 	}
 	e := annotation.Ender{Client: client, Registry: j.cfg.Core.Registry, Nodes: j.nodes}
-	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "annotations of ended attempts are still there")}, nil
+	return []manager.Runnable{j.again(endingEvery, j.charge.While(e.End), "Drydock could not remove its annotations of ended attempts; trying again")}, nil
 }
 
-// hostSteps are the steps on the machines behind Nodes.
+// hostSteps are the steps that Drydock carries out on hosts.
 func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*hostsettings.Hosts](p.cfg)
 	if !ok {
@@ -211,32 +212,33 @@ func hostSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	}, hostCalls(c.Timeout), nil
 }
 
-// httpSteps are the steps of a receiver that the user provides.
+// httpSteps are the steps that an HTTP server of the user carries out.
 func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := clientOf(p, func(c *httpsettings.HTTP) (*httpprovider.Client, error) { return httpprovider.New(*c) })
 	if client == nil || err != nil {
 		return nil, 0, err
 	}
-	// A question comes before each action.
+	// Two requests: a query comes before each action.
 	return map[string]engine.Actuator{
 		"reboot": httpprovider.Action{Client: client, Name: "reboot"}, "powerOff": httpprovider.NewPowerOff(client), "replace": httpprovider.NewReplacer(client),
 	}, 2 * c.Timeout, nil
 }
 
-// fenceSteps are the steps of the fence agents.
+// fenceSteps are the steps that fence agents carry out.
 func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := clientOf(p, func(c *fencesettings.Fence) (*fence.Client, error) { return fence.New(*c, p.nodes) })
 	if client == nil || err != nil {
 		return nil, 0, err
 	}
-	// A machine is switched off, or on, after one question.
+	// Two requests: a query of the power state comes before the switch.
 	return map[string]engine.Actuator{"reboot": fence.NewRebooter(client), "powerOff": fence.NewPowerOff(client)}, 2 * c.Timeout, nil
 }
 
-// hostCalls bounds one restart on a host, including the question before it.
+// hostCalls returns the time limit of one restart on a host, with the query before it. command is
+// the limit of one command.
 func hostCalls(command time.Duration) time.Duration { return 4 * command }
 
-// daemonSetSteps restart a node's own pods.
+// daemonSetSteps are the steps that restart a DaemonSet's pod on the node.
 func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	c, ok := config.Of[*kubesettings.DaemonSets](p.cfg)
 	if !ok {
@@ -251,7 +253,7 @@ func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	return steps, 0, nil
 }
 
-// clusterWideSteps affect every node at once.
+// clusterWideSteps are the steps that change every node at once.
 func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	wide, ok := config.Of[*kubesettings.ClusterWide](p.cfg)
 	if !ok {

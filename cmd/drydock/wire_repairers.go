@@ -21,8 +21,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// repairers find the other systems in the cluster's objects. A kind that is not installed counts as
-// none.
+// repairers find other systems that repair nodes, by their objects in the cluster. If a system's
+// API is not installed, its function returns none.
 var repairers = []struct {
 	what string
 	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]coverage.Repairer, error)
@@ -41,14 +41,14 @@ var repairers = []struct {
 	}},
 }
 
-// The leader looks for other systems that repair nodes at this interval, with this limit on the API
-// server's time.
+// The leader looks for other systems that repair nodes at this interval. A search may take at most
+// this long.
 const (
 	otherRepairersEvery  = 10 * time.Minute
 	otherRepairersWithin = 30 * time.Second
 )
 
-// others are the other systems that repair nodes, as last read.
+// others has the other systems that repair nodes, as last read.
 type others struct {
 	mu sync.Mutex
 	// byRepairer[i] has the systems that repairers[i] found.
@@ -61,8 +61,8 @@ func (o *others) found() []coverage.Repairer {
 	return slices.Concat(o.byRepairer...)
 }
 
-// look reads the other systems where Drydock has the right. Without the right to list, it finds
-// none; after another error, the last result stays.
+// look reads which other systems repair nodes. Where Drydock has no right to list, it finds none.
+// After another error it keeps the last result.
 func (o *others) look(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, otherRepairersWithin)
 	defer cancel()
@@ -86,12 +86,13 @@ func (o *others) look(ctx context.Context, client kubernetes.Interface, objects 
 	return errors.Join(failed...)
 }
 
-// lookingForRepairers makes the leader look for other systems that repair nodes.
+// lookingForRepairers returns a part that runs on the leader. It looks for other systems that
+// repair nodes.
 func (p *program) lookingForRepairers() ([]manager.Runnable, error) {
 	objects, err := dynamic.NewForConfig(p.rest)
 	if err != nil {
 		return nil, p.starting("looking for other systems that repair nodes", err)
 	}
 	look := func(ctx context.Context) error { return p.others.look(ctx, p.clients, objects) }
-	return []manager.Runnable{p.again(otherRepairersEvery, look, "Drydock could not look for other systems that repair nodes; it uses what it found last time")}, nil
+	return []manager.Runnable{p.again(otherRepairersEvery, look, "Drydock could not look for other systems that repair nodes; it uses the last result and tries again")}, nil
 }

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// newRescue makes the part that repairs API servers. Nil: the configuration names none.
+// newRescue makes the part that repairs API servers. It is nil if the configuration names none.
 func (p *program) newRescue() (*rescue.Rescue, error) {
 	c := p.cfg.ControlPlane
 	own, ok := config.Of[*hostsettings.Hosts](p.cfg)
@@ -42,7 +42,7 @@ func (p *program) newRescue() (*rescue.Rescue, error) {
 		return nil, err
 	}
 	if torn := journal.Torn(); torn != "" {
-		p.log.Info("the journal's last line was torn by a crash and is dropped; nothing was done for it", "line", torn)
+		p.log.Info("a crash cut off the journal's last line; Drydock drops the line, and did nothing for it", "line", torn)
 	}
 	return rescue.New(rescue.Options{
 		Config: p.cfg.Core, Hosts: hosts.Kubelets{ControlPlane: plane, Client: p.hosts, Unit: own.Kubelet}, Journal: journal, Alerts: p.alerts,

@@ -12,13 +12,16 @@ import (
 	"drydock.dev/drydock/remediations/providers/medik8s"
 )
 
-// keepingEvery is how often the leader checks which of its reserved nodes to release.
+// keepingEvery is how often the leader renews its reservations of nodes and releases those of ended
+// repairs.
 const keepingEvery = 5 * time.Second
 
-// leases are the Leases that Medik8s and Drydock use to agree who repairs a node.
+// leases returns a client for Medik8s' Leases. Their holder is the system that repairs the node:
+// Drydock or Medik8s.
 func (p *program) leases() medik8s.Leases { return medik8s.Leases{Client: p.clients, Now: time.Now} }
 
-// newReservers returns the systems that share nodes with Drydock: both agree who repairs a node.
+// newReservers returns the systems that share nodes with Drydock. Drydock reserves a node with each
+// of them before it repairs the node.
 func (p *program) newReservers() (all []engine.Reserver, err error) {
 	if p.cfg.Core.Leases {
 		all = append(all, p.leases())
@@ -30,26 +33,27 @@ func (p *program) newReservers() (all []engine.Reserver, err error) {
 	return all, err
 }
 
-// keeping makes the leader keep its reservations, and release those that have ended. A Drydock that
-// only observes reserves nothing.
+// keeping returns parts that run on the leader. They renew its reservations and release those of
+// ended repairs. If Drydock only observes, there are no such parts, because Drydock then reserves
+// nothing.
 func (j *joined) keeping() (all []manager.Runnable, err error) {
 	if !j.cfg.Enforces() {
 		return nil, nil
 	}
 	if j.cfg.Core.Leases {
 		k := medik8s.Keeper{Leases: j.leases(), Registry: j.cfg.Core.Registry}
-		all = append(all, j.again(keepingEvery, j.charge.While(k.Keep), "Leases in "+medik8s.Namespace+" are not renewed or not given back"))
+		all = append(all, j.again(keepingEvery, j.charge.While(k.Keep), "Drydock could not renew or release its Leases in "+medik8s.Namespace+"; trying again"))
 	}
 	client, _, err := j.newClusterAPI()
 	if client != nil {
 		s := clusterapi.Share{Client: client, Registry: j.cfg.Core.Registry}
-		all = append(all, j.again(keepingEvery, j.charge.While(s.GiveBack), "Machines still carry annotations of ended repairs"))
+		all = append(all, j.again(keepingEvery, j.charge.While(s.GiveBack), "Drydock could not remove the annotations of ended repairs from Machines; trying again"))
 	}
 	return all, err
 }
 
-// newConditions makes the part that sets Drydock's conditions on Nodes; nil: not configured. A
-// Drydock that only observes sets none.
+// newConditions makes the part that sets Drydock's conditions on Nodes. It is nil if the conditions
+// are not configured or Drydock only observes.
 func (j *joined) newConditions() *kube.Conditions {
 	if !j.cfg.Core.Conditions || !j.cfg.Enforces() {
 		return nil
@@ -59,16 +63,16 @@ func (j *joined) newConditions() *kube.Conditions {
 	}
 }
 
-// keepingConditions makes the leader set and remove the conditions that failed earlier.
+// keepingConditions returns a part that runs on the leader. It repeats failed writes of conditions.
 func (j *joined) keepingConditions() []manager.Runnable {
 	if j.conditions == nil {
 		return nil
 	}
-	return []manager.Runnable{j.again(keepingEvery, j.charge.While(j.conditions.Keep), "conditions of Nodes do not say what Drydock does")}
+	return []manager.Runnable{j.again(keepingEvery, j.charge.While(j.conditions.Keep), "Drydock could not update its conditions on Nodes; trying again")}
 }
 
-// again makes the leader repeat do. It tries again after an error; failing says what the error
-// means.
+// again returns a part that runs on the leader. It calls do at this interval. After an error it
+// logs failing and continues.
 func (p *program) again(every time.Duration, do func(context.Context) error, failing string) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(every)

@@ -11,8 +11,8 @@ import (
 	kilosettings "drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
-// makeSecrets makes the values that the configuration lets Drydock generate. It does not read them
-// yet.
+// makeSecrets prepares the values that the configuration lets Drydock generate. It reads and
+// generates none yet.
 func (p *program) makeSecrets() {
 	generated := func(of *section.SecretKey) *kube.OwnSecret {
 		s := kube.NewOwnSecret(p.clients, types.NamespacedName{Namespace: of.Namespace, Name: of.Name}, of.Key, clock.RealClock{}, p.log.WithName("secrets"))
@@ -27,7 +27,7 @@ func (p *program) makeSecrets() {
 	}
 }
 
-// keepingSecrets returns the parts that generate and keep these values.
+// keepingSecrets returns the parts that generate these values and keep them in Secrets.
 func (p *program) keepingSecrets() (out []manager.Runnable) {
 	for _, s := range p.secrets {
 		out = append(out, s)

@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// posts is what this replica's receiver reports to the self-test.
+// posts has when the self-test's alert last arrived at this replica's receiver, and when the
+// receiver last refused a request.
 type posts struct {
 	arrivals *kube.Arrivals
 	refused  atomic.Pointer[time.Time]

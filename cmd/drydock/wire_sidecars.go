@@ -15,13 +15,13 @@ import (
 	sidecarsettings "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// sidecars gives the engine the configured providers of sidecars through the core's interface.
+// sidecars is the engine's port for sidecars. It uses the configured providers.
 type sidecars struct {
 	kube.Pods
 	sidecar.Clients
 }
 
-// joinSidecars joins the configured providers of sidecars.
+// joinSidecars gives the engine the configured providers of sidecars.
 func joinSidecars(j *joined, o *engine.Options) (intake.Carrier, error) {
 	all, ok := config.Of[sidecarsettings.Sidecars](j.cfg)
 	if !ok {
@@ -43,5 +43,5 @@ func joinSidecars(j *joined, o *engine.Options) (intake.Carrier, error) {
 	return intake.OfPods(out.Hosts), nil
 }
 
-// newTask returns the id for a sidecar's task.
+// newTask returns a new ID for a task of a sidecar.
 func newTask() string { return uuid.NewString() }

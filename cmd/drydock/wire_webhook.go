@@ -15,7 +15,7 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// asked counts the requests to the webhook of this process.
+// asked has when this process began to serve the webhook, and when the last request came.
 type asked struct {
 	serving time.Time
 	last    atomic.Pointer[time.Time]
@@ -34,7 +34,7 @@ func (a *asked) known() *ledger.Admission {
 	return out
 }
 
-// addWebhook adds the admission server if it is configured.
+// addWebhook adds the admission webhook's server to the manager, if it is configured.
 func (j *joined) addWebhook() error {
 	w := j.cfg.Webhook
 	if w == nil {
@@ -47,7 +47,7 @@ func (j *joined) addWebhook() error {
 		Nodes: func() []*corev1.Node {
 			nodes, err := j.fleet.Nodes(context.Background())
 			if err != nil {
-				j.log.Error(err, "reading the cache of Nodes")
+				j.log.Error(err, "admission could not read the cache of Nodes")
 			}
 			return nodes
 		},
