@@ -250,8 +250,8 @@ func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	})
 }
 
-// Enforces reports whether Drydock may repair anything: a policy enforces, or the global mode lets
-// it carry out people's requests.
+// Enforces reports whether Drydock may repair anything: a policy enforces, or the global mode is
+// enforce, so that people may request repairs.
 func (c *Config) Enforces() bool {
 	for _, p := range c.Policies {
 		if p.Mode == remediations.ModeEnforce {
