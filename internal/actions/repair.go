@@ -22,7 +22,7 @@ func Repair() *Action {
 		Will: "Drydock repairs the node although no alert fires, as soon as no guard holds the repair: with one remediation, or with the whole plan of a policy.",
 		Parameters: []Parameter{
 			{Name: "with", Ask: "Which remediation?", Choices: NodeRemediations()},
-			{Name: "policy", Ask: "Or whose plan? The policy's name", Example: "node-not-ready"},
+			{Name: "policy", Ask: "Or the whole plan of a policy? Its name", Example: "node-not-ready"},
 		},
 		refuses: repairable,
 		prepare: func(given Params, _ time.Time) (apply, error) {

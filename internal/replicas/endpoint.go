@@ -30,8 +30,8 @@ type Options struct {
 	HTTP config.HTTPClientConfig
 	// Most is the limit of URLs, and of addresses for each name.
 	Most int
-	// Timeout is the timeout that the caller sets in the context of each request. Here it bounds a
-	// dial.
+	// Timeout is the timeout that the caller sets in the context of each request. A dial may also take
+	// at most this long.
 	Timeout time.Duration
 	// Idle is how long an idle connection stays open. Zero means the library's default.
 	Idle time.Duration

@@ -17,7 +17,7 @@ const (
 // for people who do not see colors.
 type Look struct {
 	State State `json:"state"`
-	// Shape is the state's character. Each state has another one.
+	// Shape is the state's character, which differs from that of all other states.
 	Shape string `json:"-"`
 	// Means is the state's meaning in one sentence, for the legend.
 	Means string `json:"means"`

@@ -26,7 +26,7 @@ func TestNewRefusesFaultyOptions(t *testing.T) {
 		"not ASCII":            {Options{URLs: []string{"http://ämm"}}, "not ASCII"},
 		"unreadable":           {Options{URLs: []string{"http://am", "http://me:se cret@am"}}, "URL 2 of Alertmanager: it is not a URL"},
 		"the same twice":       {Options{URLs: []string{"http://am", "http://AM:80/"}}, "given twice"},
-		"two credentials":      {Options{URLs: []string{"http://me:secret@am"}, HTTPConfig: config.HTTPClientConfig{BasicAuth: &config.BasicAuth{Username: "u"}}}, "give one of them"},
+		"two credentials":      {Options{URLs: []string{"http://me:secret@am"}, HTTPConfig: config.HTTPClientConfig{BasicAuth: &config.BasicAuth{Username: "u"}}}, "remove one of them"},
 		"a negative timeout":   {Options{URLs: valid, Timeout: -1}, "must be positive"},
 		"a matcher that isn't": {Options{URLs: valid, Watchdog: "alertname"}, `reading watchdog: parsing the matchers "alertname"`},
 		"a matcher of all":     {Options{URLs: valid, BlindWhen: []string{"a=b", "{}"}}, `reading blindWhen[1]: "{}" has no matcher`},
