@@ -51,8 +51,8 @@ func marking(n *corev1.Node, id, pod string, phase remediations.Phase) *corev1.N
 	return n
 }
 
-// TestARepairBesideTheNodesOwnIsMeant: a mesh leader's, or a sidecar's, as the engine takes it.
-func TestARepairBesideTheNodesOwnIsMeant(t *testing.T) {
+// TestCommandsFindRepairsOfOtherTargets: a mesh leader's, or a sidecar's, as the engine takes it.
+func TestCommandsFindRepairsOfOtherTargets(t *testing.T) {
 	n := func() *corev1.Node { return node("n", nil) }
 	pending := func() *corev1.Node { return under("n", record("bbbbbb", remediations.PhasePending)) }
 	awaits := held(remediations.ReasonAwaitingApproval, "", time.Time{})
@@ -97,7 +97,7 @@ func TestARepairBesideTheNodesOwnIsMeant(t *testing.T) {
 	}
 }
 
-func TestARepairBesideTheNodesOwnIsNotMeant(t *testing.T) {
+func TestCommandsRefuseTheWrongRepair(t *testing.T) {
 	n := func() *corev1.Node { return node("n", nil) }
 	two := marking(marking(n(), "e11111", "db-0", remediations.PhaseVerifying), "e22222", "db-1", remediations.PhaseVerifying)
 	for name, c := range map[string]struct {
@@ -204,8 +204,8 @@ func TestAStoppedPolicyContinuesWithoutAnExhaustedNode(t *testing.T) {
 	}
 }
 
-// TestWhatMayBeAskedForIsWhatDrydockTakes, where everything has a provider.
-func TestWhatMayBeAskedForIsWhatDrydockTakes(t *testing.T) {
+// TestEachOfferedRemediationIsAccepted, where everything has a provider.
+func TestEachOfferedRemediationIsAccepted(t *testing.T) {
 	c := &remediations.Config{Provided: map[string]bool{}}
 	var taken []string
 	for name := range remediations.Shipped() {

@@ -201,8 +201,8 @@ func TestStatusShowsTheNodesThatWait(t *testing.T) {
 	require.Equal(t, []string{"node-3", "node-2", "node-1"}, names(newDesk(t, fleet(calmLedger())...).statusOf()), "a node that is not Ready is shown, whether a breaker is open or not")
 }
 
-// TestNoTimeThatHasPassedIsToCome: of the hold, of the phase, and of the breaker.
-func TestNoTimeThatHasPassedIsToCome(t *testing.T) {
+// TestPastTimesAreNotShownAsUntil: of the hold, of the phase, and of the breaker.
+func TestPastTimesAreNotShownAsUntil(t *testing.T) {
 	l := calmLedger()
 	l.Status.Limits = map[string]string{"stormCooldown": "10m"}
 	l.Status.Breakers = map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now.Add(-time.Hour), Quiet: now.Add(-11 * time.Minute)}}

@@ -100,8 +100,8 @@ func TestWatchPrintsWhatChanges(t *testing.T) {
 	golden(t, "watch", d.out.String())
 }
 
-// TestWatchSaysOfNothingThatWaitsThatItIsGone: an alert that becomes a repair is still there.
-func TestWatchSaysOfNothingThatWaitsThatItIsGone(t *testing.T) {
+// TestWatchDoesNotReportAWaitingAlertAsGone: an alert that becomes a repair is still there.
+func TestWatchDoesNotReportAWaitingAlertAsGone(t *testing.T) {
 	firing := alerted("node-1", "node-not-ready")
 	repaired := under("node-1", record("aaaaaa", remediations.PhasePending, held(remediations.ReasonSilenced, "silenced by alice", time.Time{})))
 	maps.Copy(repaired.Annotations, firing.Annotations)

@@ -668,7 +668,7 @@ func TestStatusSaysSinceWhenNoAdmissionRequestHasCome(t *testing.T) {
 	const firewall = "if nodes were cordoned since then, a firewall may block the API server from the port of config.webhook.listen (default 9443): docs/reference/admission.md\n"
 	for says, a := range map[string]*ledger.Admission{
 		"Webhook:  no request has reached the webhook of the leading replica since its start at 2026-11-20T20:05:00Z (60m ago); " + firewall: {Serving: now.Add(-time.Hour)},
-		"Webhook:  the last request reached the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                                   {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
+		"Webhook:  the last request reached the webhook of the leading replica at 2026-11-20T21:00:00Z (5m ago)\n":                           {Serving: now.Add(-time.Hour), Last: now.Add(-5 * time.Minute)},
 		"": nil,
 	} {
 		l := calmLedger()

@@ -266,7 +266,7 @@ func TestANodeThatOnlyItsKubeletChangedIsTriedAgain(t *testing.T) {
 	require.Equal(t, fmt.Sprintf("error: nothing was written, because n changed during each of %d attempts; try again\n", actions.Attempts), stderr)
 }
 
-func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {
+func TestAWriteRequiresTheNodeAsRead(t *testing.T) {
 	for args, n := range map[string]*corev1.Node{
 		"cancel n":               under("n", record("aaaaaa", remediations.PhaseVerifying)),
 		"approve n":              under("n", record("bbbbbb", remediations.PhasePending)),
@@ -281,7 +281,7 @@ func TestWhatRestsOnTheRecordIsCheckedAgainstWhatWasRead(t *testing.T) {
 	}
 }
 
-func TestSeveralNodesArePausedAndWhatIsRefusedForOneIsNotForTheOthers(t *testing.T) {
+func TestARefusalForOneNodeDoesNotStopTheOthers(t *testing.T) {
 	d := newDesk(t, node("a", nil), node("b", nil))
 	code, stdout, stderr := d.run("pause", "a", "gone", "b", "away")
 	require.Equal(t, cli.ExitFailed, code)

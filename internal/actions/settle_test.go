@@ -193,9 +193,9 @@ func TestALateAnswerIsNotWaitedForLonger(t *testing.T) {
 	require.Less(t, ServerWithin, AnswerWithin)
 }
 
-// TestAWriteIsForWhatItWasTriedFor: the same repair of the same Node. The same write without a
+// TestAWriteNeedsTheSubjectOfItsDryRun: the same repair of the same Node. The same write without a
 // change between is the control.
-func TestAWriteIsForWhatItWasTriedFor(t *testing.T) {
+func TestAWriteNeedsTheSubjectOfItsDryRun(t *testing.T) {
 	t.Parallel()
 	for word, phase := range map[string]remediations.Phase{"reset": remediations.PhaseExhausted, "approve": remediations.PhasePending, "cancel": remediations.PhaseVerifying, "pause": "", "break-glass": ""} {
 		for name, c := range map[string]struct {

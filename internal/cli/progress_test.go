@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheEstimateGoesByWhatIsDone(t *testing.T) {
+func TestTheEstimateUsesTheFinishedPart(t *testing.T) {
 	require.Empty(t, ToGo(0, 100, time.Minute))
 	require.Empty(t, ToGo(50, 50, 5*time.Second), "too early for an estimate")
 	require.Equal(t, ", about 3 minutes to go", ToGo(25, 75, time.Minute))

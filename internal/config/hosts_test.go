@@ -121,7 +121,7 @@ const apiservers = `policies: [{name: down, match: ['a="b"'], target: {apiserver
 
 // Without its hosts, Drydock does not watch a control plane: a user's policy causes a warning, the
 // shipped one does not.
-func TestAPIServersAreNobodysBusinessUnlessConfigured(t *testing.T) {
+func TestAPIServersAreIgnoredUnlessConfigured(t *testing.T) {
 	const hosts = "providers: {hosts: {keyFile: key, knownHostsFile: known_hosts}}\n"
 	for _, providers := range []string{"", hosts} {
 		c, warnings := mustLoad(t, base+providers)
@@ -164,7 +164,7 @@ const wide = `policies:
 - {name: wide, match: ['a="b"'], witness: none, plan: [{step: rollout-restart, daemonSet: kube-system/kube-proxy}, {step: apply-cni}]}
 `
 
-func TestClusterWideStepsAreTakenOnlyByLeave(t *testing.T) {
+func TestClusterWideStepsNeedTheirKey(t *testing.T) {
 	c, warnings := mustLoad(t, base+wide)
 	require.Contains(t, lines(warnings), "drydock.yaml:6: warning: policies[0].plan[0]: step rollout-restart of policy wide will be skipped: providers.clusterWide.rolloutRestart is not configured (ProviderAbsent)")
 	require.Contains(t, lines(warnings), "drydock.yaml:6: warning: policies[0].plan[1]: step apply-cni of policy wide will be skipped: providers.clusterWide.cni is not configured (ProviderAbsent)")

@@ -14,7 +14,7 @@ const leaders = `policies:
 - {name: leaders, match: ['a="b"'], target: {location: region}, approval: true, plan: [{step: promote-leader}]}
 `
 
-func TestKiloNeedsNothingButToBeNamed(t *testing.T) {
+func TestKiloNeedsNoOtherKey(t *testing.T) {
 	c, warnings := mustLoad(t, base+leaders+"providers: {kilo: {}}\n")
 	require.NotContains(t, lines(warnings), "promote-leader")
 	own := c.Providers["kilo"].(*kilo.Kilo)
@@ -66,7 +66,7 @@ limits: {leaders: {concurrent: 2, perLocation: 1h}}
 
 // Without the provider, Drydock does not watch a mesh: a user's policy causes a warning, the
 // shipped ones do not.
-func TestLeadersAreNobodysBusinessUnlessConfigured(t *testing.T) {
+func TestLeadersAreIgnoredUnlessConfigured(t *testing.T) {
 	c, warnings := mustLoad(t, base)
 	require.NotContains(t, lines(warnings), "promote-leader")
 	require.Nil(t, c.Providers["kilo"])
@@ -77,7 +77,7 @@ func TestLeadersAreNobodysBusinessUnlessConfigured(t *testing.T) {
 	require.False(t, c.Core.Wants(map[string]string{"a": "b"}))
 }
 
-func TestATargetIsOfOneKind(t *testing.T) {
+func TestATargetHasOneKind(t *testing.T) {
 	for target, want := range map[string]remediations.Policy{
 		"":                                  {Labels: []string{"node"}},
 		"target: {}, ":                      {Labels: []string{"node"}},

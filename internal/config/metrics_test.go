@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestMetricsAreOpenUnlessAskedOtherwise, and TLS does not need authentication.
-func TestMetricsAreOpenUnlessAskedOtherwise(t *testing.T) {
+// TestMetricsNeedNoTokenByDefault, and TLS does not need authentication.
+func TestMetricsNeedNoTokenByDefault(t *testing.T) {
 	c, _ := mustLoad(t, base)
 	require.Equal(t, Metrics{Listen: ":8080"}, c.Metrics)
 	files := TLS{CertFile: "/c/tls.crt", KeyFile: "/c/tls.key"}

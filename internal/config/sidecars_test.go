@@ -20,7 +20,7 @@ func sidecarsOf(t *testing.T, c *Config) sidecar.Sidecars {
 	return all
 }
 
-func TestSeisSidecarsNeedNothingButTheirName(t *testing.T) {
+func TestSeisSidecarsNeedOnlyTheirName(t *testing.T) {
 	c, warnings := mustLoad(t, base+"providers: {sidecars: [{name: sei}]}\n")
 	require.NotContains(t, lines(warnings), "mark-ready")
 	s := sidecarsOf(t, c)[0]
@@ -43,7 +43,7 @@ func TestSeisSidecarsNeedNothingButTheirName(t *testing.T) {
 }
 
 // Without a provider, Drydock does not watch pods, and gives no warning.
-func TestSidecarsAreNobodysBusinessUnlessConfigured(t *testing.T) {
+func TestSidecarsAreIgnoredUnlessConfigured(t *testing.T) {
 	c, warnings := mustLoad(t, base)
 	require.NotContains(t, lines(warnings), "sidecar")
 	require.False(t, c.Core.Wants(map[string]string{"remediation": "sidecar-not-ready"}))

@@ -66,8 +66,8 @@ func TestEachHoldNamesItsWayOut(t *testing.T) {
 	}
 }
 
-// TestWhatIsToBeDoneDependsOnTheCause where one reason has several.
-func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
+// TestTheWayOutDependsOnTheCause where one reason has several.
+func TestTheWayOutDependsOnTheCause(t *testing.T) {
 	t.Parallel()
 	s := onNode(nil)
 	require.Contains(t, s.change(&Hold{Reason: remediations.ReasonBlind, Message: "no Alertmanager has shown the Watchdog alert yet"}, ""), "make sure that the Watchdog alert fires")
@@ -85,9 +85,9 @@ func TestWhatIsToBeDoneDependsOnTheCause(t *testing.T) {
 	}
 }
 
-// TestThePauseIsEndedWhereItStands: the command takes away what a person wrote, or asks for what
+// TestThePauseHasTheCommandThatEndsIt: the command takes away what a person wrote, or asks for what
 // they cancelled.
-func TestThePauseIsEndedWhereItStands(t *testing.T) {
+func TestThePauseHasTheCommandThatEndsIt(t *testing.T) {
 	t.Parallel()
 	for key, want := range map[string]string{
 		remediations.PauseKey:      "kubectl drydock resume node-3",

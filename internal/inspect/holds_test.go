@@ -163,8 +163,8 @@ func TestAnOlderLedgerNamesNoLabels(t *testing.T) {
 	require.Empty(t, older.Pool(n), "limits.poolLabels is empty: no pool limit binds")
 }
 
-// TestWhyBelievesNoHoldOfAnotherPolicy of a guard that could not be asked.
-func TestWhyBelievesNoHoldOfAnotherPolicy(t *testing.T) {
+// TestWhyIgnoresHoldsOfOtherPolicies of a guard that could not be asked.
+func TestWhyIgnoresHoldsOfOtherPolicies(t *testing.T) {
 	t.Parallel()
 	s := onNode(nil)
 	unread := lifecycle.GuardAnswer{Reason: remediations.ReasonNotWitnessed, Standing: lifecycle.GuardNotSeen, Message: "nobody read the lease"}

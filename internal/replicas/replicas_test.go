@@ -103,9 +103,8 @@ func TestEachAddressOfTheNameIsFoundOnce(t *testing.T) {
 	require.ErrorIs(t, err, failed)
 }
 
-// TestTheHostIsAskedAsGiven where it is an address, and where a proxy resolves it: no name is
-// looked up then.
-func TestTheHostIsAskedAsGiven(t *testing.T) {
+// TestAddressesAndProxiedNamesAreNotLookedUp: a proxy resolves the name itself.
+func TestAddressesAndProxiedNamesAreNotLookedUp(t *testing.T) {
 	o := options("http://thanos.example")
 	_, err := one(t, o).Addresses(t.Context())
 	require.ErrorContains(t, err, "looked up", "the control")

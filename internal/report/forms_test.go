@@ -158,8 +158,8 @@ func TestWhatPrometheusMeasured(t *testing.T) {
 	require.Equal(t, &Measured{StepSeconds: 60, MissingSeconds: 59 * 60, InFlight: &most}, r.Measured)
 }
 
-// TestNobodysWordsAreObeyed by a browser or a terminal, wherever they stand in the cluster.
-func TestNobodysWordsAreObeyed(t *testing.T) {
+// TestTextOfOthersIsHarmless by a browser or a terminal, wherever they stand in the cluster.
+func TestTextOfOthersIsHarmless(t *testing.T) {
 	t.Parallel()
 	const hostile = "</title></svg><script>alert(1)</script>\"'><img src=x onerror=alert(1)>\x1b[2J\u202egnp.exe\u2066\x00{{.}}&lt;"
 	e := entry("aaaaaa", remediations.OutcomeRecovered, time.Hour, time.Minute, hostile)

@@ -94,8 +94,8 @@ func TestAClickThatIsUnderWayIsNotWrittenAgain(t *testing.T) {
 	require.Empty(t, arrived)
 }
 
-// TestAClickIsForWhatWasTried, and for nothing else.
-func TestAClickIsForWhatWasTried(t *testing.T) {
+// TestAClickNeedsTheSubjectOfItsDryRun, and for nothing else.
+func TestAClickNeedsTheSubjectOfItsDryRun(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("n", withRecord("aaaaaa", remediations.PhaseExhausted), func(n *corev1.Node) { n.UID = "u1" }), node("m"))...)
 	d.allow()

@@ -68,8 +68,8 @@ func (d *desk) bare(path string) *http.Request {
 	return r
 }
 
-// TestTheCookieIsGoodBelowItsPathAlone: at a path that others know, it gives no access.
-func TestTheCookieIsGoodBelowItsPathAlone(t *testing.T) {
+// TestTheCookieIsOnlyForItsPath: at a path that others know, it gives no access.
+func TestTheCookieIsOnlyForItsPath(t *testing.T) {
 	t.Parallel()
 	d := open(t, node("node-1"))
 	for path, let := range map[string]bool{"": true, "x": false} {
@@ -228,7 +228,7 @@ func TestTheDoor(t *testing.T) {
 	}
 }
 
-func TestTheTokenDoesNotOpenForAnotherSite(t *testing.T) {
+func TestTheTokenIsRefusedFromAnotherSite(t *testing.T) {
 	t.Parallel()
 	d := open(t)
 	for name, change := range map[string]func(*http.Request){

@@ -68,8 +68,8 @@ func TestADryRunWritesNothing(t *testing.T) {
 	}
 }
 
-// TestWhoLacksARightSeesWhyAndIsRefused by the server, too. A user with the right is the control.
-func TestWhoLacksARightSeesWhyAndIsRefused(t *testing.T) {
+// TestAMissingRightIsShownAndRefused by the server, too. A user with the right is the control.
+func TestAMissingRightIsShownAndRefused(t *testing.T) {
 	t.Parallel()
 	for word, c := range someWords {
 		t.Run(word, func(t *testing.T) {
@@ -147,8 +147,8 @@ func TestAReadOnlyPageRefusesAtTheServer(t *testing.T) {
 	}
 }
 
-// TestARefusalIsInTheWordsOfWhoRefuses: admission's, the action's own, or the parameter check's.
-func TestARefusalIsInTheWordsOfWhoRefuses(t *testing.T) {
+// TestARefusalQuotesItsSource: admission's, the action's own, or the parameter check's.
+func TestARefusalQuotesItsSource(t *testing.T) {
 	t.Parallel()
 	d := open(t, append(installed(), node("n"), node("m", withRecord("aaaaaa", remediations.PhaseVerifying)))...)
 	d.allow()
