@@ -76,7 +76,7 @@ func start(t *testing.T, node string, port int, kubeconfig, keyFile string) *pro
 	return p
 }
 
-// get is the code and the body of an answer; zero: there is none.
+// get returns the code and the body of an answer. The code is 0 if there is no answer.
 func (p *process) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	answer, err := http.Get(p.metrics + path)

@@ -101,11 +101,12 @@ type room struct {
 	// section is what the configuration has below providers, and plan the plan's steps.
 	section obj
 	plan    []obj
-	// others is the plan of a policy for other Nodes, which comes first; nil: there is none.
+	// others is the plan of a policy for other Nodes, which comes first. It is empty if there is no
+	// such policy.
 	others []obj
 	// changed returns what the provider was asked to change, besides the API server.
 	changed func() []string
-	// stop makes the provider unreachable; nil: the provider is the API server.
+	// stop makes the provider unreachable. It is nil if the provider is the API server.
 	stop func()
 	// url replaces URL in what is expected.
 	url string

@@ -145,7 +145,7 @@ func TestAStoppedPolicyContinuesWithoutAnExhaustedNode(t *testing.T) {
 		policy string
 		config string // added
 		change func(objects []runtime.Object) []runtime.Object
-		// on is the node that gets the reset; empty: it is refused.
+		// on is the node that gets the reset. It is empty if the reset is refused.
 		on, said string
 	}{
 		"its nodes are gone":  {node: node("node-3", nil), ledger: func(l *ledger.Ledger) { failed(l, "node-not-ready") }, on: "node-0", said: "Reset requested on node-0, which deletes no repair there: policy node-not-ready starts again. `kubectl drydock status` shows"},

@@ -133,8 +133,8 @@ var (
 	ownInhibitor = map[string]string{"alertname": "KubeNodeNotReady", "node": "node-3"}
 )
 
-// alertmanagerOf has the alert that inhibits the node's alert as well; nil: it has the inhibitor,
-// which inhibits nothing.
+// alertmanagerOf has the alerts of alertmanagerWith, and the alert inhibits, which inhibits the
+// node's alert. If inhibits is nil, the alert inhibitor fires instead and inhibits nothing.
 func alertmanagerOf(t *testing.T, silences []string, inhibits map[string]string) string {
 	t.Helper()
 	inhibitedBy, also := []string{}, inhibitor

@@ -50,7 +50,8 @@ func TestEachWordIsOneAnnotationAndOneSentence(t *testing.T) {
 	for name, c := range map[string]struct {
 		node *corev1.Node
 		args string
-		// key and value are what the Node has afterwards; no value: nothing.
+		// key and value are an annotation that the Node has afterwards. An empty value means that the
+		// Node does not have the key.
 		key, value string
 		said       string
 	}{

@@ -25,7 +25,8 @@ type server struct {
 	node corev1.Node
 	// patches are the queries of those that arrived.
 	patches []string
-	// does says whether a PATCH is done, and how it is answered; nil: as usual.
+	// does decides whether a PATCH is done, and how it is answered. If it is nil, the server does as
+	// usual.
 	does func(w http.ResponseWriter) (done, answered bool)
 	// unread: the Node cannot be read.
 	unread bool

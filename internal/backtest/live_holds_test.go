@@ -40,7 +40,7 @@ func (t timeline) decided(now time.Time, node string, d lifecycle.Decision) {
 	}
 }
 
-// at is what holds the node at that time; empty: nothing.
+// at returns what holds the node at that time, or "" if nothing does.
 func (t timeline) at(node string, now time.Time) string {
 	for _, s := range t[node] {
 		if !s.from.After(now) && (s.until.IsZero() || s.until.After(now)) {

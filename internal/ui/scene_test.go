@@ -38,7 +38,7 @@ type desk struct {
 	client  *http.Client
 	// ask makes the page check whether the API server answers.
 	ask chan time.Time
-	// denied are the verbs that the user lacks. Nil: not set.
+	// denied are the verbs that the user lacks. It is nil before allow was called.
 	denied atomic.Pointer[[]string]
 	// further are answers that a test adds while the page runs, the newest first.
 	mu      sync.Mutex
