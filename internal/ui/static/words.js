@@ -62,7 +62,7 @@ async function ask(dialog, dryRun) {
     dialog.querySelector(".command code").textContent = said.command;
     if (dryRun) {
       if (JSON.stringify(parameters(form)) !== JSON.stringify(given)) return;
-      outcome(dialog, "tried", "The API server would accept this. Nothing is written yet. After "Write it": " + said.said);
+      outcome(dialog, "tried", "The API server would accept this. Nothing is written yet. If you write it: " + said.said);
       dialog.dataset.click = said.click;
       write.disabled = false;
       write.focus();
