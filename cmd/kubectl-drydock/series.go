@@ -90,7 +90,7 @@ func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.S
 			return nil, fmt.Errorf("the query %s failed: %w", query, err)
 		}
 		if len(warnings) > 0 {
-			return nil, fmt.Errorf("Prometheus' answer may be incomplete: %s", strings.Join(warnings, "; "))
+			return nil, fmt.Errorf("the answer may be incomplete: %s", strings.Join(warnings, "; "))
 		}
 		matrix, ok := value.(model.Matrix)
 		if !ok {
@@ -101,7 +101,7 @@ func (o *seriesOptions) read(ctx context.Context, from, to time.Time) (*report.S
 		}
 	}
 	if len(s.InFlight) == 0 {
-		return nil, fmt.Errorf("Prometheus has no sample of a leading Drydock in this time; check that it scrapes Drydock's metrics")
+		return nil, fmt.Errorf("no sample of a leading Drydock in this time; check that this Prometheus scrapes Drydock's metrics")
 	}
 	return s, nil
 }
@@ -137,7 +137,7 @@ func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time
 		names = append(names, strconv.Quote(string(c.Metric["cluster"])))
 	}
 	slices.Sort(names)
-	return fmt.Errorf("Prometheus scrapes the Drydock of several clusters (label cluster: %s); name this cluster with --prometheus-label cluster=NAME", strings.Join(names, ", "))
+	return fmt.Errorf("there are samples of Drydock in several clusters (label cluster: %s); name this cluster with --prometheus-label cluster=NAME", strings.Join(names, ", "))
 }
 
 // of returns a selector of the metric's series.
