@@ -103,7 +103,7 @@ func TestThePageOfNeighboursHasEachShippedMark(t *testing.T) {
 		if m.Values != nil {
 			key = "`" + m.Key + "=" + strings.Join(m.Values, "`, `") + "`"
 		}
-		believed := "it stands"
+		believed := "while it is there"
 		if m.BelievedFor > 0 {
 			believed = "for " + text.Duration(m.BelievedFor)
 		}
