@@ -74,15 +74,19 @@ const (
 	// firstOfPolicy is the first chapter of runbooks of alerts that a policy matches. It quotes the
 	// first lines that `kubectl drydock why` prints.
 	firstOfPolicy = "Does Drydock repair TARGET, or must you? The first line of `kubectl drydock why NODE` is the answer:\n" + `
-- ` + "`is under repair` or `is about to be repaired`" + `: wait, and ask again later.
-- ` + "`is not repaired: Observing holds it`" + `: Drydock only observes. REPAIR yourself (Diagnosis, Mitigation).
-- ` + "`is not repaired`" + `, for another reason: follow the line ` + "`To change that`, or correct what the line `Why` names" + `.
+- ` + "`is under repair` or `is about to be repaired`" + `: wait, and run the command again later.
+- ` + "`is not repaired: Observing holds it`" + `: Drydock is in observe mode and changes nothing. REPAIR yourself (Diagnosis, Mitigation).
+- ` + "`is not repaired`" + `, for another reason: follow the line ` + "`To change that` of the output, or correct what its line `Why` names" + `.
 - Any other answer: Drydock does nothing now. REPAIR yourself.
 
-Without the plugin: ` + "`kubectl describe node NODE`" + ` shows Drydock's Events.
-`
-	// firstOfPeople is the first chapter of runbooks of alerts that only people receive.
-	firstOfPeople = "Drydock does nothing for this alert: a person must find the cause. `kubectl drydock why NODE` shows whether Drydock repairs a node for another alert.\n"
+Without Drydock's kubectl plugin: ` + "`kubectl describe node NODE`" + ` shows Drydock's Events.
+
+` + whatDrydockIs
+	// firstOfPeople is for alerts that only people take.
+	firstOfPeople = "Drydock does nothing for this alert: a person must find the cause. `kubectl drydock why NODE` shows whether Drydock repairs a node for another alert.\n\n" +
+		whatDrydockIs
+	// whatDrydockIs is for readers who come from an alert and do not know Drydock.
+	whatDrydockIs = "Drydock repairs nodes when Prometheus alerts fire. [Concepts](../../docs/concepts.md) shows how, and explains the words.\n"
 )
 
 // TestRunbooksBeginWithWhoRepairs: a person who is paged asks first whether Drydock repairs the
@@ -105,6 +109,7 @@ func TestRunbooksBeginWithWhoRepairs(t *testing.T) {
 	for name, r := range shipped(t) {
 		text, err := os.ReadFile(filepath.Join("runbooks", name+".md"))
 		require.NoError(t, err)
+		require.Contains(t, string(text), whatDrydockIs, name)
 		begins, rest, found := strings.Cut(string(text), "\n## First\n")
 		require.Equal(t, !aboutDrydock(name), found, "%s: a chapter First", name)
 		if !found {
