@@ -82,7 +82,7 @@ const (
 Without Drydock's kubectl plugin: ` + "`kubectl describe node NODE`" + ` shows Drydock's Events.
 
 ` + whatDrydockIs
-	// firstOfPeople is for alerts that only people take.
+	// firstOfPeople is the first chapter of runbooks of alerts that only people receive.
 	firstOfPeople = "Drydock does nothing for this alert: a person must find the cause. `kubectl drydock why NODE` shows whether Drydock repairs a node for another alert.\n\n" +
 		whatDrydockIs
 	// whatDrydockIs is for readers who come from an alert and do not know Drydock.
