@@ -22,7 +22,7 @@ type Rebooter struct{ *Client }
 // Survey finds the object, and names everything that forbids the request.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, err := c.look(ctx, m); err != nil {
-		return c.Told(err, "the %s of node %q", c.kind, m.Node).Survey()
+		return c.Sentence(err, "the %s of node %q", c.kind, m.Node).Survey()
 	}
 	return remediations.Survey{}
 }
@@ -80,12 +80,12 @@ type Ender struct {
 func (e Ender) End(ctx context.Context) error {
 	all, err := e.written(ctx)
 	if err != nil {
-		return e.Told(err, "listing the %ss that Drydock has written to", e.kind)
+		return e.Sentence(err, "listing the %ss that Drydock has written to", e.kind)
 	}
 	var out []error
 	for i := range all {
 		if err := e.end(ctx, &all[i]); err != nil {
-			out = append(out, e.Told(err, "removing ended attempts from %s", kubeapi.Name(&all[i])))
+			out = append(out, e.Sentence(err, "removing ended attempts from %s", kubeapi.Name(&all[i])))
 		}
 	}
 	return errors.Join(out...)

@@ -36,7 +36,7 @@ func (b *before) read(kept remediations.Before) error {
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
-		return c.Told(err, "the Machine of node %q", m.Node).Survey()
+		return c.Sentence(err, "the Machine of node %q", m.Node).Survey()
 	}
 	return remediations.Keeping(before{kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned), string(s.cluster.UID)})
 }

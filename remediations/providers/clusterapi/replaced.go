@@ -21,11 +21,11 @@ import (
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
-		return remediations.Replacement{}, c.Told(&kit.Refusal{Why: kit.Machine, Text: err.Error()}, "looking for the replacement")
+		return remediations.Replacement{}, c.Sentence(&kit.Refusal{Why: kit.Machine, Text: err.Error()}, "looking for the replacement")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {
-		return remediations.Replacement{}, c.Told(err, "looking for the replacement of Machine %q", was.Machine)
+		return remediations.Replacement{}, c.Sentence(err, "looking for the replacement of Machine %q", was.Machine)
 	}
 	return r, nil
 }

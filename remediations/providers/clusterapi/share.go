@@ -51,7 +51,7 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 
 // label sets the label that GiveBack searches for on the node's Machine.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
-	about := func(err error) error { return c.Told(err, "the Machine of node %q", m.Node) }
+	about := func(err error) error { return c.Sentence(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
 		return about(err)
@@ -75,7 +75,7 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	if by == itself {
 		return nil, nil
 	}
-	about := func(err error) error { return c.Told(err, "the Machine of node %q", m.Node) }
+	about := func(err error) error { return c.Sentence(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
 	if err != nil {
 		return nil, about(err)
@@ -120,7 +120,7 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
-		return c.Told(err, "listing the Machines with the label %s", keptLabel)
+		return c.Sentence(err, "listing the Machines with the label %s", keptLabel)
 	}
 	var out []error
 	for i := range all {
@@ -170,7 +170,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if err := c.nodes.Get(ctx, "nodes/"+one.Status.NodeRef.Name, "Node", &n); errors.Is(err, kubeapi.ErrNotFound) {
 		return !one.asked(), nil
 	} else if err != nil {
-		return false, c.Told(err, "reading the Node of %s", kubeapi.Name(one))
+		return false, c.Sentence(err, "reading the Node of %s", kubeapi.Name(one))
 	}
 	j := c.Registry.ReadJournal(&n)
 	// An unreadable record may belong to a repair under way.
@@ -199,5 +199,5 @@ func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doi
 		one.ResourceVersion = shown.ResourceVersion
 		return nil
 	}
-	return c.Told(c.Explain(r, a), doing, kubeapi.Name(one))
+	return c.Sentence(c.Explain(r, a), doing, kubeapi.Name(one))
 }

@@ -38,7 +38,7 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	api, kind := e.of(t), kindOf(t)
 	objects, err := kubeapi.List[object](ctx, api, plural(kind), kind, url.Values{"labelSelector": {madeLabel + "=" + madeBy}})
 	if err != nil {
-		return e.core.Told(err, "listing the remediations that Drydock made")
+		return e.core.Sentence(err, "listing the remediations that Drydock made")
 	}
 	var all []error
 	for i := range objects {
@@ -47,7 +47,7 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 			continue // not Drydock's, or already being deleted
 		}
 		if err := e.end(ctx, api, one); err != nil {
-			all = append(all, e.core.Told(err, "ending %s", kubeapi.Name(one)))
+			all = append(all, e.core.Sentence(err, "ending %s", kubeapi.Name(one)))
 		}
 	}
 	return errors.Join(all...)

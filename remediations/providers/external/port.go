@@ -19,7 +19,7 @@ type Remediator struct{ *Client }
 // Survey names everything that forbids the object.
 func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, _, err := c.look(ctx, m); err != nil {
-		return c.core.Told(err, "the remediation of node %q", m.Node).Survey()
+		return c.core.Sentence(err, "the remediation of node %q", m.Node).Survey()
 	}
 	return remediations.Survey{}
 }

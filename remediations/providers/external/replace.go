@@ -27,7 +27,7 @@ func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, _, err := c.sight(ctx, m)
 	if err != nil {
-		return c.core.Told(err, "the replacement of node %q", m.Node).Survey()
+		return c.core.Sentence(err, "the replacement of node %q", m.Node).Survey()
 	}
 	return remediations.Keeping(kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned))
 }
@@ -68,11 +68,11 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	was, err := read(kept)
 	if err != nil {
-		return remediations.Replacement{}, c.core.Told(kit.Refuse(kit.Machine, "%s", err), "looking for the replacement")
+		return remediations.Replacement{}, c.core.Sentence(kit.Refuse(kit.Machine, "%s", err), "looking for the replacement")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {
-		return remediations.Replacement{}, c.core.Told(err, "looking for the replacement of Machine %q", was.Machine)
+		return remediations.Replacement{}, c.core.Sentence(err, "looking for the replacement of Machine %q", was.Machine)
 	}
 	return r, nil
 }

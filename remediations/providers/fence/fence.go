@@ -108,7 +108,7 @@ func (c step) allowed(ctx context.Context, m engine.Machine) (*machine, error) {
 func (c step) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	one, err := c.allowed(ctx, m)
 	if err != nil {
-		return c.Told(err, "the fence agent of node %q", m.Node).Survey()
+		return c.Sentence(err, "the fence agent of node %q", m.Node).Survey()
 	}
 	return remediations.Keeping(kept{one.digest(), m.Node, m.SystemUUID})
 }
@@ -128,7 +128,7 @@ func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func(
 		}
 	}
 	if err != nil {
-		return false, c.Told(err, "node %q may still be off", m.Node)
+		return false, c.Sentence(err, "node %q may still be off", m.Node)
 	}
 	return is == on, nil // after it was switched on, the next status is the proof
 }
@@ -148,7 +148,7 @@ func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missin
 	_, is, err := c.look(ctx, engine.Machine{Node: was.Node, SystemUUID: was.SystemUUID, Before: b})
 	switch {
 	case err != nil:
-		return "", c.Told(err, "the fence agent did not say whether the machine is off")
+		return "", c.Sentence(err, "the fence agent did not say whether the machine is off")
 	case is != off:
 		return "the fence agent says that the machine is " + is, nil
 	}

@@ -166,7 +166,7 @@ func refusalOf(err error) *kit.Refusal {
 	case errors.Is(err, ErrUnreachable):
 		e.Why = kit.Unreached
 	case errors.Is(err, ErrHostKey):
-		e.Why, e.Mended = kit.Unreached, true
+		e.Why, e.NeedsPerson = kit.Unreached, true
 	case errors.Is(err, errDenied), errors.Is(err, ErrNoUnit):
 		e.Why = kit.Machine
 	}

@@ -53,7 +53,7 @@ func (c Action) act(ctx context.Context, m engine.Machine, mayStill func() error
 // a reboot is proved by the Node alone.
 func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err := c.ask(ctx, m, c.Name); err != nil {
-		return c.Told(err, "the receiver about node %q", m.Node).Survey()
+		return c.Sentence(err, "the receiver about node %q", m.Node).Survey()
 	}
 	if c.Name == "reboot" {
 		return remediations.Survey{}
@@ -153,7 +153,7 @@ func (c *Client) later(ctx context.Context, b remediations.Before, what string) 
 		return was, o, err
 	}
 	if o, err = c.look(ctx, was); err != nil {
-		err = c.Told(err, "the receiver did not say %s", what)
+		err = c.Sentence(err, "the receiver did not say %s", what)
 	}
 	return was, o, err
 }

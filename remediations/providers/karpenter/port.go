@@ -46,7 +46,7 @@ func (b *before) read(kept remediations.Before) error {
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
-		return c.Told(err, "the NodeClaim of node %q", m.Node).Survey()
+		return c.Sentence(err, "the NodeClaim of node %q", m.Node).Survey()
 	}
 	b := before{
 		Claim: s.claim.Name, UID: string(s.claim.UID), ProviderID: s.claim.Status.ProviderID,

@@ -48,7 +48,7 @@ type Refusal struct {
 	Again time.Duration
 	// Only a person can correct it, although it is Unreached, for example a certificate that
 	// is not trusted.
-	Mended bool
+	NeedsPerson bool
 	// Cause is without secrets; it may be nil.
 	Cause error
 
@@ -72,7 +72,7 @@ func (e *Refusal) Is(target error) bool {
 	case engine.ErrLater:
 		return e.Why == While || e.Why == Unreached || e.Why == Passing
 	case engine.ErrPassing:
-		return (e.Why == Passing || e.Why == Unreached && !e.Mended) && e.Again <= engine.ActAgain
+		return (e.Why == Passing || e.Why == Unreached && !e.NeedsPerson) && e.Again <= engine.ActAgain
 	}
 	return e.Cause != nil && errors.Is(e.Cause, target)
 }
@@ -89,7 +89,7 @@ func (e *Refusal) Survey() remediations.Survey {
 		s.Again = max(remediations.AskPassing, e.Again)
 	case Unreached:
 		s.Unreached = true
-		if !e.Mended {
+		if !e.NeedsPerson {
 			s.Again = max(remediations.AskPassing, e.Again)
 		}
 	case Machine, Unable:

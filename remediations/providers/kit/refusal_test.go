@@ -27,7 +27,7 @@ func TestWhatARefusalSaysToTheEngine(t *testing.T) {
 		"it never can":                   {is: kit.Refusal{Why: kit.Unable}, unable: true, again: remediations.AskMended},
 		"this machine, for a while":      {is: kit.Refusal{Why: kit.While}, later: true, again: remediations.AskPassing},
 		"its controller does not answer": {is: kit.Refusal{Why: kit.Unreached}, later: true, passing: true, unreached: true, again: remediations.AskPassing},
-		"nor before a person acts":       {is: kit.Refusal{Why: kit.Unreached, Mended: true}, later: true, unreached: true, again: remediations.AskMended},
+		"nor before a person acts":       {is: kit.Refusal{Why: kit.Unreached, NeedsPerson: true}, later: true, unreached: true, again: remediations.AskMended},
 		"it asks to be left alone":       {is: kit.Refusal{Why: kit.Unreached, Again: time.Minute}, later: true, unreached: true, again: time.Minute},
 		"all, for a moment":              {is: kit.Refusal{Why: kit.Passing}, later: true, passing: true, fleetwide: true, unreached: true, again: remediations.AskPassing},
 		"all, for two minutes":           {is: kit.Refusal{Why: kit.Passing, Again: 2 * time.Minute}, later: true, fleetwide: true, unreached: true, again: 2 * time.Minute},

@@ -35,9 +35,9 @@ func (r Reporter) Explained(err error) *Refusal {
 	return &out
 }
 
-// Told returns the error as a sentence on one line, of bounded length. It begins with what failed,
+// Sentence returns the error as a sentence on one line, of bounded length. It begins with what failed,
 // for example "the Machine of node x".
-func (r Reporter) Told(err error, format string, args ...any) *Refusal {
+func (r Reporter) Sentence(err error, format string, args ...any) *Refusal {
 	out := r.Explained(err)
 	out.Text = text.Line(r.Secrets.Hide(fmt.Sprintf(format, args...)+": "+out.Text), longest)
 	return out
@@ -46,7 +46,7 @@ func (r Reporter) Told(err error, format string, args ...any) *Refusal {
 // Testimony returns what one that knows says of a machine's power, or why it does not say.
 func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) signs.Testimony {
 	if err != nil {
-		return signs.Testimony{Answer: signs.Unknown, Saw: r.Told(err, "%s did not say whether the machine is on", who).Text}
+		return signs.Testimony{Answer: signs.Unknown, Saw: r.Sentence(err, "%s did not say whether the machine is on", who).Text}
 	}
 	return signs.Testimony{Answer: answer, Saw: fmt.Sprintf("%s says that the machine is %s", who, power)}
 }
@@ -58,7 +58,7 @@ func (r Reporter) Ended(outcome remediations.CallOutcome, err error, doing, perh
 	case err == nil:
 		return outcome, nil
 	case outcome == remediations.CallUnknown:
-		return outcome, r.Told(err, "%s: %s", doing, perhaps)
+		return outcome, r.Sentence(err, "%s: %s", doing, perhaps)
 	}
-	return outcome, r.Told(err, "%s: nothing was done", doing)
+	return outcome, r.Sentence(err, "%s: nothing was done", doing)
 }

@@ -18,7 +18,7 @@ func TestASentenceHasItsCauseOnce(t *testing.T) {
 	r := kit.Reporter{Secrets: &redact.Keyring{Mark: "[secret]"}, Otherwise: kit.Unreached}
 	r.Secrets.Add("horse")
 	cause := errors.New("no route for horse")
-	inner := r.Told(cause, "reading Machine %s", "one")
+	inner := r.Sentence(cause, "reading Machine %s", "one")
 	require.EqualError(t, inner, "reading Machine one: the call failed (no route for [secret])")
 	outcome, err := r.Ended(remediations.CallRefused, inner, "rebooting node n", "it may have been done")
 	require.Equal(t, remediations.CallRefused, outcome)

@@ -23,7 +23,7 @@ func TestADenialOfOneMachineIsNotAboutTheAccount(t *testing.T) {
 		`machines.cluster.x-k8s.io "one" is forbidden: User "d" cannot patch`: true,
 	} {
 		own := &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusForbidden, Message: message}
-		e := c.Told(c.Explain(Request{Method: "PATCH", Path: "machines/one"}, Answer{Answer: kit.Answer{Status: 403}, Own: own}), "asking")
+		e := c.Sentence(c.Explain(Request{Method: "PATCH", Path: "machines/one"}, Answer{Answer: kit.Answer{Status: 403}, Own: own}), "asking")
 		require.Equal(t, account, e.Is(engine.ErrAccount), message)
 		require.Contains(t, e.Error(), "PATCH machines/one")
 	}
@@ -36,7 +36,7 @@ func TestAnAPIServerThatIsBusyForASecondPasses(t *testing.T) {
 	require.NoError(t, err)
 	for again, passes := range map[time.Duration]bool{0: true, time.Second: true, 90 * time.Second: false} {
 		busy := &metav1.Status{Status: metav1.StatusFailure, Code: http.StatusTooManyRequests, Message: "too many requests"}
-		e := c.Told(c.Explain(Request{Method: "GET", Path: "machines/one"}, Answer{Answer: kit.Answer{Status: 429, Again: again}, Own: busy}), "asking")
+		e := c.Sentence(c.Explain(Request{Method: "GET", Path: "machines/one"}, Answer{Answer: kit.Answer{Status: 429, Again: again}, Own: busy}), "asking")
 		require.Equal(t, passes, e.Is(engine.ErrPassing), again)
 	}
 }

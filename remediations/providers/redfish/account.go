@@ -101,10 +101,10 @@ func (c *Client) mayTry(b *bmc, with credentials) error {
 		return kit.Refuse(kit.Account, "the BMCs of nodes %s refused these credentials, which are not used again for %s or until their files change; correct them",
 			strings.Join(nodes, " and "), text.Duration(left(last)))
 	case own.times >= timesRefused:
-		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("the BMC refused these credentials %d times, which are not used there again for %s or until their files change; correct %s and %s",
+		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: fmt.Sprintf("the BMC refused these credentials %d times, which are not used there again for %s or until their files change; correct %s and %s",
 			own.times, text.Duration(left(own.at)), b.UsernameFile, b.PasswordFile)}
 	case at.times >= timesRefused && at.with == with && left(at.at) > 0:
-		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: fmt.Sprintf("%s (asked again in %s, or when the credentials change)", at.why, text.Duration(left(at.at)))}
+		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: fmt.Sprintf("%s (asked again in %s, or when the credentials change)", at.why, text.Duration(left(at.at)))}
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets
 func (k *call) connect(ctx context.Context) error {
 	var err error
 	if k.with, err = k.bmc.credentials(); err != nil {
-		return &kit.Refusal{Why: kit.Unreached, Mended: true, Text: "there are no credentials", Cause: err}
+		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: "there are no credentials", Cause: err}
 	}
 	k.secrets.Add(k.with.password)
 	k.secrets.Add(base64.StdEncoding.EncodeToString([]byte(k.with.user + ":" + k.with.password)))
@@ -70,7 +70,7 @@ func (k *call) connect(ctx context.Context) error {
 	}
 	session, err := k.api.GetSession()
 	if err != nil || session.Token == "" {
-		e := &kit.Refusal{Why: kit.Unreached, Mended: true, Text: "the BMC made a session and gave no token or place for it, so that it could not be used or closed; set auth to basic"}
+		e := &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: "the BMC made a session and gave no token or place for it, so that it could not be used or closed; set auth to basic"}
 		k.client.bars(k.bmc, k.with, true, e.Text) // each try would leave one more session open
 		return e
 	}

@@ -66,7 +66,7 @@ func (k *call) explain(a answer) *kit.Refusal {
 		e.Again = max(e.Again, remediations.AskPassing)
 		e.Text = fmt.Sprintf("the machine is still starting, the BMC says (HTTP %d to %s); Drydock asks again", a.status, a.sent)
 	case a.status == http.StatusForbidden, a.status == http.StatusUnauthorized && a.says(privilege):
-		e.Mended = true
+		e.NeedsPerson = true
 		e.Text = fmt.Sprintf("the BMC does not allow %s to the account (HTTP %d); give the account of %s the role Operator on this BMC (privileges Login and ConfigureComponents)",
 			a.sent, a.status, k.bmc.UsernameFile)
 	case a.status == http.StatusUnauthorized:
@@ -94,7 +94,7 @@ func (k *call) unauthorized(a answer) *kit.Refusal {
 		e.Text += "; some BMCs refuse good credentials now and then, so Drydock asks this BMC once more"
 		return e
 	}
-	e.Mended, e.Text = true, e.Text+fmt.Sprintf("; accounts are locked after a few tries, so they are not used there again for %s or until their files change", text.Duration(k.client.o.TryAgain))
+	e.NeedsPerson, e.Text = true, e.Text+fmt.Sprintf("; accounts are locked after a few tries, so they are not used there again for %s or until their files change", text.Duration(k.client.o.TryAgain))
 	return e
 }
 
@@ -108,9 +108,9 @@ func (k *call) unanswered(a answer) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Unreached, Cause: k.secrets.Error(a.err), Again: a.retryAfter}
 	switch {
 	case errors.As(a.err, &pin), errors.As(a.err, &untrusted):
-		e.Mended, e.Text = true, "the BMC's certificate is not trusted; check caFile or fingerprint, and who answers there"
+		e.NeedsPerson, e.Text = true, "the BMC's certificate is not trusted; check caFile or fingerprint, and who answers there"
 	case strings.Contains(a.err.Error(), "tls: ") || strings.Contains(a.err.Error(), "x509: "):
-		e.Mended, e.Text = true, "there is no TLS connection with the BMC: its certificate cannot be read, or it has no TLS 1.2 with a modern key exchange; renew the certificate, or update its firmware"
+		e.NeedsPerson, e.Text = true, "there is no TLS connection with the BMC: its certificate cannot be read, or it has no TLS 1.2 with a modern key exchange; renew the certificate, or update its firmware"
 	case errors.As(a.err, &ours), errors.Is(a.err, bounded.ErrTooLarge):
 		e.Why, e.Text = kit.Machine, "Drydock does not use what the BMC answers to "+a.sent+"; check its url and firmware"
 	case errors.Is(a.err, context.DeadlineExceeded), errors.As(a.err, &late) && late.Timeout():

@@ -51,7 +51,7 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		return err
 	})
 	if err != nil {
-		return c.survey(bmcs.Told(err, "the BMC of node %q", m.Node))
+		return c.survey(bmcs.Sentence(err, "the BMC of node %q", m.Node))
 	}
 	if s := remediations.Keeping(found); s.Trouble == "" {
 		return s
@@ -86,7 +86,7 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 		return nil
 	})
 	if err != nil {
-		t.Saw = bmcs.Told(err, "the BMC did not say whether the machine is on").Text
+		t.Saw = bmcs.Sentence(err, "the BMC did not say whether the machine is on").Text
 	}
 	return t
 }

@@ -158,7 +158,7 @@ func (a answer) refusal() bool {
 // does not show it the next time either.
 func (k *call) refusedReset(a answer) *kit.Refusal {
 	e := k.explain(a)
-	if a.status == http.StatusForbidden && e.Mended {
+	if a.status == http.StatusForbidden && e.NeedsPerson {
 		k.client.bars(k.bmc, k.with, false, e.Text)
 	}
 	return e

@@ -42,7 +42,7 @@ func (e *refusedError) Is(target error) bool {
 	r := kit.Refusal{Why: kit.While, Text: e.text}
 	switch e.Reason {
 	case reasonUnauthorized:
-		r.Why, r.Mended = kit.Unreached, true
+		r.Why, r.NeedsPerson = kit.Unreached, true
 	case reasonRejected:
 		r.Why = kit.Machine
 	case reasonChanged, reasonWithheld, reasonFailed:
