@@ -10,26 +10,27 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// PodsPerPage bounds one answer of the API server; a node has 110 pods unless its configuration
-// allows more.
+// PodsPerPage is how many pods one page of a list from the API server holds. A node has at most 110
+// pods unless its configuration allows more.
 const PodsPerPage = 100
 
-// maxSaid bounds what is quoted of an error of another system.
+// maxSaid is how many bytes of another system's error text Brief keeps.
 const maxSaid = 200
 
-// Final reports that the API server's answer would be the same the next time: missing rights, or a
-// refusal by an admission policy or webhook, with 403, 422 or another code of its own.
+// Final reports whether a repeated request would get the same error: rights are missing, or an
+// admission policy or webhook refused the request. These are 403, 422 and every other 4xx status,
+// except those that pass by themselves.
 func Final(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false
 	}
 	switch code := int(status.Status().Code); code {
-	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests: // an API server that has just started says 401 of a good token (kubernetes/kubernetes#65785)
+	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests: // a freshly started API server may answer 401 to a good token (kubernetes/kubernetes#65785)
 		return false
 	case http.StatusForbidden:
-		// In a namespace that is being deleted nothing may be evicted, but its pods will be deleted
-		// in a moment.
+		// A namespace that is being deleted allows no eviction, but its pods are deleted soon
+		// anyway.
 		return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	default:
 		return code >= 400 && code < 500
@@ -57,10 +58,10 @@ func Brief(err error) string {
 	return said[:cut] + "…"
 }
 
-// NameOf is the pod's namespace and name.
+// NameOf returns NAMESPACE/NAME of the pod.
 func NameOf(pod *corev1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
-// Finished reports that the pod has ended by itself, so that it no longer occupies its node.
+// Finished reports whether the pod has succeeded or failed. Such a pod no longer occupies its node.
 func Finished(pod *corev1.Pod) bool {
 	return pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 }

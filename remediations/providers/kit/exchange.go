@@ -12,18 +12,19 @@ import (
 
 // Answer is the result of one request.
 type Answer struct {
-	Status int // 0: there is no whole answer
+	Status int // HTTP status; 0: no complete answer was received
 	Header http.Header
 	Body   []byte
-	Again  time.Duration // how long the answer asks clients to wait
-	Err    error         // why there is no whole answer
-	// Left: the request has passed its gate, and may have been carried out.
+	Again  time.Duration // how long the server asks clients to wait, from Retry-After
+	Err    error         // why no complete answer was received
+	// Left reports that the request passed its gate. The server may have carried it out.
 	Left bool
 }
 
-// Exchange sends the request once over way, which follows no redirect, and reads the whole answer
-// within the limits. The gate decides whether a request that changes something leaves; nil: it
-// changes nothing. If the gate is shut, Err says why.
+// Exchange sends the request once through way and reads the complete answer within the limits. It
+// follows no redirect. A request that changes something needs a gate, which decides right before
+// sending. A nil gate is for requests that change nothing. If the gate refuses the request, Err
+// says why.
 func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, gate *Gate) Answer {
 	if gate == nil {
 		return exchange(way, req, limits)
@@ -37,8 +38,9 @@ func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, g
 	return a
 }
 
-// Transport returns a transport without a proxy. It speaks HTTP/1.1, so that a gate can close the
-// connection of its request alone. within bounds the connection and, again, its TLS handshake.
+// Transport returns an HTTP transport that uses no proxy. It speaks only HTTP/1.1: a connection
+// carries one request at a time, so a gate can close the connection of its request alone. The
+// connection and the TLS handshake may each take as long as within.
 func Transport(within time.Duration) *http.Transport {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)
@@ -49,7 +51,7 @@ func Transport(within time.Duration) *http.Transport {
 func exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits) Answer {
 	resp, err := way.RoundTrip(req)
 	if refused := redact.TokenRefused(err); refused != nil {
-		return Answer{Err: refused} // the endpoint's own text may repeat the client's secret
+		return Answer{Err: refused} // the token endpoint's error text may repeat the client's secret
 	}
 	if err != nil {
 		return Answer{Err: err}

@@ -16,7 +16,7 @@ type way func() (*http.Response, error)
 
 func (w way) RoundTrip(*http.Request) (*http.Response, error) { return w() }
 
-// TestATokenEndpointsTextIsNotQuoted: some repeat the client's secret in what they answer.
+// TestATokenEndpointsTextIsNotQuoted: some endpoints repeat the client's secret in their answer.
 func TestATokenEndpointsTextIsNotQuoted(t *testing.T) {
 	t.Parallel()
 	refused := &oauth2.RetrieveError{Response: &http.Response{StatusCode: http.StatusUnauthorized}, Body: []byte("secret s3cr3t is wrong")}
@@ -28,9 +28,9 @@ func TestATokenEndpointsTextIsNotQuoted(t *testing.T) {
 	require.Contains(t, ask(errors.New("no route")), "no route", "the control")
 }
 
-// TestAnExchangeSaysWhetherItsRequestLeft: one that its gate has stopped did nothing, and the error
-// says so. One that has left may have been carried out, although no answer came. Both are shown in
-// a preview.
+// TestAnExchangeSaysWhetherItsRequestLeft: a request that its gate stopped did nothing, and the
+// error says so. A request that was sent may have been carried out, even without an answer. Both
+// are shown in a preview.
 func TestAnExchangeSaysWhetherItsRequestLeft(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no longer the leader")

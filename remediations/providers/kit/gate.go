@@ -7,29 +7,29 @@ import (
 	"sync"
 )
 
-// ErrWithdrawn says that a request did not leave.
+// ErrWithdrawn is the error of a request that the gate did not let out.
 var ErrWithdrawn = errors.New("the request was withdrawn before it left")
 
-// Gate decides at the last moment whether a request that changes something may leave. It makes
-// "certainly not done" certain: either the request passed the gate, or not one byte of it leaves. A
-// Gate is for one request. A nil Gate lets everything pass.
+// Gate decides at the last moment whether a request that changes something may be sent. It makes
+// "nothing was done" certain: either the request passed the gate, or not one byte of it is sent. A
+// Gate serves one request. A nil Gate lets every request pass.
 type Gate struct {
-	issue context.Context // after its end nothing may leave
-	may   func() error    // the caller's last check; nil: it has none
+	issue context.Context // once this context has ended, the gate is shut
+	may   func() error    // the caller's last check; may be nil
 
 	mu        sync.Mutex
 	sent      bool
 	withdrawn bool
-	forbidden error // the error of may
+	forbidden error // the error that may returned
 }
 
-// NewGate returns a gate that is open until issue ends. may is called once, at the last moment. It
-// may be nil.
+// NewGate returns a gate that stays open until the context issue ends. The gate calls may once,
+// right before the request is sent. If may is nil, only the context counts.
 func NewGate(issue context.Context, may func() error) *Gate { return &Gate{issue: issue, may: may} }
 
-// Trace checks the gate once the connection for a request is established, proxy and TLS included,
-// right before the request's first byte is written. If the gate is shut, Trace closes the
-// connection, so that the transport can write no more to it.
+// Trace returns a context whose requests check the gate. The check runs when the connection is
+// established, with proxy and TLS, right before the first byte of the request. If the gate is shut,
+// the hook closes the connection, so that the transport cannot write the request.
 func (g *Gate) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if g.letOut() != nil {
@@ -47,7 +47,7 @@ func (g *Gate) letOut() error {
 	if g.sent {
 		return nil
 	}
-	if g.withdrawn { // the caller has its answer, and its last check may change something
+	if g.withdrawn { // the caller was already answered, and calling may now could have side effects
 		return ErrWithdrawn
 	}
 	if g.may != nil && g.forbidden == nil {
@@ -61,7 +61,7 @@ func (g *Gate) letOut() error {
 	return nil
 }
 
-// Withdraw shuts the gate and reports true, or reports false if the request has left already.
+// Withdraw shuts the gate and returns true. If the request was already sent, it returns false.
 func (g *Gate) Withdraw() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,8 +69,8 @@ func (g *Gate) Withdraw() bool {
 	return g.withdrawn
 }
 
-// Forbidden returns the error of the caller's last check if the check refused the request. Nil: the
-// check allowed the request, or was not called.
+// Forbidden returns the error of the caller's last check if the check refused the request. It
+// returns nil if the check allowed the request or did not run.
 func (g *Gate) Forbidden() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -45,7 +45,8 @@ func send(t *testing.T, g *Gate, address string) error {
 	return err
 }
 
-// TestNotOneByteLeavesAShutGate, whatever shut it; and a request that has left cannot be withdrawn.
+// TestNotOneByteLeavesAShutGate: whatever shut the gate. A request that was sent cannot be
+// withdrawn.
 func TestNotOneByteLeavesAShutGate(t *testing.T) {
 	t.Parallel()
 	no := errors.New("no longer the leader")
@@ -78,7 +79,7 @@ func TestNotOneByteLeavesAShutGate(t *testing.T) {
 	}
 }
 
-// TestWithoutAGateAllLeave: for requests that change nothing.
+// TestWithoutAGateAllLeave: requests that change nothing have no gate.
 func TestWithoutAGateAllLeave(t *testing.T) {
 	t.Parallel()
 	address, arrived := listening(t)

@@ -11,20 +11,23 @@ import (
 
 type previewKey struct{}
 
-// Previewing returns a context that makes a call pass what it would send to show, before the gate
-// decides about it. Headers and the URL's query are left out, because they may have secrets.
+// Previewing returns a context for a call whose requests are shown to a person. Right before its
+// gate decides, the call passes a description of each request to show. The description has no
+// headers and no query of the URL, because these may contain secrets.
 func Previewing(ctx context.Context, show func(what string)) context.Context {
 	return context.WithValue(ctx, previewKey{}, show)
 }
 
-// Preview shows what is about to be sent. Without Previewing it does nothing.
+// Preview passes the description of a request to the function of Previewing. Without Previewing it
+// does nothing.
 func Preview(ctx context.Context, what string) {
 	if show, ok := ctx.Value(previewKey{}).(func(string)); ok {
 		show(what)
 	}
 }
 
-// PreviewRequest shows which request is about to be sent.
+// PreviewRequest passes the description of an HTTP request, with method, URL and body, to Preview.
+// The body can still be read afterwards.
 func PreviewRequest(ctx context.Context, req *http.Request) {
 	if ctx.Value(previewKey{}) == nil {
 		return
@@ -33,7 +36,7 @@ func PreviewRequest(ctx context.Context, req *http.Request) {
 	if req.Body != nil {
 		var err error
 		if body, err = io.ReadAll(io.LimitReader(req.Body, 64<<10)); err != nil {
-			body = []byte("a body that cannot be read")
+			body = []byte("(the request's body cannot be read)")
 		}
 		req.Body = io.NopCloser(bytes.NewReader(body))
 	}

@@ -19,23 +19,25 @@ import (
 )
 
 const (
-	// grace is how long a process that a program left behind may hold its output.
+	// grace is how long Run waits for a child process that still holds the output of the ended
+	// program.
 	grace = time.Second
-	// maxSecret bounds one file with a secret.
+	// maxSecret is the largest size of a file with a secret, in bytes.
 	maxSecret = 4 << 10
 )
 
-// Program is a program that a provider runs. It gets neither arguments nor an environment: other
-// users of the machine could read secrets there.
+// Program is a program that a provider runs. Run passes it neither arguments nor an environment,
+// because other users of the machine could read secrets there.
 type Program struct {
 	Path string
-	// Input are the names and values that it reads from its standard input, each on a line.
+	// Input has the values for the program's standard input, by name. Run writes each as a line
+	// NAME=VALUE.
 	Input map[string]string
-	// SecretFiles are the files of further values, by name. Nothing shows these values, and Secrets
-	// learns them before the start.
+	// SecretFiles has the paths of files with secret values, by name. Run passes these values like
+	// Input, shows them nowhere, and adds them to Secrets before the start.
 	SecretFiles map[string]string
 	Secrets     *redact.Keyring
-	// Within bounds the run, and Output each of its two outputs, in bytes.
+	// Within limits the duration of the run. Output limits stdout and stderr, each in bytes.
 	Within time.Duration
 	Output int
 }
@@ -44,15 +46,17 @@ type Program struct {
 type Ran struct {
 	Code        int
 	Out, Errors string
-	// Err is why there is no whole result.
+	// Err is why the result is incomplete.
 	Err error
-	// Began: the program was started, and may have done its work, however it ended.
+	// Began reports that the program was started. It may have done its work, even if it failed.
 	Began bool
 }
 
-// Run runs the program once. may is called right before the start; nil: the start needs no check.
-// If it was not started, or did not end in time, Err is a Refusal.
-// At the end all processes of the program are killed, because a helper would otherwise outlive it.
+// Run runs the program once. It calls may right before the start; if may is nil, the start needs no
+// check. If the program was not started, or did not end in time, Err is a Refusal.
+//
+// When the program has ended, Run kills its process group, because a child process could outlive
+// the program.
 func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	input, shown, err := p.input()
 	if err != nil {
@@ -84,7 +88,7 @@ func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	switch {
 	case ctx.Err() != nil:
 		r.Err = &Refusal{Why: Passing, Text: p.Path + " did not end within " + text.Duration(p.Within), Cause: ctx.Err()}
-	case out.over || problems.over: // it may have ended by the signal for a closed output
+	case out.over || problems.over: // the signal for a closed output may have ended the program
 		r.Err = errOutput
 	case err != nil && !errors.As(err, &ended) && !errors.Is(err, exec.ErrWaitDelay):
 		r.Err = err
@@ -92,7 +96,8 @@ func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	return r
 }
 
-// input returns what the program reads, and what a preview shows of the run.
+// input returns the text for the program's standard input, and the description of the run for a
+// preview.
 func (p Program) input() (input, shown string, err error) {
 	values := map[string]string{}
 	maps.Copy(values, p.Input)
@@ -102,7 +107,7 @@ func (p Program) input() (input, shown string, err error) {
 		case err != nil:
 			return "", "", err
 		case strings.ContainsAny(values[name], "\n\r\x00"):
-			return "", "", fmt.Errorf("secretFiles.%s %s has more than one line, which no program can read", name, file)
+			return "", "", fmt.Errorf("secretFiles.%s %s has more than one line; write one line", name, file)
 		}
 		p.Secrets.AddPassword(p.Input["username"], values[name])
 	}
@@ -117,9 +122,10 @@ func (p Program) input() (input, shown string, err error) {
 	return input, shown, nil
 }
 
-var errOutput = errors.New("its output is too long")
+var errOutput = errors.New("the program's output is too long")
 
-// output is one output. It does not embed the buffer, whose ReadFrom has no bound.
+// output collects one output of the program, up to most bytes. It does not embed the buffer,
+// because the buffer's ReadFrom has no limit.
 type output struct {
 	text bytes.Buffer
 	most int

@@ -16,7 +16,7 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// program is a script for /bin/sh that is run within a minute.
+// program returns a script for /bin/sh as a Program with a time limit of a minute.
 func program(t *testing.T, script string) Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "program")
@@ -28,7 +28,8 @@ func program(t *testing.T, script string) Program {
 	return Program{Path: path, Within: time.Minute, Output: 1 << 10}
 }
 
-// TestAProgramIsGivenItsInputAlone, and its code and both outputs come back.
+// TestAProgramIsGivenItsInputAlone: it gets nothing else, and its exit code and both outputs are
+// returned.
 func TestAProgramIsGivenItsInputAlone(t *testing.T) {
 	t.Setenv("SECRET_OF_ANOTHER", "horse")
 	p := program(t, "cat; echo \"$# [$SECRET_OF_ANOTHER]\"; echo no >&2; exit 3\n")
@@ -67,7 +68,7 @@ func TestAProgramThatMayNotRunDidNothing(t *testing.T) {
 	require.FileExists(t, done)
 }
 
-// TestAProgramWithoutAnEndIsKilled when its time has ended or its output is too long. Both times it
+// TestAProgramWithoutAnEndIsKilled: its time has ended, or its output is too long. In both cases it
 // was started.
 func TestAProgramWithoutAnEndIsKilled(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,8 @@
-// Package kit has what providers share. Refusal is the error of a call that did nothing, Holds
-// collects what forbids a step, and Reporter turns errors into sentences. Gate is the gate for the
-// one request that changes something, which Exchange sends, and Program runs a program. Final and
-// Brief interpret an API server's answers, and List lists objects of other systems.
+// Package kit has the parts that providers share. Refusal is the error of a call that did nothing.
+// Holds collects what forbids a step. Reporter turns errors into sentences. Exchange sends an HTTP
+// request, and a Gate decides right before whether a request that changes something may be sent.
+// Program runs a program. Final and Brief interpret an API server's errors, and List lists objects
+// of other systems.
 package kit
 
 import (
@@ -15,54 +16,58 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Concern is what a refusal is about, and so when to try again.
+// Concern says what a refusal concerns (one machine or all), and how long the obstacle lasts. It
+// decides when Drydock tries again.
 type Concern string
 
-// The concerns, all of them.
+// All concerns.
 const (
-	// Machine: this machine, until a person acts.
+	// Machine concerns this machine, until a person acts.
 	Machine Concern = "machine"
-	// Unable: this machine can never do what this attempt asks. The attempt is spent, and the plan
-	// continues.
+	// Unable concerns this machine, which can never do what this attempt requires. The attempt
+	// counts as used, and the plan continues.
 	Unable Concern = "unable"
-	// While: this machine, until the work that occupies it has ended.
+	// While concerns this machine, until work that is in progress on it has ended.
 	While Concern = "while"
-	// Unreached: this machine. Its own controller or host gives no usable answer, or asks clients
-	// to wait.
+	// Unreached concerns this machine. Its own controller or host gives no usable answer, or asks
+	// clients to wait.
 	Unreached Concern = "unreached"
-	// Passing: all machines, for a moment.
+	// Passing concerns all machines, for a moment.
 	Passing Concern = "passing"
-	// Setup: all machines, until a person corrects the configuration.
+	// Setup concerns all machines, until a person corrects the configuration.
 	Setup Concern = "setup"
-	// Account: all machines. The provider refuses Drydock's account or its rights.
+	// Account concerns all machines. The provider refuses Drydock's account, or the account lacks
+	// rights.
 	Account Concern = "account"
 )
 
-// Refusal is one sentence for people about a call that certainly did nothing: what it concerns, and
-// when to try again. The answer of one machine's BMC or host concerns that machine. The engine
-// stops a policy only when a second call was refused for the account, too.
+// Refusal is the error of a call that certainly did nothing. It has one sentence for people, says
+// what it concerns, and when to try again.
+//
+// An answer of one machine's BMC or host concerns that machine alone. The engine stops a policy for
+// ErrAccount only after calls for two machines were refused with it.
 type Refusal struct {
 	Why  Concern
 	Text string
-	// Again is how long the other side asks clients to wait; zero: it does not say.
+	// Again is how long the other side asks clients to wait. Zero: it did not ask.
 	Again time.Duration
-	// Only a person can correct it, although it is Unreached, for example a certificate that
-	// is not trusted.
+	// NeedsPerson: the refusal is Unreached, but only a person can correct the cause. An example is
+	// a certificate that is not trusted.
 	NeedsPerson bool
-	// Cause is without secrets; it may be nil.
+	// Cause has no secrets. It may be nil.
 	Cause error
 
-	whole bool // Text has the cause already
+	whole bool // Text already contains the cause
 }
 
-// Refuse returns a refusal with that sentence.
+// Refuse returns a refusal with the formatted sentence.
 func Refuse(why Concern, format string, args ...any) *Refusal {
 	return &Refusal{Why: why, Text: fmt.Sprintf(format, args...)}
 }
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Is matches the engine's errors, and this refusal's cause.
+// Is matches the engine's error for this concern, and the refusal's cause.
 func (e *Refusal) Is(target error) bool {
 	switch target {
 	case engine.ErrAccount:
@@ -77,7 +82,7 @@ func (e *Refusal) Is(target error) bool {
 	return e.Cause != nil && errors.Is(e.Cause, target)
 }
 
-// Survey returns the refusal as the result of a survey before a step.
+// Survey returns the refusal as the result of a provider's Survey, the check before a step.
 func (e *Refusal) Survey() remediations.Survey {
 	s := remediations.Survey{Trouble: e.Text, Again: remediations.AskMended}
 	switch e.Why {
@@ -97,11 +102,11 @@ func (e *Refusal) Survey() remediations.Survey {
 	return s
 }
 
-// Wait returns how long the next call must wait.
+// Wait returns how long the other side asks clients to wait. Zero: it did not ask.
 func (e *Refusal) Wait() time.Duration { return e.Again }
 
-// RetryAfter returns how long an answer asks clients to wait. A date is ignored, because it depends
-// on the other side's clock, which may be wrong.
+// RetryAfter returns the seconds of an answer's Retry-After header, at most AskMended. A date in
+// the header is ignored, because it depends on the other side's clock, which may be wrong.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds <= 0 {

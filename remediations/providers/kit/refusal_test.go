@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// TestWhatARefusalSaysToTheEngine: what it concerns, whether the attempt is given back, and when
-// the survey is made again.
+// TestWhatARefusalSaysToTheEngine: what the refusal concerns, whether the attempt is given back,
+// and when the engine asks again.
 func TestWhatARefusalSaysToTheEngine(t *testing.T) {
 	cause := errors.New("cause")
 	for name, c := range map[string]struct {
@@ -47,7 +47,7 @@ func TestWhatARefusalSaysToTheEngine(t *testing.T) {
 	}
 }
 
-// TestRetryAfter counts seconds alone, and no more of them than a person would wait.
+// TestRetryAfter: only seconds are accepted, up to a maximum.
 func TestRetryAfter(t *testing.T) {
 	for header, want := range map[string]time.Duration{
 		"": 0, "90": 90 * time.Second, "0": 0, "-3": 0, "1.5": 0, "Wed, 21 Oct 2026 07:28:00 GMT": 0, "99999999999": remediations.AskMended, "9223372036854775808": 0,

@@ -10,18 +10,18 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// longest bounds the text about one call.
+// longest is the largest length of the text about one call, in bytes.
 const longest = 900
 
 // Reporter turns the errors of one provider into sentences for people.
 type Reporter struct {
-	// Secrets are what no sentence shows.
+	// Secrets has the texts that Reporter removes from each sentence.
 	Secrets *redact.Keyring
-	// Otherwise is the concern of an error that is not a Refusal.
+	// Otherwise is the concern for an error that is not a Refusal.
 	Otherwise Concern
 }
 
-// Explained returns the error as a Refusal whose text has its cause, and no secrets.
+// Explained returns the error as a Refusal. Its text includes the cause, and contains no secrets.
 func (r Reporter) Explained(err error) *Refusal {
 	var e *Refusal
 	if !errors.As(err, &e) {
@@ -35,15 +35,16 @@ func (r Reporter) Explained(err error) *Refusal {
 	return &out
 }
 
-// Sentence returns the error as a sentence on one line, of bounded length. It begins with what failed,
-// for example "the Machine of node x".
+// Sentence returns the error as a Refusal with one line of text, cut to a bounded length. The
+// format says what failed, for example "the Machine of node x", and stands before the error's text.
 func (r Reporter) Sentence(err error, format string, args ...any) *Refusal {
 	out := r.Explained(err)
 	out.Text = text.Line(r.Secrets.Hide(fmt.Sprintf(format, args...)+": "+out.Text), longest)
 	return out
 }
 
-// Testimony returns what one that knows says of a machine's power, or why it does not say.
+// Testimony returns a source's report about a machine's power. who names the source, and power is
+// the state in words. If err is not nil, the answer is unknown, and the text says why.
 func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) signs.Testimony {
 	if err != nil {
 		return signs.Testimony{Answer: signs.Unknown, Saw: r.Sentence(err, "%s did not say whether the machine is on", who).Text}
@@ -51,8 +52,9 @@ func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) s
 	return signs.Testimony{Answer: answer, Saw: fmt.Sprintf("%s says that the machine is %s", who, power)}
 }
 
-// Ended returns the outcome of a call, with its error as a sentence: doing says what was tried,
-// with the node. If the outcome is unknown, perhaps says what may have been done.
+// Ended returns the outcome of a call, and its error as a sentence. doing names the call and the
+// node, for example "rebooting node x". perhaps says what may have been done if the outcome is
+// unknown.
 func (r Reporter) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
 	switch {
 	case err == nil:

@@ -20,18 +20,19 @@ func TestASentenceHasItsCauseOnce(t *testing.T) {
 	cause := errors.New("no route for horse")
 	inner := r.Sentence(cause, "reading Machine %s", "one")
 	require.EqualError(t, inner, "reading Machine one: the call failed (no route for [secret])")
-	outcome, err := r.Ended(remediations.CallRefused, inner, "rebooting node n", "it may have been done")
+	outcome, err := r.Ended(remediations.CallRefused, inner, "rebooting node n", "the call may have been done")
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.EqualError(t, err, "rebooting node n: nothing was done: reading Machine one: the call failed (no route for [secret])")
 	require.ErrorIs(t, err, cause)
 	require.ErrorIs(t, err, engine.ErrLater, "its concern is the reporter's")
-	_, err = r.Ended(remediations.CallUnknown, kit.Refuse(kit.Machine, "HTTP 500"), "rebooting node n", "it may have been done")
-	require.EqualError(t, err, "rebooting node n: it may have been done: HTTP 500")
-	_, err = r.Ended(remediations.CallAccepted, nil, "rebooting node n", "it may have been done")
+	_, err = r.Ended(remediations.CallUnknown, kit.Refuse(kit.Machine, "HTTP 500"), "rebooting node n", "the call may have been done")
+	require.EqualError(t, err, "rebooting node n: the call may have been done: HTTP 500")
+	_, err = r.Ended(remediations.CallAccepted, nil, "rebooting node n", "the call may have been done")
 	require.NoError(t, err)
 }
 
-// TestWhatOneSaysOfAMachinesPower is a testimony, and an error is one that shows nothing.
+// TestWhatOneSaysOfAMachinesPower: the report of a power state is a testimony. An error is an
+// unknown answer.
 func TestWhatOneSaysOfAMachinesPower(t *testing.T) {
 	r := kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}
 	require.Equal(t, signs.Testimony{Answer: signs.Ill, Saw: "the BMC says that the machine is off"}, r.Testimony("the BMC", "off", signs.Ill, nil))
@@ -39,7 +40,7 @@ func TestWhatOneSaysOfAMachinesPower(t *testing.T) {
 		r.Testimony("the BMC", "off", signs.Ill, kit.Refuse(kit.While, "it is busy")))
 }
 
-// TestAllHoldsAreNamed, and together they stay for as long as the one that stays longest.
+// TestAllHoldsAreNamed: the error of several holds has the worst concern.
 func TestAllHoldsAreNamed(t *testing.T) {
 	for _, c := range []struct {
 		whys []kit.Concern
