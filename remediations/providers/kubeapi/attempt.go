@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Over reports whether an attempt on the Node is no longer under way, and whether its repair has
-// ended well. The registry has the remediations that records may name.
+// Over reports whether an attempt on the Node is no longer in progress, and whether its repair has
+// recovered the node (cured). A Node that is gone counts as over. registry has the remediations
+// that the record may name.
 func (c *Client) Over(ctx context.Context, registry remediations.Registry, node, attempt string) (over, cured bool, err error) {
 	var n corev1.Node
 	if err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n); errors.Is(err, ErrNotFound) {
@@ -22,7 +23,7 @@ func (c *Client) Over(ctx context.Context, registry remediations.Registry, node,
 		return false, false, err
 	}
 	j := registry.ReadJournal(&n)
-	// An unreadable record may belong to this attempt.
+	// An unreadable record may be the record of this attempt.
 	underWay := j.Malformed != nil || j.Record != nil && j.Record.Phase.InFlight() && j.Record.Intent != nil && j.Record.Intent.ID == attempt
 	if underWay {
 		return false, false, nil
@@ -33,13 +34,14 @@ func (c *Client) Over(ctx context.Context, registry remediations.Registry, node,
 	return true, cured, nil
 }
 
-// NodeOf returns the Node, which must have that UID and spec.providerID.
+// NodeOf returns the Node. It returns an error if the Node does not have this UID and
+// spec.providerID.
 func (c *Client) NodeOf(ctx context.Context, node, uid, providerID string) (*corev1.Node, error) {
 	var n corev1.Node
 	err := c.Of("v1").Get(ctx, "nodes/"+node, "Node", &n)
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && string(n.UID) != uid:
-		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another one has its name")
+		return nil, kit.Refuse(kit.Machine, "the Node is gone, or another Node now has its name")
 	case err != nil:
 		return nil, err
 	case n.Spec.ProviderID != providerID:

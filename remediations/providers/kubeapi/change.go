@@ -10,8 +10,8 @@ import (
 )
 
 // Change sends a request that changes something, once, and returns the outcome. It calls mayStill
-// last, when the connection is established. done reports whether the body of a success shows the
-// requested state.
+// when the connection is established, right before sending. done reports whether the body of a
+// successful answer shows the requested state.
 func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, done func(body []byte) bool) (remediations.CallOutcome, error) {
 	r.Gate = kit.NewGate(ctx, mayStill)
 	a := c.Send(ctx, r)
@@ -22,7 +22,7 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 	case !a.Left:
 		return remediations.CallRefused, &kit.Refusal{Why: kit.Passing, Text: "the request did not reach " + c.o.Server, Cause: c.Secrets.Error(a.Err)}
 	case a.Err != nil:
-		return remediations.CallUnknown, &kit.Refusal{Why: kit.Passing, Text: "the request left, and no whole answer came", Cause: c.Secrets.Error(a.Err)}
+		return remediations.CallUnknown, &kit.Refusal{Why: kit.Passing, Text: "the request was sent, but no complete answer came", Cause: c.Secrets.Error(a.Err)}
 	case a.Status/100 == 2 && done(a.Body):
 		return remediations.CallAccepted, nil
 	case a.Own != nil && a.Status/100 == 4 && a.Status != http.StatusRequestTimeout:
@@ -31,8 +31,9 @@ func (c *Client) Change(ctx context.Context, r Request, mayStill func() error, d
 	return remediations.CallUnknown, kit.Refuse(kit.Passing, "%s was answered with HTTP %d", r, a.Status)
 }
 
-// TakeBack sends a request that takes back what an ended attempt has left. It is also done if the
-// object is gone, or has changed: then it is tried again at the next pass.
+// TakeBack sends a request that undoes a change of an ended attempt. It returns no error if the
+// object is gone or was changed meanwhile. In the second case the next pass of the engine tries
+// again.
 func (c *Client) TakeBack(ctx context.Context, r Request) error {
 	a := c.Send(ctx, r)
 	if a.Err == nil && (a.Status/100 == 2 || a.Own != nil && (a.Status == http.StatusNotFound || a.Status == http.StatusConflict)) {

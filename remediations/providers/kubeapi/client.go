@@ -11,32 +11,33 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// defaultTimeout is far below the 10 s time limit for sending a call.
+// defaultTimeout is far below the engine's limit for sending a call, 10 s after its intent.
 const defaultTimeout = 5 * time.Second
 
-// Options name the API server and the objects.
+// Options has the API server and the objects that the client is for.
 type Options struct {
 	// REST is the connection to the API server.
 	REST *rest.Config
-	// Kubeconfig is a file for the connection to another cluster's API server, used instead of
-	// REST. It is read before each request, so that a new file counts at once.
+	// Kubeconfig is the path of a kubeconfig for another cluster's API server, used instead of
+	// REST. The client reads it before each request, so a new file is used at once.
 	Kubeconfig string
-	// Server is the API server's name in sentences; empty: the API server.
+	// Server is the API server's name in messages. Empty: the API server.
 	Server string
-	// APIVersion is the version of the objects, and Namespace their namespace; empty: they have
+	// APIVersion is the API version of the objects. Namespace is their namespace. Empty: they have
 	// none.
 	APIVersion, Namespace string
-	// Needs says what must be installed so that the API server serves APIVersion.
+	// Needs is the part of an error that says what must be installed so that the API server serves
+	// APIVersion.
 	Needs string
-	// Docs is the page that lists the rights.
+	// Docs is the page of the documentation that lists Drydock's rights.
 	Docs string
-	// Timeout bounds one request. Zero: 5 s.
+	// Timeout limits one request. Zero: 5 s.
 	Timeout time.Duration
 }
 
-// Client sends requests for the objects of one group. It is safe for concurrent use.
+// Client sends requests for the objects of one API group. It is safe for concurrent use.
 type Client struct {
-	// Reporter shows none of Drydock's credentials.
+	// Reporter makes messages without Drydock's credentials.
 	kit.Reporter
 	// Page is how many objects one page of a list has.
 	Page int
@@ -45,7 +46,7 @@ type Client struct {
 	link *link
 }
 
-// New checks the options. It makes no request.
+// New checks the options. It sends no request.
 func New(o Options) (*Client, error) {
 	switch {
 	case o.REST == nil && o.Kubeconfig == "":
@@ -66,20 +67,20 @@ func New(o Options) (*Client, error) {
 	return c, c.link.open(c, o.REST)
 }
 
-// Of returns the same client for the objects of another group, which is always served.
+// Of returns a client for the objects of another API group that every API server serves.
 func (c *Client) Of(apiVersion string) *Client {
-	return c.In(apiVersion, "", "check that nothing answers in its place")
+	return c.In(apiVersion, "", "check that nothing answers instead of the API server")
 }
 
-// In returns the same client for the objects of another group in a namespace. needs says what must
-// be installed so that the group is served.
+// In returns a client for the objects of another API group, in a namespace. needs is Options.Needs
+// for that group.
 func (c *Client) In(apiVersion, namespace, needs string) *Client {
 	other := *c
 	other.o.APIVersion, other.o.Namespace, other.o.Needs = apiVersion, namespace, needs
 	return &other
 }
 
-// place is the path of the objects below the API server's own address.
+// place returns the path of the objects below the API server's URL.
 func (c *Client) place() string {
 	place := "apis/" + c.o.APIVersion
 	if !strings.Contains(c.o.APIVersion, "/") {

@@ -12,25 +12,26 @@ type StatusConditions struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
 
-// Get returns the condition of that kind; nil: there is none.
+// Get returns the condition of that type, or nil if there is none.
 func (c StatusConditions) Get(kind string) *metav1.Condition {
 	return meta.FindStatusCondition(c.Conditions, kind)
 }
 
-// True reports that there is such a condition, and that it is True.
+// True reports whether the condition of that type exists and is True.
 func (c StatusConditions) True(kind string) bool {
 	return meta.IsStatusConditionTrue(c.Conditions, kind)
 }
 
-// False reports that there is such a condition, and that it is False.
+// False reports whether the condition of that type exists and is False.
 func (c StatusConditions) False(kind string) bool {
 	return meta.IsStatusConditionFalse(c.Conditions, kind)
 }
 
-// Says describes a condition that by has set.
+// Says describes a condition that the program by sets, for a message. A nil condition was not set
+// yet.
 func (c *Client) Says(by string, of *metav1.Condition) string {
 	if of == nil {
-		return by + " says nothing of it yet"
+		return by + " has not set the condition yet"
 	}
 	said := fmt.Sprintf("%s is %s, %s", of.Type, of.Status, of.Reason)
 	if of.Message != "" {

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletion returns the request that deletes the object with that UID, and not a later object of the
-// same name.
+// Deletion returns the request that deletes the object with that UID. A later object of the same
+// name is not deleted.
 func Deletion(path string, uid types.UID) Request {
 	return deletion(path, metav1.Preconditions{UID: &uid})
 }
 
 // DeletionAsRead returns the request that deletes the object if it has not changed since it was
-// read. If the object's owner has begun something with it in the meantime, the API server refuses.
+// read. So the API server refuses if the object's owner has begun work on it meanwhile.
 func DeletionAsRead(path string, read metav1.Object) Request {
 	uid, version := read.GetUID(), read.GetResourceVersion()
 	return deletion(path, metav1.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -27,8 +27,8 @@ func deletion(path string, only metav1.Preconditions) Request {
 	}}
 }
 
-// Deleted reports that the body of a success shows the object of that kind and UID being deleted,
-// or that it is gone. The body is decoded into shown.
+// Deleted reports whether the body of a successful answer shows that the object of that kind and
+// UID is being deleted or is gone. It decodes the body into shown.
 func Deleted(body []byte, kind string, uid types.UID, shown interface {
 	Typed
 	metav1.Object

@@ -1,7 +1,8 @@
-// Package kubeapi sends providers' requests about machines to the API server. Each request is
-// bounded, never repeated and never redirected, and has a last check before one that changes
-// something. client-go repeats requests by itself, follows redirects, and reads answers of any
-// size; here it only provides Drydock's credentials. An error says what it concerns.
+// Package kubeapi sends providers' requests about machines to the API server. Each request is sent
+// once and is never redirected. Its time and the size of its answer are limited. A request that
+// changes something has a last check before it is sent. client-go repeats requests, follows
+// redirects, and reads answers of any size, so here it only provides Drydock's credentials. Each
+// error says what it concerns.
 package kubeapi
 
 import (
@@ -18,11 +19,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// changed is the API server's sentence about an object that has another version than a write, or
-// than the precondition of a deletion.
+// changed matches the API server's message that the object has changed since it was read. The API
+// server answers so to a write or deletion with an old resource version.
 var changed = regexp.MustCompile(`[Tt]he object (has been|might have been) modified`)
 
-// Explain returns the meaning of an answer that is not a success.
+// Explain returns the reason of an answer that is not a success.
 func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Setup, Again: a.Again}
 	if a.Err != nil && errors.As(a.Err, &e) {
@@ -30,26 +31,26 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	}
 	switch said := ""; {
 	case errors.Is(a.Err, bounded.ErrTooLarge):
-		e.Text, e.Cause = fmt.Sprintf("the answer to %s is not used; check that nothing answers in the place of %s", r, c.o.Server), c.Secrets.Error(a.Err)
+		e.Text, e.Cause = fmt.Sprintf("Drydock rejects the answer to %s; check that nothing answers instead of %s", r, c.o.Server), c.Secrets.Error(a.Err)
 	case a.Err != nil:
 		e.Why, e.Text, e.Cause = kit.Passing, c.o.Server+" did not answer "+r.String(), c.Secrets.Error(a.Err)
 	case a.Own == nil && a.Status == http.StatusNotFound:
 		e.Text = fmt.Sprintf("%s does not serve %s (HTTP 404 to %s); %s", c.o.Server, c.o.APIVersion, r, c.o.Needs)
 	case a.Own == nil && a.Status < http.StatusInternalServerError:
-		e.Text = fmt.Sprintf("what answers is not %s (HTTP %d to %s); check that nothing answers in its place", c.o.Server, a.Status, r)
+		e.Text = fmt.Sprintf("the answer is not from %s (HTTP %d to %s); check that nothing answers in its place", c.o.Server, a.Status, r)
 	case a.Own == nil:
-		e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s)", c.o.Server, a.Status, r)
+		e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer now (HTTP %d to %s)", c.o.Server, a.Status, r)
 	default:
 		said = c.Quote(a.Own.Message)
 		switch {
 		case strings.HasPrefix(a.Own.Message, "admission webhook "):
 			e.Why, e.Text = kit.Machine, fmt.Sprintf("a webhook of the cluster denies %s: %s", r, said)
 		case a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden:
-			e.Why, e.Text = kit.Account, fmt.Sprintf("%s refuses Drydock's account or its rights (HTTP %d to %s): %s; %s has the rights that it needs", c.o.Server, a.Status, r, said, c.o.Docs)
+			e.Why, e.Text = kit.Account, fmt.Sprintf("%s refuses Drydock's account, or the account lacks a right (HTTP %d to %s): %s; %s lists the rights that Drydock needs", c.o.Server, a.Status, r, said, c.o.Docs)
 		case a.Own.Reason == metav1.StatusReasonConflict && changed.MatchString(a.Own.Message):
-			e.Why, e.Text = kit.While, fmt.Sprintf("the object of %s has changed since it was read, so nothing was done", r)
+			e.Why, e.Text = kit.While, fmt.Sprintf("nothing was done, because the object of %s has changed since Drydock read it", r)
 		case a.Status == http.StatusTooManyRequests || a.Status >= http.StatusInternalServerError:
-			e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer just now (HTTP %d to %s): %s", c.o.Server, a.Status, r, said)
+			e.Why, e.Text = kit.Passing, fmt.Sprintf("%s cannot answer now (HTTP %d to %s): %s", c.o.Server, a.Status, r, said)
 		default:
 			e.Why, e.Text = kit.Machine, fmt.Sprintf("%s refuses %s (HTTP %d): %s", c.o.Server, r, a.Status, said)
 		}
@@ -57,5 +58,6 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	return e
 }
 
-// Quote makes foreign text fit for a sentence.
+// Quote makes a foreign text safe to show in a message: without secrets, on one line, cut, and
+// quoted.
 func (c *Client) Quote(s string) string { return fmt.Sprintf("%q", text.Line(c.Secrets.Hide(s), 200)) }

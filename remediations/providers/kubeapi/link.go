@@ -14,13 +14,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxKubeconfig bounds a kubeconfig.
+// maxKubeconfig is the largest size of a kubeconfig, in bytes.
 const maxKubeconfig = 1 << 20
 
-// link is the connection to the API server. All clients derived from one share it.
+// link is the connection to the API server. A client and all clients derived from it share one
+// link.
 type link struct {
 	mu   sync.Mutex
-	read []byte // the kubeconfig that it was made from, if any
+	read []byte // the kubeconfig of the connection, if any
 	at   *url.URL
 	http http.RoundTripper
 	base *http.Transport
@@ -48,8 +49,8 @@ func (l *link) open(c *Client, to *rest.Config) error {
 	return nil
 }
 
-// Address returns the API server's address. Its errors quote nothing, because the address may
-// contain a password.
+// Address returns the API server's URL. Its errors do not contain the URL, which may have a
+// password.
 func Address(to *rest.Config) (*url.URL, error) {
 	at, _, err := rest.DefaultServerUrlFor(to)
 	switch {
@@ -61,8 +62,9 @@ func Address(to *rest.Config) (*url.URL, error) {
 	return at, nil
 }
 
-// way returns the address and the transport, by the present kubeconfig. A file that cannot be used
-// is an error: its earlier content no longer counts, because a person may have withdrawn it.
+// way returns the API server's URL and the transport. With a kubeconfig, it reads the file again.
+// If the file cannot be used, way returns an error. It does not use the earlier content, because a
+// person may have revoked the access.
 func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +73,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	}
 	text, err := secretfile.Read("the kubeconfig", c.o.Kubeconfig, maxKubeconfig)
 	if err != nil {
-		return nil, nil, kit.Refuse(kit.Setup, "how %s is reached cannot be read: %v", c.o.Server, err)
+		return nil, nil, kit.Refuse(kit.Setup, "the kubeconfig of %s cannot be read: %v", c.o.Server, err)
 	}
 	if l.at != nil && bytes.Equal(text, l.read) {
 		return l.at, l.http, nil
@@ -87,16 +89,17 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	return l.at, l.http, nil
 }
 
-// usable reads a kubeconfig. Its errors quote nothing of it, because it holds secrets.
+// usable parses a kubeconfig that has fixed credentials and checks the server's certificate. Its
+// errors contain nothing of the file, which has secrets.
 func usable(text []byte) (*rest.Config, error) {
 	to, err := clientcmd.RESTConfigFromKubeConfig(text)
 	switch {
 	case err != nil:
-		return nil, errors.New("it is not a kubeconfig with a current context")
+		return nil, errors.New("the file is not a kubeconfig with a current context")
 	case to.ExecProvider != nil || to.AuthProvider != nil:
-		return nil, errors.New("it asks a program or a plugin for its credentials; put a token or a client certificate into it")
+		return nil, errors.New("the file gets its credentials from a program or a plugin; put a token or a client certificate into it")
 	case to.Insecure:
-		return nil, errors.New("it does not check the server's certificate (insecure-skip-tls-verify); put certificate-authority-data into it")
+		return nil, errors.New("the file does not check the server's certificate (insecure-skip-tls-verify); put certificate-authority-data into it")
 	}
 	return to, nil
 }

@@ -55,7 +55,7 @@ func TestAListTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, bounded.ErrTooLarge)
-			require.ErrorContains(t, err, "the answer to GET nodes is not used")
+			require.ErrorContains(t, err, "Drydock rejects the answer to GET nodes")
 		})
 	}
 }

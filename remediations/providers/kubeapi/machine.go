@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// MachineVersion is the version of Cluster API's Machines.
+// MachineVersion is the API version of Cluster API's Machines that Drydock uses.
 const MachineVersion = "cluster.x-k8s.io/v1beta2"
 
 // Machine has the fields of a Cluster API Machine that identify its Node and its machine.
@@ -35,9 +35,10 @@ type Machine struct {
 	} `json:"status"`
 }
 
-// The signs of Cluster API 1.12 and later that it updates a Machine in place
+// Annotations and a condition of a Machine that Cluster API 1.12 or later updates in place
 // (kubernetes-sigs/cluster-api api/core/v1beta2/machine_types.go,
-// api/runtime/v1beta2/extensionconfig_types.go). The annotations come before the condition.
+// api/runtime/v1beta2/extensionconfig_types.go). Cluster API sets the annotations before the
+// condition.
 const (
 	inPlace         = "in-place-updates.internal.cluster.x-k8s.io/"
 	updateKey       = inPlace + "update-in-progress"
@@ -47,8 +48,8 @@ const (
 	updating        = "Updating"
 )
 
-// InPlaceUpdate reports that Cluster API updates the Machine in place, as the end of a sentence
-// about the Machine; empty: it does not.
+// InPlaceUpdate returns a phrase if Cluster API updates the Machine in place, for a message that
+// begins with the Machine's name. Empty: Cluster API does not update it.
 func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
 	const says = "is being updated in place"
 	if one := meta.FindStatusCondition(conditions, updating); one != nil && one.Status == metav1.ConditionTrue {
@@ -63,8 +64,9 @@ func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav
 	return ""
 }
 
-// MachineOf returns the only Machine in the namespace that is the Node's: each names the other, and
-// no other Machine has either name. The error is ErrNotFound if no Machine names the Node.
+// MachineOf returns the Machine in the namespace that is the Node's. The Machine must name the Node
+// and its provider ID, and no other Machine may name either. If no Machine names the Node, the
+// error is ErrNotFound.
 func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	all, err := List[Machine](ctx, c.In(MachineVersion, namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
 	if err != nil {
@@ -73,12 +75,12 @@ func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID stri
 	return c.PickMachine(all, node, providerID)
 }
 
-// IdleMachineOf returns the Machine of MachineOf. It must exist, and Cluster API must not be
-// updating it in place.
+// IdleMachineOf returns the Node's Machine, like MachineOf. It returns an error if there is none,
+// or if Cluster API is updating it in place.
 func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	one, err := c.MachineOf(ctx, namespace, node, providerID)
 	if errors.Is(err, ErrNotFound) {
-		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef; the configuration must name the namespace of its Machine", namespace)
+		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s has the Node in status.nodeRef; write the namespace of its Machine into the configuration", namespace)
 	}
 	if err != nil {
 		return nil, err
@@ -89,7 +91,7 @@ func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID 
 	return one, nil
 }
 
-// PickMachine chooses the Machine for MachineOf.
+// PickMachine returns the Node's Machine among all, for MachineOf.
 func (c *Client) PickMachine(all []Machine, node, providerID string) (*Machine, error) {
 	var found []*Machine
 	for i := range all {
@@ -101,9 +103,9 @@ func (c *Client) PickMachine(all []Machine, node, providerID string) (*Machine, 
 	case len(found) == 0:
 		return nil, ErrNotFound
 	case len(found) > 1:
-		return nil, kit.Refuse(kit.Machine, "Machines %s and %s could both be the Node's", found[0].Name, found[1].Name)
+		return nil, kit.Refuse(kit.Machine, "Machines %s and %s could both be the Node's; correct status.nodeRef or spec.providerID of one of them", found[0].Name, found[1].Name)
 	case found[0].Status.NodeRef.Name != node || found[0].Spec.ProviderID != providerID:
-		return nil, kit.Refuse(kit.Machine, "Machine %s and the Node do not name each other: it has the Node %s and the provider ID %s", found[0].Name,
+		return nil, kit.Refuse(kit.Machine, "Machine %s does not match the Node: the Machine has the Node %s and the provider ID %s", found[0].Name,
 			c.Quote(found[0].Status.NodeRef.Name), c.Quote(found[0].Spec.ProviderID))
 	}
 	return found[0], nil

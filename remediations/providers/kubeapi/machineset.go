@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachineSet has the fields that are read of a MachineSet, of Cluster API or of OpenShift's Machine
-// API.
+// MachineSet has the fields of a MachineSet that Drydock reads. It is for Cluster API and for
+// OpenShift's Machine API.
 type MachineSet struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -21,7 +21,7 @@ type MachineSet struct {
 	} `json:"status"`
 }
 
-// Wanted returns how many Machines the set should have. The field has a default.
+// Wanted returns how many Machines the set should have. If the field is missing, its default is 1.
 func (s *MachineSet) Wanted() int {
 	if s.Spec.Replicas == nil {
 		return 1
@@ -29,7 +29,7 @@ func (s *MachineSet) Wanted() int {
 	return *s.Spec.Replicas
 }
 
-// OwnedBy returns the machines that the set of that UID controls.
+// OwnedBy returns the machines whose controller is the set with that UID.
 func OwnedBy[M any, P interface {
 	*M
 	metav1.Object
@@ -42,7 +42,8 @@ func OwnedBy[M any, P interface {
 	return out
 }
 
-// SetBefore is recorded with the intent to replace a machine of a set.
+// SetBefore is recorded with the intent to replace a machine of a MachineSet. It is needed
+// afterwards to prove the replacement.
 type SetBefore struct {
 	Machine    string `json:"machine"`
 	UID        string `json:"uid"`
@@ -50,11 +51,11 @@ type SetBefore struct {
 	// Set is the MachineSet that owns the Machine.
 	Set    string `json:"set"`
 	SetUID string `json:"setUID"`
-	// Newest is when the youngest Machine of the MachineSet was made, by the API server's clock.
+	// Newest is when the youngest Machine of the MachineSet was created, by the API server's clock.
 	Newest time.Time `json:"newest"`
 }
 
-// BeforeOf returns the record of a machine, its set, and the machines that the set owns.
+// BeforeOf returns the SetBefore of a machine. owned are all machines of its set.
 func BeforeOf[M any, P interface {
 	*M
 	metav1.Object
@@ -68,16 +69,16 @@ func BeforeOf[M any, P interface {
 	return b
 }
 
-// Whole returns an error if the record lacks a field.
+// Whole returns an error if a field of the record is empty.
 func (b *SetBefore) Whole() error {
 	if b.Machine == "" || b.UID == "" || b.ProviderID == "" || b.Set == "" || b.SetUID == "" || b.Newest.IsZero() {
-		return errors.New("the record does not say which Machine and MachineSet there were before")
+		return errors.New("the record on the Node lacks the Machine or the MachineSet before the replacement")
 	}
 	return nil
 }
 
-// Succession returns the evidence of the set in its present state for the machine's replacement.
-// called is the set's name, old is Succession.Old.
+// Succession returns the evidence for the machine's replacement, with the set's present state.
+// called is the set's name in messages, and old is Succession.Old.
 func (b *SetBefore) Succession(set *MachineSet, called, old string) Succession {
 	return Succession{Set: called, Old: old, ProviderID: b.ProviderID, Newest: b.Newest, Seen: set.Status.Replicas, Wanted: set.Wanted()}
 }

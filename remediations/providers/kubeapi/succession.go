@@ -8,20 +8,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Succession is the evidence of a set of machines for the replacement of one of them. Nothing links
-// the new machine to the old one. So a younger machine of the same set proves the replacement, and
-// only while the set is whole.
+// Succession is the evidence that a machine of a set was replaced. Nothing links the new machine to
+// the old one. So the proof is that the set has all its machines, and one of them is younger than
+// all machines before the request.
 type Succession struct {
-	// Set is its name, for people.
+	// Set is the set's name in messages.
 	Set string
-	// Old describes the old machine if it is still listed, and how far its end is; empty: it is not
-	// listed.
+	// Old describes the old machine and the progress of its deletion, if the machine is still
+	// listed. Empty: it is not listed.
 	Old string
-	// ProviderID is the old machine's. Newest is when the youngest machine of the set was made,
-	// before the request.
+	// ProviderID is the old machine's provider ID. Newest is when the set's youngest machine was
+	// created, as recorded before the request.
 	ProviderID string
 	Newest     time.Time
-	// Seen is how many machines the set has last seen, Wanted how many it should have.
+	// Seen is how many machines the set's controller has last counted. Wanted is how many it should
+	// have.
 	Seen, Wanted int
 }
 
@@ -29,17 +30,17 @@ type Succession struct {
 type Member struct {
 	ProviderID string
 	Made       time.Time
-	// Up: it has a Node of its own.
+	// Up reports that the machine has a Node.
 	Up bool
 }
 
-// Replacement returns what the set's machines prove.
+// Replacement returns what the machines of the set prove, and what is still missing.
 func (s Succession) Replacement(members []Member) (r remediations.Replacement) {
 	var lacks []string
 	if s.Old != "" {
 		lacks = append(lacks, s.Old)
 	} else if len(members) < s.Seen {
-		lacks = append(lacks, fmt.Sprintf("%s has seen %d Machines and %d are listed, so the list may lack the old one too", s.Set, s.Seen, len(members)))
+		lacks = append(lacks, fmt.Sprintf("%s counts %d Machines but %d are listed, so the list may also lack the old one", s.Set, s.Seen, len(members)))
 	}
 	r.MachineGone = len(lacks) == 0
 	up := 0
@@ -53,7 +54,7 @@ func (s Succession) Replacement(members []Member) (r remediations.Replacement) {
 		}
 	}
 	if up < s.Wanted {
-		lacks = append(lacks, fmt.Sprintf("%s has %d Machines with a Node, and is to have %d", s.Set, up, s.Wanted))
+		lacks = append(lacks, fmt.Sprintf("%s has %d Machines with a Node, and should have %d", s.Set, up, s.Wanted))
 	}
 	if len(r.Successors) == 0 {
 		lacks = append(lacks, s.Set+" has no new Machine with a Node")

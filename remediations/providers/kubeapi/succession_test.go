@@ -16,7 +16,7 @@ func TestWhatASetShowsOfAReplacement(t *testing.T) {
 	was := Succession{Set: "MachineSet a", ProviderID: "lab://1", Newest: then, Seen: 2, Wanted: 2}
 	before, after := Member{"lab://2", then, true}, Member{"lab://3", then.Add(time.Second), true}
 	lingers := was
-	lingers.Old = "the old one is still there"
+	lingers.Old = "the old one still exists"
 	reused, down := after, after
 	reused.ProviderID, down.Up = "lab://1", false
 	for name, c := range map[string]struct {
@@ -25,13 +25,13 @@ func TestWhatASetShowsOfAReplacement(t *testing.T) {
 		want    remediations.Replacement
 	}{
 		"replaced":            {was, []Member{before, after}, remediations.Replacement{MachineGone: true, Successors: []string{"lab://3"}}},
-		"the old one lingers": {lingers, []Member{before, after}, remediations.Replacement{Successors: []string{"lab://3"}, Missing: "the old one is still there"}},
+		"the old one lingers": {lingers, []Member{before, after}, remediations.Replacement{Successors: []string{"lab://3"}, Missing: "the old one still exists"}},
 		"a list with holes": {was, []Member{after}, remediations.Replacement{
-			Successors: []string{"lab://3"}, Missing: "MachineSet a has seen 2 Machines and 1 are listed, so the list may lack the old one too; MachineSet a has 1 Machines with a Node, and is to have 2",
+			Successors: []string{"lab://3"}, Missing: "MachineSet a counts 2 Machines but 1 are listed, so the list may also lack the old one; MachineSet a has 1 Machines with a Node, and should have 2",
 		}},
 		"none is new": {was, []Member{before, before}, remediations.Replacement{MachineGone: true, Missing: "MachineSet a has no new Machine with a Node"}},
 		"the new one is not up": {was, []Member{before, down}, remediations.Replacement{
-			MachineGone: true, Missing: "MachineSet a has 1 Machines with a Node, and is to have 2; MachineSet a has no new Machine with a Node",
+			MachineGone: true, Missing: "MachineSet a has 1 Machines with a Node, and should have 2; MachineSet a has no new Machine with a Node",
 		}},
 		"the new one has the old ID": {was, []Member{before, reused}, remediations.Replacement{MachineGone: true, Missing: "MachineSet a has no new Machine with a Node"}},
 	} {

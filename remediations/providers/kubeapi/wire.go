@@ -22,21 +22,22 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer. A Machine has some 6 kB.
+	// maxAnswer is the largest answer in bytes. A Machine has about 6 kB.
 	maxAnswer = 8 << 20
-	// maxValues bounds the decoded answer. A pod, the largest object of a list, has some 700 values
-	// with its managedFields, and a page has perPage objects. A decoded value takes 128 bytes at
-	// most, with the growth of its list or map.
+	// maxValues is the largest number of JSON values in an answer. A page has perPage objects. A
+	// pod is the largest of these objects, with about 700 values, managedFields included. A decoded
+	// value takes at most 128 bytes.
 	maxValues = 300_000
-	// perPage and maxPages bound a list: 10,000 objects.
+	// perPage and maxPages limit a list to 10,000 objects.
 	perPage  = 250
 	maxPages = 40
-	// maxDepth is far above the depth of any object that is read.
+	// maxDepth is the deepest nesting of an answer, far above that of any object that Drydock
+	// reads.
 	maxDepth = 64
 )
 
-// transport returns the only transport of the client. It speaks HTTP/1.1, over connections that no
-// other client has, so that the connection of a forbidden request can be closed.
+// transport returns the client's transport. It uses HTTP/1.1 and connections that no other client
+// uses, so that a gate can close the connection of its request.
 func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport, error) {
 	tls, err := rest.TLSConfigFor(to)
 	if err != nil {
@@ -51,7 +52,7 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	return wrapped, base, err
 }
 
-// redacting remembers Drydock's credentials from each request, so that no text shows them.
+// redacting records Drydock's credentials from each request, so that no message shows them.
 type redacting struct {
 	*http.Transport
 	client *Client
@@ -64,7 +65,7 @@ func (h redacting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.Transport.RoundTrip(r)
 }
 
-// Request is a request to the client's group.
+// Request is a request for objects of the client's API group.
 type Request struct {
 	Method, Path string
 	Query        url.Values
@@ -78,12 +79,12 @@ func (r Request) String() string { return r.Method + " " + r.Path }
 // Answer is the result of a request.
 type Answer struct {
 	kit.Answer
-	Own *metav1.Status // the API server's own error; nil: the answer may not be the API server's
+	Own *metav1.Status // the API server's own error; nil if the answer may come from another server
 }
 
 func failed(err error) Answer { return Answer{Answer: kit.Answer{Err: err}} }
 
-// Send sends the request once.
+// Send sends the request once, within the client's time limit.
 func (c *Client) Send(ctx context.Context, r Request) Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -120,13 +121,13 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	return a
 }
 
-// ErrNotFound: the API server answers that there is no such object.
-var ErrNotFound = errors.New("it does not exist")
+// ErrNotFound: the API server answered that the object does not exist.
+var ErrNotFound = errors.New("the object does not exist")
 
-// Typed is an object, or a list, that has its kind.
+// Typed is an object or a list with its kind.
 type Typed interface{ GetObjectKind() schema.ObjectKind }
 
-// Get reads one object of that kind.
+// Get reads the object at the path into into. It returns an error if the answer has another kind.
 func (c *Client) Get(ctx context.Context, path, kind string, into Typed) error {
 	return c.read(ctx, Request{Method: http.MethodGet, Path: path}, kind, into)
 }
@@ -144,7 +145,7 @@ func (c *Client) read(ctx context.Context, r Request, kind string, into Typed) e
 		return c.Explain(r, failed(err))
 	}
 	if err != nil || into.GetObjectKind().GroupVersionKind().Kind != kind {
-		return kit.Refuse(kit.Setup, "the answer to %s is no %s of %s; check that nothing answers in the API server's place", r, kind, c.o.APIVersion)
+		return kit.Refuse(kit.Setup, "the answer to %s is not a %s of %s; check that nothing answers instead of the API server", r, kind, c.o.APIVersion)
 	}
 	return nil
 }
@@ -158,8 +159,8 @@ type page[T any] struct {
 	Items items[T] `json:"items"`
 }
 
-// items are the objects of a page. Each is decoded by itself, so that an answer with more objects
-// than requested is refused before they are allocated: an empty object takes three bytes in the
+// items are the objects of a page. They are decoded one by one, so that a page with more objects
+// than requested is rejected before they are allocated: an empty object takes three bytes in the
 // answer, and a kilobyte in memory.
 type items[T any] struct {
 	all  []T
@@ -170,11 +171,11 @@ type items[T any] struct {
 func (i *items[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
-		return err // null: there are none
+		return err // null: an empty list
 	}
 	for d.More() {
 		if len(i.all) == i.most {
-			return fmt.Errorf("%w: it has more than the %d objects that were asked for", bounded.ErrTooLarge, i.most)
+			return fmt.Errorf("%w: the page has more than the %d requested objects", bounded.ErrTooLarge, i.most)
 		}
 		var one T
 		if err := d.Decode(&one); err != nil {
@@ -185,7 +186,7 @@ func (i *items[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Name is the kind, the namespace and the name of an object, for people.
+// Name returns the kind, namespace and name of an object, for messages.
 func Name(o interface {
 	Typed
 	metav1.Object
@@ -193,8 +194,8 @@ func Name(o interface {
 	return o.GetObjectKind().GroupVersionKind().Kind + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// List reads all objects of a kind that the selectors select, in the client's namespace if it has
-// one.
+// List returns all objects of a kind that match the selectors, in the client's namespace if it has
+// one. selectors are query parameters, for example labelSelector.
 func List[T any, P interface {
 	*T
 	Typed
@@ -207,7 +208,7 @@ func List[T any, P interface {
 		if err := c.read(ctx, Request{Method: http.MethodGet, Path: path, Query: query}, kind+"List", &p); err != nil {
 			return nil, err
 		}
-		for i := range p.Items.all { // lists leave the kind of some items empty
+		for i := range p.Items.all { // in a list, the kind of an item may be empty
 			P(&p.Items.all[i]).GetObjectKind().SetGroupVersionKind(schema.FromAPIVersionAndKind(c.o.APIVersion, kind))
 		}
 		all = append(all, p.Items.all...)
@@ -216,5 +217,5 @@ func List[T any, P interface {
 		}
 		query.Set("continue", p.Metadata.Continue)
 	}
-	return nil, kit.Refuse(kit.Setup, "there are more %s than are read: %d", path, c.Page*maxPages)
+	return nil, kit.Refuse(kit.Setup, "there are more than %[2]d %[1]s, and Drydock reads no more", path, c.Page*maxPages)
 }
