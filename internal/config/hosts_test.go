@@ -68,7 +68,7 @@ func TestHostsRebootOnlyNodesWithoutAnotherProvider(t *testing.T) {
 // plan names it, as when an earlier version rebooted with it.
 func TestSysrqIsDoneOnlyWhereAPlanNamesIt(t *testing.T) {
 	const hosts = base + "providers: {hosts: {keyFile: key, knownHostsFile: known_hosts, reboot: true, sysrq: true}}\n"
-	const warning = "no plan has the step sysrq, so no alert leads to one: the step reboot is systemctl reboot, whether soft or not; write {step: sysrq, wait: 10m} after the step reboot, or remove this"
+	const warning = "no plan has the step sysrq, so Drydock never uses sysrq; the step reboot always uses systemctl reboot; add {step: sysrq, wait: 10m} after the step reboot, or remove this"
 	plan := func(mode, steps string) string {
 		return `policies: [{name: own, mode: ` + mode + `, match: ['a="b"'], witness: [{ready: false}], plan: [` + steps + `]}]
 `

@@ -12,19 +12,20 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// maxConnect bounds how long an address may take to accept a connection: a machine that is up does
-// so at once, even if its first packet is lost.
+// maxConnect limits how long a TCP connection may take. A machine that is up accepts at once, even
+// if the first packet is lost.
 const maxConnect = 5 * time.Second
 
-// connection is a connection to a host; it runs one command at a time.
+// connection is an SSH connection to a host. It runs one command at a time.
 type connection struct {
 	ssh.Conn
 	address string
-	// identity is the key and the known hosts at the time of the connection.
+	// identity is Drydock's key and the known hosts, as they were when the connection was made.
 	identity *identity
 }
 
-// dial tries the host's addresses in order, each for its share of the remaining time.
+// dial tries the host's addresses in order, until one accepts. Each address gets an equal share of
+// the time that remains.
 func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
 	id, err := readIdentity(c.o.KeyFile, c.o.KnownHostsFile)
 	if err != nil {
@@ -44,7 +45,7 @@ func (c *Client) dial(ctx context.Context, h Host) (*connection, error) {
 	return nil, together(failed)
 }
 
-// dialOne connects to one address, within the first of that many shares of the remaining time.
+// dialOne connects to one address. It takes at most 1/shares of the time that remains.
 func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identity, shares int) (*connection, error) {
 	if deadline, ok := ctx.Deadline(); ok && shares > 1 {
 		var cancel context.CancelFunc
@@ -56,7 +57,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	if err != nil {
 		return nil, kinded(ErrUnreachable, err, "no connection to %s port %d; check that the machine is up and lets Drydock in", address, c.o.Port)
 	}
-	// The library supports no context, so the end of ctx closes the connection.
+	// The ssh library takes no context, so the connection is closed when ctx ends.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	known := id.hosts.of(h, address, c.o.Port)
 	var refused error
@@ -68,7 +69,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 			return refused
 		},
 	})
-	if !stop() && err == nil { // ctx ended at this moment and closed the connection
+	if !stop() && err == nil { // ctx has ended and closed the connection
 		_ = conn.Close()
 		err = ctx.Err()
 	}
@@ -78,7 +79,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	case err == nil:
 	case ctx.Err() != nil:
 		return nil, kinded(ErrUnreachable, ctx.Err(), "no SSH session with %s port %d in time; check its sshd", address, c.o.Port)
-	case strings.Contains(err.Error(), "unable to authenticate"): // the library has no type for it
+	case strings.Contains(err.Error(), "unable to authenticate"): // the library has no error type for this
 		return nil, kinded(errDenied, nil, "at %s: sshd refuses user %q with the key %s; check that the user's authorized_keys has it", address, c.o.User, fingerprint(id.signer.PublicKey()))
 	default:
 		return nil, kinded(ErrUnreachable, err, "no SSH session with %s port %d; check its sshd", address, c.o.Port)
@@ -92,7 +93,7 @@ func (c *Client) dialOne(ctx context.Context, h Host, address string, id *identi
 	return &connection{Conn: conn, address: address, identity: id}, nil
 }
 
-// together joins the errors of all addresses into one, with all their kinds and sentences.
+// together joins the errors of all addresses into one error, with all their kinds and sentences.
 func together(failed []error) error {
 	if len(failed) == 1 {
 		return failed[0]

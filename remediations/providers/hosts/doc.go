@@ -1,54 +1,59 @@
 // Package hosts reads the state of systemd units on machines over SSH, restarts units, reboots
-// machines, and reads API servers' own readiness. These actions remain when a node's kubelet, or
-// the API server itself, does not answer.
+// machines, and checks the readiness of API servers. SSH still works when a node's kubelet, or the
+// API server itself, does not answer.
 //
-// A host gets the commands of a closed list: systemctl show, journalctl, a systemd-run that
-// restarts one unit, and the three words of deploy/hosts/drydock-host. That script alone can reboot
-// a host: boot, reboot and sysrq. Names are checked before they become words, and words before they
-// become a line. The restart is a transient unit that is named after the unit that it restarts, and
-// has the attempt as its description. While it exists systemd refuses a second one. So several
-// Drydocks exclude each other on the host itself, and the host's journal shows every restart with
-// its attempt.
+// Drydock sends only commands of a closed list to a host: systemctl show, journalctl, a systemd-run
+// that restarts one unit, and the script deploy/hosts/drydock-host with boot, reboot or sysrq. Only
+// that script can reboot a host. Every name and every word of a command is checked before it is
+// sent.
 //
-//	Restart: look ─▶ mayStill ─▶ systemd-run, once ─▶ look until the unit is another invocation
-//	          │          │             │                   ├─ it is: accepted
-//	          └ refused ─┴─ refused ───┤                   └─ the time has ended: unknown
-//	                                   ├─ it did nothing: refused (ErrBusy: another attempt works)
-//	                                   └─ no answer: unknown, unless the host shows this attempt
+// The systemd-run makes a transient unit that restarts the unit. The transient unit's name contains
+// the unit's name, and its description names the attempt. While it exists, systemd refuses a second
+// one. So several Drydocks exclude each other on the host itself, and the host's journal shows
+// every restart with its attempt.
 //
-//	Reboot: look at the boot ID ─▶ mayStill ─▶ drydock-host reboot, once (after the same boot ID)
-//	          │                       │             ├─ it said so: accepted
-//	          └──────── refused ──────┴─ refused ───┼─ it did nothing: refused
-//	                                                └─ cut, or no answer: unknown
+//	Restart: read the state ─▶ mayStill ─▶ systemd-run, once ─▶ read until the invocation is new
+//	          │                  │             │                   ├─ it is new: accepted
+//	          └───── refused ────┴─ refused ───┤                   └─ no time left: unknown
+//	                                           ├─ nothing was done: refused (ErrBusy: another
+//	                                           │  attempt is restarting the unit)
+//	                                           └─ no answer: unknown, unless the host shows this
+//	                                              attempt
+//
+//	Reboot: read the boot ID ─▶ mayStill ─▶ drydock-host reboot BOOT-ID, once
+//	          │                     │             ├─ the host confirms: accepted
+//	          └────── refused ──────┴─ refused ───┼─ nothing was done: refused
+//	                                              └─ cut, or no answer: unknown
 //
 // What always holds, with the test that guards it:
 //
-//   - A host gets commands of the closed list, whatever names come in
+//   - A host receives only commands of the closed list, whatever the names contain
 //     (FuzzCommandsAreOfTheClosedList, TestAShellSeesTheWordsAndNothingElse,
-//     TestAUnitThatIsNotNamedHereReachesNoHost). The shipped script lets nothing else through
+//     TestAUnitThatIsNotNamedHereReachesNoHost). The shipped script refuses every other command
 //     (FuzzTheShippedScriptLetsNothingElseThrough).
-//   - A host that does not prove its name by its key receives nothing, and no key is ever learned
-//     (TestAnUnknownHostOrAnotherKeyGetsNoCommand, TestAHostIsKnownByItsName,
+//   - A host that does not prove its name by its key receives no command. Drydock never learns a
+//     key from a host (TestAnUnknownHostOrAnotherKeyGetsNoCommand, TestAHostIsKnownByItsName,
 //     TestACertificateOfAnAuthorityIsHonoured).
 //   - A restart is sent once, right after the caller's last check
-//     (TestTheLastCheckIsRightBeforeTheCommand, TestAnAttemptIsSentOnce), and refused means
-//     that certainly nothing happened (TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown,
+//     (TestTheLastCheckIsRightBeforeTheCommand, TestAnAttemptIsSentOnce). CallRefused means that
+//     certainly nothing happened (TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown,
 //     TestAFailureThatProvesNothingIsUnknown).
-//   - A reboot ends one boot, once, and only the boot that the intent names
+//   - A reboot ends one boot, once: the boot that the recorded intent names
 //     (TestABootIsEndedOnceByTheShippedScript, TestABootBetweenTheLookAndTheCommandIsNotEnded,
-//     TestARebootIsOfTheBootThatTheNodeReports). Accepted means that the host itself confirmed the
-//     reboot (TestWhatBecameOfARebootIsWhatTheHostSays). The whole contract of providers holds
-//     (TestRebootConformance).
-//   - A host reboots only in the ways that it allows, and as shipped it allows none
-//     (TestAHostIsRebootedInTheWaysThatItAllows, TestTheShippedScriptForbidsReboots). It uses sysrq
-//     only for that step (TestARebootIsNeverBySysrq).
-//   - One restart of a unit at a time (TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere,
+//     TestARebootIsOfTheBootThatTheNodeReports). CallAccepted means that the host itself confirmed
+//     the reboot (TestWhatBecameOfARebootIsWhatTheHostSays). The reboot passes the conformance
+//     suite of providers (TestRebootConformance).
+//   - A host reboots only in the ways that its drydock-host allows. The shipped script allows none
+//     (TestAHostIsRebootedInTheWaysThatItAllows, TestTheShippedScriptForbidsReboots). Only the step
+//     sysrq uses sysrq (TestARebootIsNeverBySysrq).
+//   - A unit has one restart at a time (TestASecondRestartIsRefusedBySystemdWhileTheFirstIsThere,
 //     TestTheRaceForAUnitIsSystemdsToDecide).
-//   - The end of a context ends everything, at every stage of a hang, and nothing is left behind
-//     (TestAHangEndsWithTheTimeAtEveryStage). A host's output is bounded
-//     (TestEndlessOutputIsCutOff) and fit for people
+//   - When a context ends, its call ends and closes the connection, at whatever point the host
+//     hangs (TestAHangEndsWithTheTimeAtEveryStage).
+//   - A host's output is limited (TestEndlessOutputIsCutOff) and made printable
 //     (TestEvidenceIsTheEndOfTheJournalAndFitForPeople).
-//   - A changed file counts for the next command (TestFilesThatChangeCountForTheNextCommand).
+//   - A changed key or known_hosts file is used from the next command on
+//     (TestFilesThatChangeCountForTheNextCommand).
 //   - An API server that cannot be verified, or whose state is unknown, does not count as failing
 //     (TestWhoRefusesOrHangsFailsAndWhoCannotBeVerifiedIsUnknown,
 //     TestACallerThatHasNoTimeHasSeenNothing).

@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Errors that a caller distinguishes. All others concern the host or its answer.
+// Errors that callers distinguish. Every other error concerns the host or its answer.
 var (
-	// ErrUnreachable: no connection, or it was cut, or no answer came in time.
+	// ErrUnreachable: there was no connection, it was cut, or no answer came in time.
 	ErrUnreachable = errors.New("the host cannot be reached over SSH")
 	// ErrHostKey: the host did not prove its identity. Nothing was sent to it.
 	ErrHostKey = errors.New("the host's key is not known")
@@ -17,19 +17,20 @@ var (
 	errDenied = errors.New("the host refuses")
 	// ErrNoUnit: the host has no such unit.
 	ErrNoUnit = errors.New("the host has no such unit")
-	// ErrBooted: the host has been booted since, so it was not rebooted.
-	ErrBooted = errors.New("the host has been booted since")
+	// ErrBooted: the host has booted since the decision, so the reboot was not carried out.
+	ErrBooted = errors.New("the host has booted since the decision")
 	// errInhibited: a systemd inhibitor blocks the shutdown of the host.
 	errInhibited = errors.New("a shutdown of the host is blocked")
-	// ErrBusy: that unit is being restarted on the host, or was within the hold. The error is a
-	// *busyError; the value is the rescue's.
+	// ErrBusy: the unit is being restarted on the host, or was restarted within Options.Hold. The
+	// error is a *busyError. The value is the same as rescue.ErrBusy, which the rescue compares
+	// with.
 	ErrBusy = rescue.ErrBusy
-	// errSetup: Drydock's own key or known_hosts cannot be used, so every host fails until a person
-	// corrects it.
+	// errSetup: Drydock's own key or known_hosts file is unusable, so SSH to every host fails until
+	// a person corrects the file.
 	errSetup = errors.New("SSH cannot be used")
 )
 
-// busyError is ErrBusy with the attempt that restarts the unit.
+// busyError is ErrBusy with the name of the attempt that restarts the unit.
 type busyError struct {
 	Attempt string
 	text    string
@@ -40,7 +41,7 @@ func (e *busyError) Error() string { return e.text }
 // Is reports a match with ErrBusy.
 func (e *busyError) Is(target error) bool { return target == ErrBusy }
 
-// kindError is a sentence of one of the kinds above.
+// kindError is a sentence for people that matches one of the errors above.
 type kindError struct {
 	kind, cause error
 	text        string
@@ -55,7 +56,7 @@ func (e *kindError) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// kinded makes a kindError. The cause's text is foreign, so it is clipped.
+// kinded returns a kindError. The cause's text comes from another program, so it is clipped.
 func kinded(kind, cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if cause != nil {
@@ -64,7 +65,7 @@ func kinded(kind, cause error, format string, args ...any) error {
 	return &kindError{kind: kind, cause: cause, text: text}
 }
 
-// task is what an error is about.
+// task says what was tried, for the text of an error.
 type task struct{ verb, host, unit string }
 
 func (t task) fail(err error) error {

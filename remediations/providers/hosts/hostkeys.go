@@ -15,26 +15,27 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// hostKeys are the keys of a known_hosts file. No key is ever learned.
+// hostKeys are the keys of a known_hosts file. Drydock never adds a key.
 //
-// The expected key depends on the host's name. A Node's addresses are what its kubelet reports, and
-// a lying kubelet must not cause a restart of another machine's kubelet. Lines about an address
-// count only if an operator has configured the address, and no line is about the name.
+// A host must show the key for its name. A Node's addresses are what its kubelet reports, and a
+// lying kubelet must not cause a restart of another machine's kubelet. So a line about an address
+// counts only if an operator configured the address, and if no line is about the name.
 type hostKeys struct {
 	file  string
 	check ssh.HostKeyCallback
-	// authority are the numbers of the lines about an authority.
+	// authority has the numbers of the lines with a certificate authority (@cert-authority).
 	authority map[int]bool
 }
 
-// readHostKeys reads a known_hosts file. content must be what was already read from it.
+// readHostKeys parses the known_hosts file at path. content is what the caller has read from the
+// file. It is an error if the file has changed since.
 func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	check, err := knownhosts.New(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading the known_hosts file %s: %s", path, clip(strings.TrimPrefix(err.Error(), "knownhosts: ")))
 	}
 	if again, err := secretfile.Read("the known_hosts file", path, maxKnownHosts); err != nil || !bytes.Equal(again, content) {
-		return nil, fmt.Errorf("reading the known_hosts file %s: it was changed meanwhile; it is read again for the next command", path)
+		return nil, fmt.Errorf("reading the known_hosts file %s: the file has changed meanwhile; Drydock reads it again for the next command", path)
 	}
 	h := &hostKeys{file: path, check: check, authority: map[int]bool{}}
 	number := 0
@@ -45,17 +46,17 @@ func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	return h, nil
 }
 
-// pinned is what the file has about one host.
+// pinned has the keys that the known_hosts file has for one host.
 type pinned struct {
 	hosts *hostKeys
-	// subject is the host's name, or the address if no line is about the name.
+	// subject is the host's name with its port, or the address if no line is about the name.
 	subject            string
 	plain, authorities []knownhosts.KnownKey
-	// subjects are the names and addresses that a line could be about.
+	// subjects are the names and addresses that a line for this host may be about.
 	subjects []string
 }
 
-// of returns what the file has about a host at one of its addresses.
+// of returns the keys that the file has for a host, which is contacted at the address.
 func (h *hostKeys) of(host Host, address string, port int) pinned {
 	p := pinned{hosts: h, subjects: []string{host.Name}}
 	if host.Configured {
@@ -79,9 +80,10 @@ func (h *hostKeys) of(host Host, address string, port int) pinned {
 	return p
 }
 
-// algorithms returns the algorithms of the known keys first, so that a host with several keys shows
-// one of these. Then come the others, so that an error can name another key that the host shows.
-// Certificates are included only if an authority is known.
+// algorithms returns the host key algorithms in order of preference. The known keys' algorithms are
+// first, so that a host with several keys shows a known one. All others follow, so that an error
+// can name the unknown key that a host shows. Certificates are included only if an authority is
+// known.
 func (p pinned) algorithms() []string {
 	var out []string
 	if len(p.authorities) > 0 {
@@ -107,7 +109,7 @@ var (
 	certificates = []string{ssh.CertAlgoED25519v01, ssh.CertAlgoECDSA256v01, ssh.CertAlgoECDSA384v01, ssh.CertAlgoECDSA521v01, ssh.CertAlgoRSASHA512v01, ssh.CertAlgoRSASHA256v01}
 )
 
-// algorithmsOf returns the signatures that a key of that type makes, without SHA-1.
+// algorithmsOf returns the signature algorithms for a key type, without SHA-1.
 func algorithmsOf(keyType string) []string {
 	if keyType == ssh.KeyAlgoRSA {
 		return []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -118,7 +120,8 @@ func algorithmsOf(keyType string) []string {
 	return nil
 }
 
-// verify judges the key that a host has shown. Its error is ErrHostKey, and names the key.
+// verify checks the key that a host shows. If it rejects the key, the error is ErrHostKey and names
+// the key.
 func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	seen := key
 	certificate, vouched := key.(*ssh.Certificate)
@@ -129,26 +132,27 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	var revoked *knownhosts.RevokedError
 	switch {
 	case errors.As(err, &revoked):
-		return kinded(ErrHostKey, nil, "its host key %s is revoked by %s:%d; give the host another one", fingerprint(seen), p.hosts.file, revoked.Revoked.Line)
+		return kinded(ErrHostKey, nil, "the host's key %s is revoked by %s:%d; give the host a new key", fingerprint(seen), p.hosts.file, revoked.Revoked.Line)
 	case len(p.plain)+len(p.authorities) == 0:
-		return kinded(ErrHostKey, nil, "%s has no line for %s, and the host showed %s; if that is its key (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), add it", p.hosts.file, strings.Join(p.subjects, " or "), fingerprint(seen))
-	case vouched && len(certificate.ValidPrincipals) == 0: // it would be valid for any host
-		return kinded(ErrHostKey, nil, "the certificate of its host key %s names no host; sign it for %q", fingerprint(seen), p.subjects[0])
+		return kinded(ErrHostKey, nil, "%s has no line for %s, and the host showed the key %s; if that is the host's key (run ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub on it), add it", p.hosts.file, strings.Join(p.subjects, " or "), fingerprint(seen))
+	case vouched && len(certificate.ValidPrincipals) == 0: // a certificate without names would be valid for every host
+		return kinded(ErrHostKey, nil, "the certificate of the host's key %s names no host; sign it for %q", fingerprint(seen), p.subjects[0])
 	case vouched && err != nil:
-		return kinded(ErrHostKey, err, "the certificate of its host key %s, signed by %s, does not hold for %s with %s; renew it, or add its authority", fingerprint(seen), fingerprint(certificate.SignatureKey), p.subject, p.hosts.file)
+		return kinded(ErrHostKey, err, "the certificate of the host's key %s, signed by %s, is not valid for %s by %s; renew the certificate, or add its authority", fingerprint(seen), fingerprint(certificate.SignatureKey), p.subject, p.hosts.file)
 	case vouched:
 		return nil
 	}
-	// The library's check is not used: it accepts an authority's key as a host's key as well.
+	// The library's own check is not used here: it also accepts an authority's key as the key of a
+	// host.
 	for _, k := range p.plain {
 		if bytes.Equal(k.Key.Marshal(), key.Marshal()) {
 			return nil
 		}
 	}
-	return kinded(ErrHostKey, nil, "it showed the host key %s, where %s has %s; if the host was rebuilt, correct the line; if not, an attacker may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
+	return kinded(ErrHostKey, nil, "the host showed the key %s, but %s has %s; if the host was rebuilt, correct the line; if not, an attacker may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
 }
 
-// known lists the keys in the file, as far as that fits a sentence.
+// known lists up to three of the host's keys in the file, for a sentence.
 func (p pinned) known() string {
 	var out []string
 	for _, k := range p.plain {
@@ -163,14 +167,15 @@ func (p pinned) known() string {
 	return strings.Join(out, ", ")
 }
 
-// noKey matches no line, so that the library's error lists the keys of the file.
+// noKey is a key that matches no line, so that the library's error lists the host's keys in the
+// file.
 type noKey struct{}
 
 func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("nobody's") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
 
-// nowhere is an address without a meaning, for a call that needs one.
+// nowhere is a placeholder for the network address that the library's function requires.
 type nowhere struct{}
 
 func (nowhere) Network() string { return "tcp" }

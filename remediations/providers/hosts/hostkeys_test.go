@@ -84,7 +84,7 @@ func TestAHostIsKnownByItsName(t *testing.T) {
 	s := newSite(t)
 	s.host.Configured = true
 	s.knowLine(t, knownhosts.Line([]string{s.pattern("127.0.0.1")}, s.hostKey.PublicKey()), knownhosts.Line([]string{s.pattern("cp-1")}, other.PublicKey()))
-	s.refusedBy(t, "it showed the host key")
+	s.refusedBy(t, "the host showed the key")
 
 	s = newSite(t)
 	s.knowLine(t, knownhosts.Line([]string{s.pattern("127.0.0.1")}, s.hostKey.PublicKey()))
@@ -146,7 +146,7 @@ func TestAFileThatChangesWhileItIsReadIsReadAgain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	_, err := readHostKeys(s.options.KnownHostsFile, []byte("# before"))
-	require.ErrorContains(t, err, "it was changed meanwhile")
+	require.ErrorContains(t, err, "the file has changed meanwhile")
 }
 
 // A host has keys of several kinds, and the file may have only one.

@@ -14,9 +14,11 @@ import (
 const (
 	defaultPort    = 22
 	defaultTimeout = 30 * time.Second
-	// defaultHold is how long a host refuses another restart of a unit.
+	// defaultHold is how long the transient unit exists after a restart. Meanwhile systemd refuses
+	// another restart of the unit.
 	defaultHold, minHold, maxHold = time.Minute, time.Second, 10 * time.Minute
-	// defaultKeep is longer than it takes from a survey to the call.
+	// defaultKeep is how long an unused connection stays open: longer than the time between a
+	// survey and the call.
 	defaultKeep = 30 * time.Second
 )
 
@@ -24,30 +26,31 @@ const (
 type Options struct {
 	// User is the login name. Required.
 	User string
-	// Port is sshd's. Zero: 22.
+	// Port is sshd's TCP port. Zero: 22.
 	Port int
-	// KeyFile holds User's private key, KnownHostsFile the keys of hosts and of authorities that
-	// sign host keys. Both are read again for each command, so a new file needs no restart.
-	// Required.
+	// KeyFile holds User's private key. KnownHostsFile holds the keys of hosts, and of authorities
+	// that sign host keys. Drydock reads both for each command, so a new file needs no restart.
+	// Both are required.
 	KeyFile, KnownHostsFile string
-	// Sudo: User is not root, and commands that need root use `sudo -n`.
+	// Sudo runs commands that need root by `sudo -n`, because User is not root.
 	Sudo bool
-	// Units are the units that steps may name. Required.
+	// Units are the systemd units that steps may restart. Required.
 	Units []string
-	// Timeout bounds one command, with the connection. Zero: 30 s.
+	// Timeout limits one command, with its connection. Zero: 30 s.
 	Timeout time.Duration
-	// Hold is for how long a host refuses another restart of a unit. Whole seconds; zero: 1 min.
+	// Hold is how long systemd refuses another restart of the same unit. Whole seconds. Zero: 1
+	// min.
 	Hold time.Duration
 	// Keep is how long an unused connection stays open. Zero: 30 s.
 	Keep time.Duration
 }
 
-// Client reads the state of units on hosts, and restarts them. Its methods may be called at the
-// same time; the commands for one host run one after the other over one connection.
+// Client reads the state of units on hosts, restarts units, and reboots hosts. It is safe for
+// concurrent use. Commands for the same host run one after the other, over one connection.
 type Client struct {
 	o     Options
 	mu    sync.Mutex
-	lines map[string]*line // by the host's name
+	lines map[string]*line // by host name
 }
 
 // New checks the options and reads both files. It opens no connection. The error names the option
@@ -66,15 +69,15 @@ func New(o Options) (*Client, error) {
 	}
 	switch {
 	case !userName.MatchString(o.User):
-		return nil, fmt.Errorf("configuring hosts: the user %q is not a name of a user, for example drydock", clip(o.User))
+		return nil, fmt.Errorf("configuring hosts: the user %q is not a valid user name; write one like drydock", clip(o.User))
 	case o.Port < 1 || o.Port > 65535:
 		return nil, fmt.Errorf("configuring hosts: %d is not a port", o.Port)
 	case o.Timeout < 0 || o.Keep < 0:
 		return nil, errors.New("configuring hosts: a time limit is negative")
 	case o.Hold < minHold || o.Hold > maxHold || o.Hold%time.Second != 0:
-		return nil, fmt.Errorf("configuring hosts: a hold of %s is not one of whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
+		return nil, fmt.Errorf("configuring hosts: the hold is %s; it must be whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
 	case len(o.Units) == 0:
-		return nil, errors.New("configuring hosts: no unit may be restarted; name at least one")
+		return nil, errors.New("configuring hosts: the list of units is empty; name at least one")
 	}
 	for _, unit := range o.Units {
 		if err := checkUnit(unit); err != nil {
@@ -88,23 +91,25 @@ func New(o Options) (*Client, error) {
 	return &Client{o: o, lines: map[string]*line{}}, nil
 }
 
-// Status is systemd's report on a unit.
+// Status is the state of a unit, as systemd reports it.
 type Status struct {
-	// Loaded: the host has such a unit, and it is not masked. Active: it runs.
+	// Loaded reports that the host has the unit, and that the unit is not masked. Active reports
+	// that it runs.
 	Loaded, Active bool
 	// State is systemd's own text, for example active/running or activating/auto-restart.
 	State string
 	// InvocationID changes each time the unit is started; empty: it was never started.
 	InvocationID string
-	// Restarting is the attempt that restarted the unit within the last hold, or is restarting it;
-	// empty: there is none. If a transient unit of that name is not from Drydock, Restarting is its
-	// description.
+	// Restarting names the attempt that is restarting the unit, or restarted it within the last
+	// hold. Empty: there is none. If a transient unit of that name is not from Drydock, Restarting
+	// is that unit's description.
 	Restarting string
 }
 
-// Status reads systemd's report on a unit. If the host has no such unit, the error is ErrNoUnit.
+// Status reads the state of a unit on the host. If the host has no such unit, the error is
+// ErrNoUnit.
 func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error) {
-	t := task{"looking at", h.Name, unit}
+	t := task{"reading the state of", h.Name, unit}
 	show, err := c.show(unit)
 	if err != nil {
 		return Status{}, t.fail(err)
@@ -120,7 +125,7 @@ func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error
 	}
 	s, err := readStatus(a.stdout.String())
 	if err == nil && !s.Loaded {
-		err = kinded(ErrNoUnit, nil, "the host has no unit of that name, or it is masked (LoadState is %s); check the unit's name in providers.hosts, or unmask it", s.State)
+		err = kinded(ErrNoUnit, nil, "the host has no unit of that name, or the unit is masked (LoadState is %s); check the unit's name in providers.hosts, or unmask the unit", s.State)
 	}
 	if err != nil {
 		return Status{}, t.fail(err)
@@ -128,8 +133,8 @@ func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error
 	return s, nil
 }
 
-// Evidence returns the end of the unit's journal: at most 4 KiB of whole characters, without
-// control characters other than line ends.
+// Evidence returns the last lines of the unit's journal: at most 4 KiB, without control characters
+// other than line ends.
 func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, error) {
 	t := task{"reading the journal of", h.Name, unit}
 	journal, err := c.journal(unit)
@@ -148,7 +153,7 @@ func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, err
 	return lastLines(a.stdout.String(), maxEvidence), nil
 }
 
-// Close closes all connections that are not in use. The client can still be used.
+// Close closes all connections that no command uses. The client stays usable.
 func (c *Client) Close() {
 	c.mu.Lock()
 	lines := make([]*line, 0, len(c.lines))
@@ -161,27 +166,27 @@ func (c *Client) Close() {
 	}
 }
 
-// maxEvidence bounds what is kept of a unit's journal.
+// maxEvidence is how many bytes of a unit's journal Evidence returns.
 const maxEvidence = 4 << 10
 
-// readStatus parses the answer of systemctl show about a unit and about the unit that restarts it,
-// in this order.
+// readStatus parses the output of the command that Client.show returns: the properties of the unit,
+// then those of the transient unit that restarts it.
 func readStatus(said string) (Status, error) {
 	blocks := strings.Split(strings.TrimSpace(strings.ReplaceAll(said, "\r", "")), "\n\n")
 	if len(blocks) != 2 {
-		return Status{}, fmt.Errorf("systemctl said something about %d units where it was asked about 2: %q; check what answers there", len(blocks), clip(said))
+		return Status{}, fmt.Errorf("systemctl reported %d units instead of 2: %q; check the systemctl on the host", len(blocks), clip(said))
 	}
 	unit, restart := properties(blocks[0]), properties(blocks[1])
 	for _, p := range []map[string]string{unit, restart} {
 		for _, key := range []string{"LoadState", "ActiveState", "SubState"} {
 			if !stateWord.MatchString(p[key]) {
-				return Status{}, fmt.Errorf("systemctl did not say a unit's %s: %q; check what answers there", key, clip(said))
+				return Status{}, fmt.Errorf("systemctl reported no valid %s of a unit: %q; check the systemctl on the host", key, clip(said))
 			}
 		}
 	}
 	s := Status{Loaded: unit["LoadState"] == "loaded", InvocationID: unit["InvocationID"]}
 	if !invocation.MatchString(s.InvocationID) {
-		return Status{}, fmt.Errorf("systemctl gave %q for an InvocationID; check what answers there", clip(s.InvocationID))
+		return Status{}, fmt.Errorf("systemctl reported the invalid InvocationID %q; check the systemctl on the host", clip(s.InvocationID))
 	}
 	s.State = unit["ActiveState"] + "/" + unit["SubState"]
 	s.Active = s.Loaded && (unit["ActiveState"] == "active" || unit["ActiveState"] == "reloading")

@@ -49,12 +49,12 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		`"root; id"`:                 func(o *Options) { o.User = "root; id" },
 		"not a port":                 func(o *Options) { o.Port = 70000 },
 		"negative":                   func(o *Options) { o.Timeout = -time.Second },
-		"no unit may":                func(o *Options) { o.Units = nil },
+		"the list of units is empty": func(o *Options) { o.Units = nil },
 		`"kubelet"`:                  func(o *Options) { o.Units = []string{"kubelet"} },
 		`"--all.service"`:            func(o *Options) { o.Units = []string{"--all.service"} },
 		`"drydock-restart-a.service`: func(o *Options) { o.Units = []string{"drydock-restart-a.service"} },
-		"a hold of 1.5s":             func(o *Options) { o.Hold = 1500 * time.Millisecond },
-		"a hold of 11m":              func(o *Options) { o.Hold = 11 * time.Minute },
+		"the hold is 1.5s":           func(o *Options) { o.Hold = 1500 * time.Millisecond },
+		"the hold is 11m":            func(o *Options) { o.Hold = 11 * time.Minute },
 		"the SSH key file is not":    func(o *Options) { o.KeyFile = "" },
 		"no such file":               func(o *Options) { o.KeyFile += "-not" },
 		"the known_hosts file is":    func(o *Options) { o.KnownHostsFile = "" },
@@ -114,7 +114,7 @@ func TestAnAnswerThatIsNotSystemdsIsAnError(t *testing.T) {
 			return 0, true
 		}
 		_, err := s.client(t).Status(t.Context(), s.host, "kubelet.service")
-		require.ErrorContains(t, err, "check what answers there", said)
+		require.ErrorContains(t, err, "check the systemctl on the host", said)
 	}
 }
 
@@ -323,5 +323,5 @@ func TestTheHostOfANodeIsAtItsAddresses(t *testing.T) {
 		require.Error(t, err)
 	}
 	_, err = ofNode(node("n1", out("203.0.113.7")), types[:1])
-	require.ErrorContains(t, err, "it has no address")
+	require.ErrorContains(t, err, "the host has no address")
 }

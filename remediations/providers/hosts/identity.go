@@ -11,21 +11,21 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey and maxKnownHosts bound the files.
+// maxKey and maxKnownHosts are the largest sizes of the two files, in bytes.
 const (
 	maxKey        = 64 << 10
 	maxKnownHosts = 4 << 20
 )
 
-// identity holds Drydock's key and the known hosts, as the files have them at one moment.
+// identity holds Drydock's key and the known hosts, as both files were when they were read.
 type identity struct {
 	signer ssh.Signer
 	hosts  *hostKeys
-	// digest changes with either file.
+	// digest is a hash of both files. It shows whether a file has changed.
 	digest [sha256.Size]byte
 }
 
-// readIdentity reads both files. No error quotes the key.
+// readIdentity reads both files. No error contains a part of the key.
 func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	key, err := secretfile.Read("the SSH key file", keyFile, maxKey)
 	if err != nil {
@@ -35,9 +35,9 @@ func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	var locked *ssh.PassphraseMissingError
 	switch {
 	case errors.As(err, &locked):
-		return nil, kinded(errSetup, nil, "reading the SSH key file %s: the key has a passphrase, which Drydock cannot type in; make one without (ssh-keygen -N '')", keyFile)
+		return nil, kinded(errSetup, nil, "reading the SSH key file %s: the key has a passphrase, which Drydock cannot enter; make a key without one (ssh-keygen -N '')", keyFile)
 	case err != nil:
-		return nil, kinded(errSetup, nil, "reading the SSH key file %s: it holds no private key that can be used; make one with ssh-keygen -t ed25519", keyFile)
+		return nil, kinded(errSetup, nil, "reading the SSH key file %s: the file has no usable private key; make one with ssh-keygen -t ed25519", keyFile)
 	}
 	known, err := secretfile.Read("the known_hosts file", knownHostsFile, maxKnownHosts)
 	if err != nil {
@@ -53,7 +53,7 @@ func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	return id, nil
 }
 
-// fingerprint names a key as ssh-keygen -l does.
+// fingerprint returns the key's type and SHA-256 fingerprint, in the form of ssh-keygen -l.
 func fingerprint(key ssh.PublicKey) string {
 	return fmt.Sprintf("%s %s", key.Type(), ssh.FingerprintSHA256(key))
 }

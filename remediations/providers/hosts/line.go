@@ -8,23 +8,24 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxPing bounds how long a kept connection may take to show that it lives: a machine without power
-// does not answer.
+// maxPing limits how long an idle connection may take to answer a keepalive. A machine that has
+// lost power never answers.
 const maxPing = 3 * time.Second
 
-// line is the only connection to a host, and the turn to use it.
+// line is the only connection to a host. Commands take turns: the holder of the semaphore turn may
+// use the connection.
 type line struct {
 	client *Client
 	name   string
-	// users counts those that have the turn, or wait for it; the client's lock guards it.
+	// users counts the commands that hold the turn or wait for it. The client's mutex guards it.
 	users int
-	// Only the holder of the turn may touch the fields below.
+	// Only the holder of turn may use conn and idle.
 	turn *semaphore.Weighted
 	conn *connection
 	idle *time.Timer
 }
 
-// take waits for the turn.
+// take waits until the caller may use the host's line, and returns the line. give must follow.
 func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	c.mu.Lock()
 	l := c.lines[h.Name]
@@ -36,7 +37,7 @@ func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	c.mu.Unlock()
 	if err := l.turn.Acquire(ctx, 1); err != nil {
 		l.leave()
-		return nil, kinded(ErrUnreachable, err, "an earlier command on it did not end in time")
+		return nil, kinded(ErrUnreachable, err, "an earlier command on the host did not end in time")
 	}
 	if l.idle != nil {
 		l.idle.Stop()
@@ -44,7 +45,7 @@ func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	return l, nil
 }
 
-// give ends the turn. An open connection is kept for a while.
+// give passes the line to the next command. An open connection is kept for Options.Keep.
 func (l *line) give() {
 	if l.conn != nil {
 		l.idle = time.AfterFunc(l.client.o.Keep, l.hangUpIfIdle)
@@ -53,7 +54,8 @@ func (l *line) give() {
 	l.leave()
 }
 
-// leave forgets a line without users and without a connection.
+// leave ends one use of the line. It removes the line from the client if there are no users and no
+// connection.
 func (l *line) leave() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
@@ -85,8 +87,8 @@ func (l *line) hangUp() {
 	}
 }
 
-// open makes sure that there is a live connection to the host as it is now: to one of its
-// addresses, made with the present files.
+// open makes sure that the line has a live connection to one of the host's present addresses, made
+// with the present key and known_hosts files.
 func (l *line) open(ctx context.Context, h Host) error {
 	if l.conn != nil && !l.good(ctx, h) {
 		l.hangUp()
@@ -119,6 +121,6 @@ func (l *line) good(ctx context.Context, h Host) bool {
 	case err := <-answered:
 		return err == nil
 	case <-ctx.Done():
-		return false // the connection is closed now, which ends the request
+		return false // the caller closes the connection, which ends the request
 	}
 }

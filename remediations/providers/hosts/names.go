@@ -14,10 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
-// The forms that are allowed in a command, and in a host's answer.
+// The forms of names that are allowed in a command, or in a host's answer.
 var (
-	// unitName does not begin with a dash, so that it cannot be an option. It contains nothing that
-	// a shell or systemd would interpret.
+	// unitName does not begin with a dash, because it could then be an option. It has no character
+	// that a shell or systemd interprets.
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9:_.@-]*\.service$`)
 	attemptName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	userName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
@@ -26,17 +26,18 @@ var (
 	invocation  = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 )
 
-// maxUnit leaves room for the prefix: systemd takes 255 bytes.
+// maxUnit is the longest name of a unit: systemd allows 255 bytes, and restartPrefix is put before
+// the name.
 const maxUnit = 200
 
-// Host is a machine that sshd runs on.
+// Host is a machine that runs sshd.
 type Host struct {
-	// Name is the name of its Node. Addresses are IPs, tried in this order.
+	// Name is the name of the machine's Node. Addresses are IP addresses, tried in this order.
 	Name      string
 	Addresses []string
-	// Configured: an operator has written the addresses, so that a line of known_hosts about one of
-	// them counts. The addresses of a Node are what its kubelet reports, and only lines about its
-	// name count.
+	// Configured reports that an operator wrote the addresses in the configuration. Then lines of
+	// known_hosts about these addresses count. Otherwise the kubelet reported the addresses, and
+	// only lines about the name count.
 	Configured bool
 }
 
@@ -45,22 +46,22 @@ func (h Host) check() error {
 		return fmt.Errorf("%q is not the name of a Node", clip(h.Name))
 	}
 	if len(h.Addresses) == 0 {
-		return errors.New("it has no address; check the Node's status.addresses, or controlPlane.hosts")
+		return errors.New("the host has no address; check the Node's status.addresses, or controlPlane.hosts")
 	}
 	if len(h.Addresses) > settings.MaxAddresses {
-		return fmt.Errorf("it has %d addresses, more than %d", len(h.Addresses), settings.MaxAddresses)
+		return fmt.Errorf("the host has %d addresses, more than %d", len(h.Addresses), settings.MaxAddresses)
 	}
 	for _, a := range h.Addresses {
 		if ip, err := netip.ParseAddr(a); err != nil || ip.Zone() != "" {
-			return fmt.Errorf("its address %q is not an IP address", clip(a))
+			return fmt.Errorf("the host's address %q is not an IP address", clip(a))
 		}
 	}
 	return nil
 }
 
-// ofNode returns the host behind a Node: those of its addresses that have one of the types, in the
-// types' order. Entries that are not IP addresses, and addresses that cannot belong to a machine,
-// are left out; if none remains, it returns an error.
+// ofNode returns the host of a Node. Its addresses are those of the Node that have one of the
+// types, in the order of types. Values that are not IP addresses, or that cannot belong to a
+// machine, are skipped. If no address remains, it returns an error.
 func ofNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 	h := Host{Name: n.Name}
 	for _, t := range types {
@@ -81,15 +82,15 @@ func ofNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 
 func checkUnit(unit string) error {
 	if len(unit) > maxUnit || !unitName.MatchString(unit) || strings.HasPrefix(unit, restartPrefix) {
-		return fmt.Errorf("%q is not the name of a unit, for example kubelet.service", clip(unit))
+		return fmt.Errorf("%q is not the name of a unit; write one like kubelet.service", clip(unit))
 	}
 	return nil
 }
 
-// allows returns an error unless the unit is one that New has checked.
+// allows returns an error unless Options.Units has the unit.
 func (c *Client) allows(unit string) error {
 	if !slices.Contains(c.o.Units, unit) {
-		return fmt.Errorf("%q is not one of the units that may be named here (%s); providers.hosts.units names further ones", clip(unit), strings.Join(c.o.Units, ", "))
+		return fmt.Errorf("the unit %q is not one of those that Drydock may restart (%s); add it to providers.hosts.units", clip(unit), strings.Join(c.o.Units, ", "))
 	}
 	return nil
 }

@@ -16,25 +16,25 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Nodes reads a Node from the API server itself: the cache has no addresses, and an old address may
-// belong to another machine now.
+// Nodes reads a Node from the API server. Drydock's cache keeps no addresses of Nodes, and an old
+// address may now belong to another machine.
 type Nodes interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
 }
 
-// Machines are the hosts behind Nodes.
+// Machines finds the host of a Node, and calls it through the Client.
 type Machines struct {
 	Client *Client
 	Nodes  Nodes
-	// Types are the types of a Node's addresses that are tried, in order.
+	// Types are the types of a Node's addresses that Drydock uses, in this order.
 	Types []corev1.NodeAddressType
 }
 
-// nodeWithin bounds the read of a Node. It is far below the ten seconds for sending a call, so that
-// there is time for another read.
+// nodeWithin limits the read of a Node. It is short, because a call must be sent within ten
+// seconds, and there must be time for a second read.
 const nodeWithin = 3 * time.Second
 
-// of finds the host of a Node.
+// of returns the host of the Node that m names, and the Node.
 func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
 	reading, cancel := context.WithTimeout(ctx, nodeWithin)
 	defer cancel()
@@ -42,21 +42,21 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 	if err != nil {
 		err = fmt.Errorf("reading the addresses of node %s: %w", m.Node, err)
 		if !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-			err = &kit.Refusal{Why: kit.Passing, Text: err.Error(), Cause: err} // the API server, and not the host
+			err = &kit.Refusal{Why: kit.Passing, Text: err.Error(), Cause: err} // the API server failed, not the host
 		}
 		return Host{}, nil, err
 	}
 	if string(n.UID) != m.UID {
-		return Host{}, nil, fmt.Errorf("node %s is another one than was decided about", m.Node)
+		return Host{}, nil, fmt.Errorf("node %s was replaced after the decision (other UID)", m.Node)
 	}
 	host, err := ofNode(n, s.Types)
 	return host, n, err
 }
 
-// Unit is the remediation that restarts a unit on the machine behind a Node.
+// Unit is the remediation that restarts a unit on a Node's machine.
 type Unit struct {
 	Machines
-	// Name is the unit; empty: the step names it.
+	// Name is the unit. If it is empty, the step names the unit.
 	Name string
 }
 
@@ -70,8 +70,8 @@ func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return outcome, unreached(err)
 }
 
-// Survey reads the unit's state and its last journal lines, so that no attempt is spent on a host
-// that cannot be reached.
+// Survey reads the unit's state and its last journal lines before an intent is written. So no
+// attempt is used on a host that is unreachable.
 func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	unit := cmp.Or(u.Name, m.Unit)
 	host, _, err := u.of(ctx, m)
@@ -87,18 +87,18 @@ func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	}
 	s := remediations.Survey{}
 	if s.Evidence, err = u.Client.Evidence(ctx, host, unit); err != nil {
-		s.Evidence = err.Error() // a restart does not need it
+		s.Evidence = err.Error() // a restart does not need the journal
 	}
 	return s
 }
 
-// Rebooter is the remediation reboot, or sysrq, on the machine behind a Node.
+// Rebooter is the remediation reboot or sysrq on a Node's machine.
 type Rebooter struct {
 	Machines
 	How How
 }
 
-// before is kept with an intent: the boot that the reboot must end.
+// before is recorded with the intent. BootID is the boot that the reboot must end.
 type before struct {
 	BootID string `json:"bootID"`
 }
@@ -117,9 +117,9 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcome, unreached(err)
 }
 
-// Survey reads the host's boot ID, which must be the one that its kubelet has reported. A different
-// ID belongs to another machine, or to a boot whose kubelet has not come up. After a reboot a new
-// ID would then prove nothing.
+// Survey reads the host's boot ID, which must equal the ID in the Node's status. A different ID
+// belongs to another machine, or the kubelet has not started since the last boot. In both cases, a
+// new boot ID on the Node would not prove that Drydock's reboot took place.
 func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	host, n, err := r.of(ctx, m)
 	if err != nil {
@@ -130,7 +130,7 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 		return surveyOf(err)
 	}
 	if reported := n.Status.NodeInfo.BootID; reported != is.ID {
-		return remediations.Survey{Again: remediations.AskPassing, Trouble: fmt.Sprintf("the boot ID of host %q is %s, and its Node reports %q: its kubelet has not started since the last boot, or the Node's address is another machine's; nothing is rebooted until they agree",
+		return remediations.Survey{Again: remediations.AskPassing, Trouble: fmt.Sprintf("the boot ID of host %q is %s, but its Node reports %q: the kubelet has not started since the last boot, or the Node's address belongs to another machine; Drydock does not reboot until both IDs agree",
 			m.Node, is.ID, clip(reported))}
 	}
 	if err := is.against(r.How, is.ID); err != nil {
@@ -139,13 +139,13 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(before{BootID: is.ID})
 }
 
-// passing wraps an error that may pass in a moment as the engine's.
+// passing returns a refusal for an error of this host that may pass in a moment.
 func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }
 
-// unreached is passing if the host could not be reached, or if mayStill withheld the command: the
-// host may be slow.
+// unreached wraps the error as passing in two cases: the host could not be reached, or mayStill
+// stopped the command, which may happen because the host is slow.
 func unreached(err error) error {
 	if no := (withheld{}); errors.Is(err, ErrUnreachable) || errors.As(err, &no) {
 		return passing(err)
@@ -155,12 +155,12 @@ func unreached(err error) error {
 
 func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 
-// refusalOf returns what an error concerns. Only Drydock's own key and known_hosts concern more
-// than the one host.
+// refusalOf returns the error as a refusal with its concern. Only an error of Drydock's own key or
+// known_hosts file concerns more than one host.
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {
-	case errors.As(err, &e): // it names its own concern
+	case errors.As(err, &e): // the error has its own concern
 	case errors.Is(err, errSetup):
 		e.Why = kit.Setup
 	case errors.Is(err, ErrUnreachable):
@@ -173,12 +173,12 @@ func refusalOf(err error) *kit.Refusal {
 	return e
 }
 
-// evidenceFor bounds the request for a kubelet's last journal lines. A call is good for ten seconds
-// after its intent, and a restart does not need these lines.
+// evidenceFor limits the read of a kubelet's last journal lines. A call must be sent within ten
+// seconds after its intent, and a restart does not need these lines.
 const evidenceFor = 3 * time.Second
 
-// Kubelets lets a rescue observe the control plane's hosts and restart their kubelets: each has its
-// API server and its kubelet.
+// Kubelets lets the rescue of API servers observe the control-plane hosts and restart their
+// kubelets. Each of these hosts runs an API server and a kubelet.
 type Kubelets struct {
 	*ControlPlane
 	Client *Client
@@ -190,7 +190,7 @@ type Kubelets struct {
 func (k Kubelets) Restart(ctx context.Context, name, attempt string, mayStill func() error) (remediations.CallOutcome, string, error) {
 	host, ok := k.Host(name)
 	if !ok {
-		return remediations.CallRefused, "", fmt.Errorf("no host of the control plane is called %q", name)
+		return remediations.CallRefused, "", fmt.Errorf("controlPlane.hosts has no host %q", name)
 	}
 	asking, cancel := context.WithTimeout(ctx, evidenceFor)
 	evidence, err := k.Client.Evidence(asking, host, k.Unit)

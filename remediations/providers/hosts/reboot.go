@@ -12,22 +12,23 @@ import (
 type How string
 
 const (
-	// Clean is systemctl reboot: units are stopped, disks unmounted.
+	// Clean is systemctl reboot: systemd stops units and unmounts disks.
 	Clean How = "reboot"
-	// Sysrq has the kernel reboot at once, without any of that: for a host whose processes no
-	// longer end.
+	// Sysrq makes the kernel reboot at once: no unit is stopped, no disk is unmounted. It is for a
+	// host whose processes can no longer be stopped.
 	Sysrq How = "sysrq"
 )
 
 // Boot is one boot of a host.
 type Boot struct {
-	// ID is different after each boot.
+	// ID is the boot ID, which changes with each boot.
 	ID string
-	// Sysrq: the host allows that way, too. If it allows none, the error is errDenied.
+	// Sysrq reports that the host also allows Sysrq; it always allows Clean.
 	Sysrq bool
 }
 
-// Boot reads the host's boot ID, and how it may be rebooted.
+// Boot reads the host's boot ID and the allowed ways of a reboot. If the host allows none, the
+// error is errDenied.
 func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -40,16 +41,18 @@ func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	}
 	id, allows, _ := strings.Cut(strings.TrimSpace(a.stdout.String()), " ")
 	if !bootName.MatchString(id) || (allows != "yes" && allows != "sysrq") {
-		return Boot{}, fmt.Errorf("asking host %q for its boot ID: it answered %q; check that drydock-host there is of this version", clip(h.Name), clip(a.stdout.String()))
+		return Boot{}, fmt.Errorf("asking host %q for its boot ID: drydock-host answered %q; install the drydock-host of this Drydock version on the host", clip(h.Name), clip(a.stdout.String()))
 	}
 	return Boot{ID: id, Sysrq: allows == "sysrq"}, nil
 }
 
-// Reboot reboots the host, if its boot ID is still bootID: the command that reboots compares the ID
-// on the host. Reboot calls mayStill right before it sends that command, which it sends once.
+// Reboot reboots the host if its boot ID is still bootID. The host itself compares the ID when it
+// carries out the command. Reboot calls mayStill right before it sends the command, and sends the
+// command once.
 //
 // CallAccepted: the host confirmed that it reboots. CallRefused: certainly nothing happened.
-// CallUnknown: the command was sent, and its effect is unknown. Reboot takes two Timeouts at most.
+// CallUnknown: the command was sent, and its effect is unknown. Reboot takes at most twice
+// Options.Timeout.
 func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	refused := func(err error) (remediations.CallOutcome, error) {
 		return remediations.CallRefused, fmt.Errorf("rebooting host %q: nothing was done: %w", clip(h.Name), err)
@@ -70,7 +73,7 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	a, err := c.run(ctx, h, cmd, mayStill)
 	if err == nil {
 		if err = a.failure(); err == nil && strings.TrimSpace(a.stdout.String()) != "rebooting "+bootID {
-			err = fmt.Errorf("it answered %q", clip(a.stdout.String()))
+			err = fmt.Errorf("drydock-host answered %q", clip(a.stdout.String()))
 		}
 	}
 	switch {
@@ -79,16 +82,16 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	case !a.sent || a.certain(err):
 		return refused(err)
 	}
-	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: it may have been done; take it as done and look whether the host boots", clip(h.Name))
+	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: the reboot may have been done; treat it as done, and check whether the host boots", clip(h.Name))
 }
 
-// against returns why the host is not rebooted in that way.
+// against returns why the host must not be rebooted in the way how; nil: it may.
 func (b Boot) against(how How, bootID string) error {
 	switch {
 	case b.ID != bootID:
-		return kinded(ErrBooted, nil, "its boot ID is %s, and %s when the repair was decided on", b.ID, bootID)
+		return kinded(ErrBooted, nil, "the host's boot ID is %s; at the decision it was %s", b.ID, bootID)
 	case how == Sysrq && !b.Sysrq:
-		return kinded(errDenied, nil, "drydock-host there has reboot=yes; write reboot=sysrq, or take the step sysrq out of the plan")
+		return kinded(errDenied, nil, "drydock-host on the host has reboot=yes; write reboot=sysrq there, or remove the step sysrq from the plan")
 	}
 	return nil
 }

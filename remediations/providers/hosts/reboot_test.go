@@ -168,14 +168,14 @@ func TestARebootIsOfTheBootThatTheNodeReports(t *testing.T) {
 	require.JSONEq(t, `{"bootID":"`+bootID+`"}`, string(survey.Before))
 	for _, reported := range []string{nextBoot, "", strings.ToUpper(bootID)} {
 		survey = rebooterOf(c, s.host, reported).Survey(t.Context(), m)
-		require.Contains(t, survey.Trouble, "its kubelet has not started since the last boot")
+		require.Contains(t, survey.Trouble, "the kubelet has not started since the last boot")
 		require.Equal(t, remediations.AskPassing, survey.Again)
 		require.Empty(t, survey.Before)
 	}
 	for _, odd := range []string{"", "yes\n", bootID + "\n", bootID + " no\n", bootID + " yes please\n", bootID + "0 yes\n", "\n" + bootID + "\n yes", "drydock-host: " + bootID + " yes"} {
 		answer = odd
 		survey = rebooterOf(c, s.host, bootID).Survey(t.Context(), m)
-		require.Contains(t, survey.Trouble, "check that drydock-host there is of this version", "%q", odd)
+		require.Contains(t, survey.Trouble, "install the drydock-host of this Drydock version", "%q", odd)
 	}
 	for _, kept := range []remediations.Before{"", `{}`, `{"bootID":""}`, `{"bootID":"x"}`, `{"instance":"i-1"}`} {
 		m.Before = kept

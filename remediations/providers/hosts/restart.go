@@ -11,20 +11,20 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// How often a unit's state is read after its restart: soon at first, since most restarts take a
-// moment.
+// lookFirst and lookMost are the shortest and the longest wait between two reads of a unit's state
+// after its restart. The first wait is short, because most restarts take a moment.
 const (
 	lookFirst = 200 * time.Millisecond
 	lookMost  = 2 * time.Second
 )
 
-// Restart has systemd on the host restart the unit, and waits until the unit has a new invocation.
-// It calls mayStill right before it sends the command, which it sends once.
+// Restart lets systemd on the host restart the unit, and waits until the unit has a new invocation.
+// It calls mayStill right before it sends the command, and sends the command once.
 //
-// CallAccepted: this attempt started the unit again. CallRefused: certainly nothing happened; if
-// the reason is that the unit is being restarted already, the error is ErrBusy. CallUnknown: the
-// command was sent, and its effect is unknown. The error says why the restart is not accepted.
-// Restart takes three Timeouts at most: to look, to send, and to see the effect.
+// CallAccepted: this attempt started the unit again. CallRefused: certainly nothing happened; the
+// error is ErrBusy if the unit is already being restarted. CallUnknown: the command was sent, and
+// its effect is unknown. If the outcome is not CallAccepted, the error says why. Restart takes at
+// most three times Options.Timeout: to read the state, to send the command, and to see the effect.
 func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	t := task{"restarting", h.Name, unit}
 	cmd, err := c.restart(unit, attempt)
@@ -36,9 +36,9 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	case err != nil:
 		return remediations.CallRefused, err
 	case before.Restarting == attempt:
-		return remediations.CallUnknown, t.fail(errors.New("this very attempt was sent before, and is not sent again"))
+		return remediations.CallUnknown, t.fail(errors.New("this attempt was already sent, and is not sent again"))
 	case before.Restarting != "":
-		return remediations.CallRefused, t.fail(&busyError{Attempt: before.Restarting, text: fmt.Sprintf("attempt %s restarts it already, or did within the last %s, and there is one at a time", before.Restarting, text.Duration(c.o.Hold))})
+		return remediations.CallRefused, t.fail(&busyError{Attempt: before.Restarting, text: fmt.Sprintf("attempt %s is restarting the unit, or restarted it within the last %s; a unit has one restart at a time", before.Restarting, text.Duration(c.o.Hold))})
 	}
 	sending, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -58,8 +58,8 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	return remediations.CallRefused, t.fail(fmt.Errorf("nothing was done: %w", err))
 }
 
-// certain reports whether a command that ended certainly did nothing: the refusing program is
-// known, and either had not called systemd yet, or was systemd.
+// certain reports whether a command that ended with err certainly did nothing. Then the program
+// that refused is known: a program that runs before systemd, or systemd itself.
 func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
@@ -75,13 +75,13 @@ func (a *answer) certain(err error) bool {
 	return false
 }
 
-// The exit codes of a shell that could not begin a command.
+// The exit codes of a shell that could not start a command.
 const notExecutable, notFound = 126, 127
 
 // settle waits for the effect of a restart that was sent, until the unit has a new invocation or
-// the time has ended. If it is unknown whether systemd accepted the restart, only the transient
-// unit with the attempt's name proves it: a kubelet that dies by itself has a new invocation as
-// well.
+// the time has ended. doubt is the error of the command; nil: systemd accepted it. With a doubt,
+// only the transient unit with the attempt's name proves that systemd accepted the restart. A new
+// invocation alone is not proof: a kubelet that crashes and restarts has one, too.
 func (c *Client) settle(ctx context.Context, h Host, t task, before Status, attempt string, doubt error) (remediations.CallOutcome, error) {
 	limit, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -104,12 +104,12 @@ func (c *Client) settle(ctx context.Context, h Host, t task, before Status, atte
 		}
 		timer.Stop()
 	}
-	sent := "the command was sent, and nothing shows whether systemd took it"
+	sent := "the command was sent, and it is unknown whether systemd accepted it"
 	if taken {
-		sent = fmt.Sprintf("systemd took it, and the unit was not restarted within %s", text.Duration(c.o.Timeout))
+		sent = fmt.Sprintf("systemd accepted the command, but the unit did not restart within %s", text.Duration(c.o.Timeout))
 	}
-	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "it may have been done: %s; take it as done and look at the unit", sent))
+	return remediations.CallUnknown, t.fail(kinded(errUnsettled, last, "the restart may have been done: %s; treat it as done, and check the unit on the host", sent))
 }
 
 // errUnsettled is the error of a command that was sent and whose effect is unknown.
-var errUnsettled = errors.New("it is not known what came of it")
+var errUnsettled = errors.New("the effect of the command is unknown")

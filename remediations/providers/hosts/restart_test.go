@@ -80,7 +80,7 @@ func TestAnAttemptIsSentOnce(t *testing.T) {
 	require.NoError(t, err)
 	outcome, err := c.Restart(t.Context(), s.host, "kubelet.service", "a-1-1", may)
 	require.Equal(t, remediations.CallUnknown, outcome, "who asks again does not know what came of it, and it was done")
-	require.ErrorContains(t, err, "this very attempt was sent before")
+	require.ErrorContains(t, err, "this attempt was already sent")
 	require.Equal(t, 1, s.sentRestarts())
 }
 
@@ -123,7 +123,7 @@ func TestARestartThatSystemdTookAndThatDoesNotHappenIsUnknown(t *testing.T) {
 	s.set(func() { s.stuck = true })
 	outcome, err := s.restarted(t, may)
 	require.Equal(t, remediations.CallUnknown, outcome)
-	require.ErrorContains(t, err, "systemd took it, and the unit was not restarted")
+	require.ErrorContains(t, err, "systemd accepted the command, but the unit did not restart")
 	require.Equal(t, 1, s.sentRestarts())
 }
 
@@ -205,7 +205,7 @@ func TestAFailureThatProvesNothingIsUnknown(t *testing.T) {
 	}
 	outcome, err := s.restarted(t, may)
 	require.Equal(t, remediations.CallUnknown, outcome)
-	require.ErrorContains(t, err, "nothing shows whether systemd took it")
+	require.ErrorContains(t, err, "it is unknown whether systemd accepted it")
 }
 
 // The command is executed, and its answer is lost: the state of the host decides.
@@ -244,7 +244,7 @@ func TestAComplaintWithoutAnExitCodeProvesNothing(t *testing.T) {
 	}
 	outcome, err := s.restarted(t, may)
 	require.Equal(t, remediations.CallUnknown, outcome)
-	require.ErrorContains(t, err, "nothing shows whether systemd took it")
+	require.ErrorContains(t, err, "it is unknown whether systemd accepted it")
 }
 
 // A kubelet that dies all the time has another invocation at each look, and none from this attempt.
@@ -263,7 +263,7 @@ func TestAnInvocationThatIsNotOursProvesNothing(t *testing.T) {
 	}
 	outcome, err := s.restarted(t, may)
 	require.Equal(t, remediations.CallUnknown, outcome)
-	require.ErrorContains(t, err, "nothing shows whether systemd took it")
+	require.ErrorContains(t, err, "it is unknown whether systemd accepted it")
 	require.ErrorIs(t, err, ErrUnreachable)
 }
 
@@ -277,7 +277,7 @@ func TestACutBeforeTheCommandIsRefusedAndOneAfterItUnknown(t *testing.T) {
 			return nil
 		})
 		require.Equal(t, want, outcome, "%s: %v", at, err)
-		require.ErrorContains(t, err, "it may have been done")
+		require.ErrorContains(t, err, "the restart may have been done")
 		require.Equal(t, 1, s.sentRestarts(), "and never sent twice")
 	}
 	for _, at := range []stage{atBanner, atKeys, atAuth, atSession} {
@@ -366,7 +366,7 @@ func TestEndlessOutputIsCutOff(t *testing.T) {
 		}
 		began := time.Now()
 		_, err := s.client(t).Evidence(t.Context(), s.host, "kubelet.service")
-		require.ErrorContains(t, err, "said more than")
+		require.ErrorContains(t, err, "printed more than")
 		require.Less(t, time.Since(began), s.options.Timeout/2, "it does not take the time limit to see that")
 		require.Eventually(t, func() bool { return s.closed.Load() == 1 }, time.Minute, time.Millisecond)
 	}
@@ -378,7 +378,7 @@ func TestOutputThatIsTooLongIsNotTakenForAllOfIt(t *testing.T) {
 	s := newSite(t)
 	s.set(func() { s.journal = strings.Repeat("a line\n", maxOutput/7) + "too much\n" })
 	_, err := s.client(t).Evidence(t.Context(), s.host, "kubelet.service")
-	require.ErrorContains(t, err, "said more than")
+	require.ErrorContains(t, err, "printed more than")
 }
 
 func TestEvidenceIsTheEndOfTheJournalAndFitForPeople(t *testing.T) {

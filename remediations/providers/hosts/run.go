@@ -14,28 +14,28 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxOutput bounds the output of a command: 40 journal lines of the greatest possible length do not
-// all fit.
+// maxOutput limits the standard output of a command, in bytes. 40 journal lines fit, unless they
+// have the greatest possible length.
 const maxOutput = 1 << 20
 
-// maxComplaint bounds what is kept of a command's error output.
+// maxComplaint is how many bytes of a command's standard error are kept.
 const maxComplaint = 4 << 10
 
 // answer is the result of a command.
 type answer struct {
-	// sent: the command may have begun.
+	// sent reports that the command may have started.
 	sent bool
-	// ended: the command ran to its end, with that exit code.
+	// ended reports that the command ended, with the exit code.
 	ended bool
 	code  int
-	// followed is closed when both are final.
+	// followed is closed when ended and code no longer change.
 	followed       chan struct{}
 	stdout, stderr strings.Builder
 }
 
-// run executes one command on a host. It calls may, if there is one, right before the command
-// leaves. If the command was not sent, an error means that nothing happened; if it was sent, an
-// error means that the effect is unknown.
+// run executes one command on a host. If may is not nil, run calls it right before the command is
+// sent. If the command was not sent, an error means that nothing happened. If it was sent, an error
+// means that its effect is unknown.
 func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error) (*answer, error) {
 	a := &answer{}
 	text, err := cmd.line()
@@ -60,22 +60,22 @@ func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error)
 			return last()
 		}
 	}
-	// The library supports no context, so the end of ctx closes the connection.
+	// The ssh library takes no context, so the connection is closed when ctx ends.
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err = a.execute(ctx, conn, text, may)
 	if !stop() || err != nil {
-		l.hangUp() // the state of the connection cannot be trusted
+		l.hangUp() // the connection is in an unknown state
 	}
 	if a.followed != nil {
 		<-a.followed
 	}
 	if err != nil && ctx.Err() != nil {
-		err = kinded(ErrUnreachable, ctx.Err(), "no whole answer came in time (%v)", err)
+		err = kinded(ErrUnreachable, ctx.Err(), "no complete answer came in time (%v)", err)
 	}
 	return a, err
 }
 
-// withheld is the error of the caller's check right before the command.
+// withheld is the error of the caller's last check, which stopped the command.
 type withheld struct{ error }
 
 func (w withheld) Unwrap() error { return w.error }
@@ -102,7 +102,7 @@ func (a *answer) execute(ctx context.Context, conn *connection, text string, may
 	a.sent = true
 	ok, err := channel.SendRequest("exec", true, ssh.Marshal(struct{ Command string }{text}))
 	if err != nil {
-		return kinded(ErrUnreachable, err, "the connection to %s was cut when the command had been sent", conn.address)
+		return kinded(ErrUnreachable, err, "the connection to %s was cut after the command was sent", conn.address)
 	}
 	if !ok {
 		a.sent = false
@@ -114,7 +114,7 @@ func (a *answer) execute(ctx context.Context, conn *connection, text string, may
 	}
 	<-a.followed
 	if !a.ended {
-		return kinded(ErrUnreachable, nil, "the connection to %s was cut before the command had ended", conn.address)
+		return kinded(ErrUnreachable, nil, "the connection to %s was cut before the command ended", conn.address)
 	}
 	return nil
 }
@@ -134,9 +134,9 @@ func (a *answer) follow(requests <-chan *ssh.Request) {
 	}
 }
 
-var errTooMuch = fmt.Errorf("the command said more than %d bytes; check what answers there", maxOutput)
+var errTooMuch = fmt.Errorf("the command printed more than %d bytes; check the user's shell and profile on the host", maxOutput)
 
-// read reads the command's output until it ends, and the beginning of its errors.
+// read reads the command's standard output until it ends, and the beginning of its standard error.
 func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	var both sync.WaitGroup
 	var tooMuch [2]error
@@ -148,11 +148,11 @@ func (a *answer) read(channel ssh.Channel, conn *connection) error {
 		both.Go(func() {
 			_, err := io.CopyN(s.to, s.from, s.keep)
 			if err != nil {
-				return // it ended, or was cut; the exit code shows which
+				return // the output ended or was cut; the exit code shows which
 			}
 			if n, _ := io.CopyN(io.Discard, s.from, maxOutput); n == maxOutput || (n > 0 && s.keep == maxOutput) {
 				tooMuch[i] = errTooMuch
-				_ = conn.Close() // nothing less stops a command with endless output
+				_ = conn.Close() // only this stops a command with endless output
 			}
 		})
 	}
@@ -160,14 +160,14 @@ func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	return errors.Join(tooMuch[:]...)
 }
 
-// sudoDenied matches the messages of a sudo that runs nothing. After any other message, like
-// "unable to resolve host", sudo may run the command, so that message does not prove that nothing
-// was done.
+// sudoDenied matches the messages of a sudo that refuses to run a command. After any other message,
+// like "unable to resolve host", sudo may still run the command. So such a message does not prove
+// that nothing was done.
 var sudoDenied = regexp.MustCompile(`(?m)^(?:sudo: .*(?:a password is required|interactive authentication is required|a terminal is required|no tty present|` +
 	`must have a tty|no valid sudoers sources found|must be owned by uid 0 and have the setuid bit set|: command not found)|` +
 	`Sorry, user \S+ (?:is not allowed to execute|may not run sudo) |\S+ is not (?:in the sudoers file|allowed to run sudo on ))`)
 
-// The messages of drydock-host, of systemd-run and of polkit that show that nothing was done.
+// Messages of drydock-host, systemd-run and polkit that show that nothing was done.
 var (
 	bootedSince  = regexp.MustCompile(`drydock-host: booted since`)
 	inhibited    = regexp.MustCompile(`drydock-host: inhibited`)
@@ -181,7 +181,7 @@ func (a *answer) failure() error {
 	if a.code == 0 {
 		return nil
 	}
-	all := a.stderr.String() // the host's shell may print much before the command does
+	all := a.stderr.String() // the host's shell may print much before the command prints its message
 	said := clip(lastLines(all, maxText))
 	says := func(this *regexp.Regexp) bool {
 		at := this.FindStringIndex(all)
@@ -192,15 +192,15 @@ func (a *answer) failure() error {
 	}
 	switch {
 	case says(bootedSince):
-		return kinded(ErrBooted, nil, "the host has been booted since the repair was decided on, and is not rebooted again: %s", said)
+		return kinded(ErrBooted, nil, "the host has booted since the decision, so it is not rebooted again: %s", said)
 	case says(inhibited):
 		return kinded(errInhibited, nil, "a systemd inhibitor blocks the reboot: %s; see systemd-inhibit --list on the host", said)
 	case says(unitExists):
-		return &busyError{text: "systemd says that it is being done already, or was within the hold: " + said}
+		return &busyError{text: "systemd refuses to do this twice: the restart or reboot is in progress, or was done a moment ago: " + said}
 	case says(refused):
-		return kinded(errDenied, nil, "drydock-host on the host lets that not through: %s; compare the units in it, and its reboot=, with providers.hosts", said)
+		return kinded(errDenied, nil, "drydock-host on the host refuses the command: %s; compare the units in it, and its reboot=, with providers.hosts", said)
 	case says(sudoDenied), says(polkitDenied):
-		return kinded(errDenied, nil, "the host lets that not be done as root: %s; check its sudoers", said)
+		return kinded(errDenied, nil, "the host does not allow the command as root: %s; check its sudoers", said)
 	}
 	return fmt.Errorf("the command ended with exit code %d: %s", a.code, said)
 }

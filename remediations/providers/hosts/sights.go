@@ -22,35 +22,37 @@ import (
 
 const (
 	defaultAPIPort = 6443
-	// defaultLook is shorter than the 5 s that a caller allows, so that the caller receives the
+	// defaultLook is shorter than the 5 s that a caller waits, so that the caller receives a
 	// result.
 	defaultLook = 4 * time.Second
-	// maxCA, maxHeader and maxBody bound what is read.
+	// maxCA, maxHeader and maxBody limit how many bytes of the CA file, of an answer's header, and
+	// of its body are read.
 	maxCA, maxHeader, maxBody = 1 << 20, 16 << 10, 16 << 10
 )
 
-// ControlPlaneOptions say where the API servers are, and which authorities sign their certificates.
+// ControlPlaneOptions has the addresses of the API servers, and the authorities that sign their
+// certificates.
 type ControlPlaneOptions struct {
-	// Hosts are the hosts with an API server of their own. Required.
+	// Hosts are the hosts that run an API server. Required.
 	Hosts []Host
-	// Port is the port of the API servers. Zero: 6443.
+	// Port is the TCP port of the API servers. Zero: 6443.
 	Port int
-	// CAFile holds the authorities' certificates, in PEM; it is read for each look. CA holds them
-	// if there is no such file. One of both is required: the system's own authorities are never
-	// used.
+	// CAFile holds the authorities' certificates in PEM, and is read again for each observation. If
+	// there is no file, CA holds the certificates. One of the two is required: the authorities of
+	// the operating system are never used.
 	CAFile string
 	CA     []byte
-	// Timeout bounds one look. Zero: 4 s.
+	// Timeout limits one observation. Zero: 4 s.
 	Timeout time.Duration
-	// Now is the clock for the time when a look began.
+	// Now returns the current time, which is recorded as the start of each observation.
 	Now func() time.Time
 }
 
-// ControlPlane observes API servers, each by its own answer.
+// ControlPlane observes API servers. The state of each comes from its own answer to /readyz.
 type ControlPlane struct{ o ControlPlaneOptions }
 
-// NewControlPlane checks the options. It makes no request. The error names the option that is
-// missing or wrong.
+// NewControlPlane checks the options. It sends no request. An error names the missing or wrong
+// option.
 func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	if o.Port == 0 {
 		o.Port = defaultAPIPort
@@ -60,7 +62,7 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	}
 	switch {
 	case len(o.Hosts) == 0 || len(o.Hosts) > apiserver.MaxControlPlaneHosts:
-		return nil, fmt.Errorf("configuring the control plane: %d hosts, where there are to be between 1 and %d", len(o.Hosts), apiserver.MaxControlPlaneHosts)
+		return nil, fmt.Errorf("configuring the control plane: there are %d hosts; write between 1 and %d", len(o.Hosts), apiserver.MaxControlPlaneHosts)
 	case o.Port < 1 || o.Port > 65535:
 		return nil, fmt.Errorf("configuring the control plane: %d is not a port", o.Port)
 	case o.Timeout < 0:
@@ -83,7 +85,7 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Host returns the host of that name.
+// Host returns the control-plane host with that name. False: there is none.
 func (c *ControlPlane) Host(name string) (Host, bool) {
 	i := slices.IndexFunc(c.o.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {
@@ -92,8 +94,9 @@ func (c *ControlPlane) Host(name string) (Host, bool) {
 	return c.o.Hosts[i], true
 }
 
-// Sights queries the API server of every host, at all its addresses, at once. A host is ready if
-// one address answers so, and failing if all addresses fail.
+// Sights queries the API servers of all hosts, at all their addresses, in parallel. The result is
+// by host name. A host is ready if at least one address answers that it is ready, and failing if
+// all addresses fail.
 func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSight {
 	at := c.o.Now()
 	roots, err := c.authorities()
@@ -113,7 +116,7 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 		}
 	}
 	all.Wait()
-	if err := ctx.Err(); err != nil { // the caller's time has ended, which shows nothing about any host
+	if err := ctx.Err(); err != nil { // the caller ended the observation, which shows nothing about the hosts
 		return c.all(at, err)
 	}
 	out := map[string]apiserver.HostSight{}
@@ -123,16 +126,16 @@ func (c *ControlPlane) Sights(ctx context.Context) map[string]apiserver.HostSigh
 	return out
 }
 
-// all returns the state HostUnknown for every host.
+// all returns HostUnknown for every host, because err prevented the observation.
 func (c *ControlPlane) all(at time.Time, err error) map[string]apiserver.HostSight {
 	out := map[string]apiserver.HostSight{}
 	for _, h := range c.o.Hosts {
-		out[h.Name] = apiserver.HostSight{Host: h.Name, State: apiserver.HostUnknown, Why: "the host was not asked: " + clip(err.Error()), At: at}
+		out[h.Name] = apiserver.HostSight{Host: h.Name, State: apiserver.HostUnknown, Why: "the API server was not queried: " + clip(err.Error()), At: at}
 	}
 	return out
 }
 
-// combine merges the results of one host's addresses.
+// combine merges the results of one host's addresses into one result.
 func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	out := seen[0]
 	if len(seen) == 1 {
@@ -152,7 +155,7 @@ func combine(h Host, seen []apiserver.HostSight) apiserver.HostSight {
 	return out
 }
 
-// ask queries one API server at one address.
+// ask queries the API server on one host at one of its addresses.
 func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, address string, at time.Time) apiserver.HostSight {
 	target := url.URL{Scheme: "https", Host: net.JoinHostPort(address, strconv.Itoa(c.o.Port)), Path: "/readyz"}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
@@ -178,8 +181,8 @@ func (c *ControlPlane) ask(ctx context.Context, client *http.Client, name, addre
 	return s
 }
 
-// failingChecks returns the checks that an API server reports as failed, each in a line that begins
-// with [-].
+// failingChecks returns up to five checks that the API server reports as failed. In the answer of
+// /readyz, their lines begin with [-].
 func failingChecks(body io.Reader) string {
 	text, _ := io.ReadAll(io.LimitReader(body, maxBody))
 	var out []string
@@ -192,7 +195,8 @@ func failingChecks(body io.Reader) string {
 	return clip(strings.Join(out, ", "))
 }
 
-// newAsker follows no redirect and uses no proxy: only the answer of that host counts.
+// newAsker returns a client that follows no redirect and uses no proxy, because only the host's own
+// answer counts.
 func newAsker(roots *x509.CertPool) *http.Client {
 	return &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -265,7 +265,7 @@ func TestNewControlPlaneNamesTheOptionThatIsWrong(t *testing.T) {
 		"is not an IP address":   func(o *ControlPlaneOptions) { o.Hosts = []Host{{Name: "cp-1", Addresses: []string{"cp-1"}}} },
 		"holds no certificate":   func(o *ControlPlaneOptions) { o.CA = nil },
 		"reading the CA file":    func(o *ControlPlaneOptions) { o.CAFile = "/nowhere/ca.crt" },
-		"65 hosts, where":        func(o *ControlPlaneOptions) { o.Hosts = make([]Host, apiserver.MaxControlPlaneHosts+1) },
+		"65 hosts; write":        func(o *ControlPlaneOptions) { o.Hosts = make([]Host, apiserver.MaxControlPlaneHosts+1) },
 		"is not the name of a N": func(o *ControlPlaneOptions) { o.Hosts = []Host{{Name: "CP 1", Addresses: cp1.Addresses}} },
 	} {
 		o := ControlPlaneOptions{Hosts: []Host{cp1}, CA: ca, Now: time.Now}

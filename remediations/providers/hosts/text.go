@@ -7,14 +7,14 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText bounds quoted foreign text.
+// maxText is how many bytes of a foreign text are quoted.
 const maxText = 200
 
-// clip makes foreign text safe to show: one line of bounded length.
+// clip makes a foreign text safe to show: one printable line, cut to maxText.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// lastLines returns the end of a text: whole lines if there is room for one, of printable
-// characters, in at most that many bytes.
+// lastLines returns the last lines of a text, in at most that many bytes, with printable characters
+// only. Its first line is complete, unless the last line alone is too long.
 func lastLines(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {

@@ -1,5 +1,5 @@
-// Package settings is the section of the configuration of the machines' operating systems, over
-// SSH.
+// Package settings is the configuration's section providers.hosts: access to the machines'
+// operating systems over SSH.
 package settings
 
 import (
@@ -15,47 +15,49 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.hosts.
+// Section declares providers.hosts: schema, reader, and steps.
 var Section = section.Section{
 	Key: "hosts", Schema: schema, Read: section.Declared[Hosts](),
 	Steps: map[string]string{"restart-kubelet": "", "restart-containerd": "", "restart-unit": ".units", "reboot": ".reboot", "sysrq": ".sysrq"},
 }
 
-// MaxAddresses bounds the addresses of one host: IPv4 and IPv6, inside and outside, are four.
+// MaxAddresses is how many addresses a host may have: internal and external, each as IPv4 and IPv6.
 const MaxAddresses = 4
 
-// Hosts configures access to the machines' operating systems, over SSH.
+// Hosts is the content of providers.hosts.
 type Hosts struct {
 	User string `json:"user"`
 	Port int    `json:"port"`
-	// KeyFile and KnownHostsFile are read again when they change.
+	// Drydock reads KeyFile and KnownHostsFile again when they change.
 	KeyFile        string `json:"keyFile" as:"file"`
 	KnownHostsFile string `json:"knownHostsFile" as:"file"`
-	// Sudo: commands that need root use sudo; otherwise User is root.
+	// Sudo runs commands that need root by sudo. Without it, User must be root.
 	Sudo bool `json:"sudo"`
-	// Timeout bounds one command: a step waits minutes for its proof, but much less for its call.
+	// Timeout limits one command. It is short, because a command only starts a restart. The step
+	// then waits minutes for the proof.
 	Timeout time.Duration `json:"timeout" most:"5m, a command only starts a restart"`
-	// Kubelet and Containerd are units; Units are further ones that a step may name.
+	// Kubelet and Containerd are the names of their systemd units. Units are further units that a
+	// step may restart.
 	Kubelet    string   `json:"kubelet"`
 	Containerd string   `json:"containerd"`
 	Units      []string `json:"units"`
-	// AddressTypes are the types of a Node's addresses, in the order that Drydock tries them.
+	// AddressTypes are the types of Node addresses that Drydock uses, in this order.
 	AddressTypes []string `json:"addressTypes"`
-	// Reboot: the provider carries out reboot. Sysrq: it carries out sysrq.
+	// Reboot and Sysrq enable the steps of that name.
 	Reboot bool `json:"reboot"`
 	Sysrq  bool `json:"sysrq"`
-	// NodeSelector selects the Nodes that the provider serves; nil: any that no other provider
-	// claims.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node that no other
+	// provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
 // Check implements section.Checker.
 func (h *Hosts) Check(r section.Reader, at section.Pointer) {
 	if !h.Sudo && h.User != "root" && !r.Faulty(at.To("sudo")) && !r.Faulty(at.To("user")) {
-		r.Fault(at.To("sudo"), "%q may restart nothing without it; write true, or user: root", h.User)
+		r.Fault(at.To("sudo"), "user %q cannot restart units without sudo; write true, or user: root", h.User)
 	}
 	if h.Containerd == h.Kubelet && h.Kubelet != "" {
-		r.Fault(at.To("containerd"), "%q is the kubelet's unit; write containerd's", h.Containerd)
+		r.Fault(at.To("containerd"), "%q is the kubelet's unit; write the name of containerd's unit", h.Containerd)
 	}
 	for i, unit := range h.Units {
 		switch unit {
@@ -68,8 +70,8 @@ func (h *Hosts) Check(r section.Reader, at section.Pointer) {
 	}
 }
 
-// Serves implements section.Provider. A Node's host is found by its addresses, whichever provider
-// its machine has.
+// Serves implements section.Provider. A host is found by the Node's addresses, so the provider of
+// the machine does not matter.
 func (h *Hosts) Serves() remediations.Provider {
 	p := remediations.Provider{Steps: []string{"restart-kubelet", "restart-containerd"}, NodeSelector: h.NodeSelector}
 	if h.Reboot {
@@ -84,10 +86,10 @@ func (h *Hosts) Serves() remediations.Provider {
 	return p
 }
 
-// WarnOfPlans implements section.Planned. In an earlier version, a step reboot that was not soft
-// used sysrq.
+// WarnOfPlans implements section.Planned. The warning exists because in an earlier version the step
+// reboot used sysrq unless it was soft.
 func (h *Hosts) WarnOfPlans(at section.Pointer, planned func(step string) bool, say func(section.Pointer, string, ...any)) {
 	if h.Sysrq && !planned("sysrq") {
-		say(at.To("sysrq"), "no plan has the step sysrq, so no alert leads to one: the step reboot is systemctl reboot, whether soft or not; write {step: sysrq, wait: 10m} after the step reboot, or remove this")
+		say(at.To("sysrq"), "no plan has the step sysrq, so Drydock never uses sysrq; the step reboot always uses systemctl reboot; add {step: sysrq, wait: 10m} after the step reboot, or remove this")
 	}
 }
