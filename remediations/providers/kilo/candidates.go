@@ -12,23 +12,26 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// leaderValue is the value that Drydock writes into the leader's key. Kilo only checks that the key
-// exists; a put-back recognises Drydock's keys by the value.
+// leaderValue is the value that Drydock writes into the annotation kilo.squat.ai/leader. Kilo only
+// checks that the annotation exists. PutBack recognises by the value which annotations Drydock
+// wrote.
 const leaderValue = "drydock"
 
-// edit is the change of one node's leader's key from its present value to a new one; nil: no key.
+// edit is a change of one node's leader annotation from its present value to a new one. Nil: the
+// annotation is absent.
 type edit struct {
 	node     string
 	from, to *string
 }
 
-// plan returns the edits that make the node to the leader, in order. At every point between them
-// one of the two nodes leads. An error says why there are no such edits.
+// plan returns the edits, in order, that move the leadership of a location from the node from to
+// the node to. Between two edits, one of these two nodes leads. If no such edits exist, the error
+// says why.
 func plan(members []member, from, to string) ([]edit, error) {
 	all := nodes(members)
 	c, ok := election.Move(all, from, to)
 	if !ok {
-		return nil, fmt.Errorf("the key %s alone would not make it lead", election.LeaderKey)
+		return nil, fmt.Errorf("setting the annotation %s would not make the node the leader", election.LeaderKey)
 	}
 	var edits []edit
 	if value := leaderValue; c.Add != "" {
@@ -40,8 +43,8 @@ func plan(members []member, from, to string) ([]edit, error) {
 	return edits, foresee(all, edits, from, to)
 }
 
-// foresee returns an error unless one of the two leads after each edit, and the successor in the
-// end.
+// foresee returns an error unless, after each edit, from or to leads, and after the last edit, to
+// leads.
 func foresee(members []election.Node, edits []edit, from, to string) error {
 	after := slices.Clone(members)
 	leaders := election.Possible(after)
@@ -54,7 +57,7 @@ func foresee(members []election.Node, edits []edit, from, to string) error {
 		leaders = election.Possible(after)
 		for _, leader := range leaders {
 			if leader != from && leader != to {
-				return fmt.Errorf("changing %s of node %s would let %s lead", election.LeaderKey, e.node, leader)
+				return fmt.Errorf("changing %s of node %s would make %s the leader", election.LeaderKey, e.node, leader)
 			}
 		}
 	}
@@ -64,9 +67,9 @@ func foresee(members []election.Node, edits []edit, from, to string) error {
 	return nil
 }
 
-// specials are the ranges that Kilo calls public although the internet does not route them (IANA's
-// registries of special-purpose addresses, RFC 6890). Carriers and Tailscale give out
-// 100.64.0.0/10.
+// specials are the address ranges that Kilo treats as public although the internet does not route
+// them (IANA's registries of special-purpose addresses, RFC 6890). For example, carriers and
+// Tailscale use 100.64.0.0/10.
 var specials = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("127.0.0.0/8"),
 	netip.MustParsePrefix("169.254.0.0/16"), netip.MustParsePrefix("192.0.0.0/24"), netip.MustParsePrefix("198.18.0.0/15"),
@@ -74,8 +77,8 @@ var specials = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// special is the range of specials that the endpoint's address is in; empty: it is in none, or no
-// address.
+// special returns the range of specials that contains the endpoint's address. Empty: no range
+// contains it, or the endpoint is not an address.
 func special(n election.Node) string {
 	ip := n.Endpoint.Addr().Unmap()
 	for _, p := range specials {
@@ -86,29 +89,29 @@ func special(n election.Node) string {
 	return ""
 }
 
-// unreachable returns why the node's endpoint cannot be trusted to be reachable from the other
-// locations; empty: it can. The leader's key lifts a private endpoint over all public ones, so this
-// check is needed. Only an endpoint of the same kind as the leader's, which the other locations
-// reach, is accepted.
+// unreachable returns why the other locations may not reach the node's endpoint. Empty: they reach
+// it. The check is needed because the leader annotation makes Kilo prefer a private endpoint to all
+// public ones. The other locations reach the leader's endpoint, so an endpoint of the same kind as
+// the leader's is accepted.
 func unreachable(leader, n election.Node) string {
 	switch not := special(n); {
 	case not != "" && not != special(leader):
-		return "its endpoint is in " + not + ", which the internet does not route, and other locations may not reach it"
+		return "its endpoint is in " + not + ", which the internet does not route, so other locations may not reach it"
 	case n.Public():
 		return ""
 	case leader.Public():
-		return "its endpoint is not public, as the leader's is, and other locations may not reach it"
+		return "its endpoint is not public but the leader's is, so other locations may not reach it"
 	case (n.Host == "") != (leader.Host == ""):
-		return "its endpoint is not of the leader's kind: one of them is a name, and the other an address"
+		return "its endpoint differs from the leader's: one is a host name, and the other is an address"
 	case (n.Keepalive == "") != (leader.Keepalive == ""):
-		return "of it and the leader only one has " + election.KeepaliveKey + ", and without it a NAT may not let others in"
+		return "only one of this node and the leader has " + election.KeepaliveKey + "; without it, a NAT may block other locations"
 	}
 	return ""
 }
 
-// candidates ranks the nodes that could lead the location instead, keeps the best few, and returns
-// for each other node why it could not. blind: for one of them the only objection is that there is
-// no result about it.
+// candidates returns the moves to the nodes that could lead the location instead, the best first.
+// refused has the reason for each other node. blind reports that, for at least one refused node,
+// the only reason is that there is no probe result about it.
 func candidates(location string, members []member, leader string, w results) (moves []remediations.Move, refused map[string]string, blind bool) {
 	type ranked struct {
 		member
@@ -169,7 +172,7 @@ func moveOf(location, from, to string, edits []edit) remediations.Move {
 	return m
 }
 
-// noCandidate returns the sentence that there is no candidate, and why.
+// noCandidate returns the sentence that no node can lead instead, with the reason for each node.
 func noCandidate(location string, refused map[string]string) string {
 	var of []string
 	for _, name := range slices.Sorted(maps.Keys(refused)) {

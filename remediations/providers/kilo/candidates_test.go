@@ -44,9 +44,9 @@ func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 		"paused until before":          {with(remediations.PauseKey, noon.Add(-time.Hour).Format(time.RFC3339)), ""},
 		"paused, nobody can say":       {with(remediations.PauseKey, "perhaps"), remediations.PauseKey},
 		"break-glass":                  {with(remediations.BreakGlassKey, "me"), remediations.BreakGlassKey},
-		"under repair":                 {label(remediations.PhaseLabel, "Verifying"), "a repair of its own, which is Verifying"},
-		"one that ran out of attempts": {label(remediations.PhaseLabel, "Exhausted"), "a repair of its own, which is Exhausted"},
-		"one that waits":               {label(remediations.PhaseLabel, "Pending"), "a repair of its own, which is Pending"},
+		"under repair":                 {label(remediations.PhaseLabel, "Verifying"), "it is under repair itself, in phase Verifying"},
+		"one that ran out of attempts": {label(remediations.PhaseLabel, "Exhausted"), "it is under repair itself, in phase Exhausted"},
+		"one that waits":               {label(remediations.PhaseLabel, "Pending"), "it is under repair itself, in phase Pending"},
 		"a node's repair on record": {
 			with(remediations.NodeRepairKey, "{}"), remediations.NodeRepairKey,
 		},
@@ -74,7 +74,7 @@ func TestWhoIsUnfitIsRefusedAndSaysWhy(t *testing.T) {
 			require.Equal(t, []string{"east-2", "east-3"}, successors(saw))
 			require.Contains(t, saw.Refused["east-1"], c.want)
 
-			// It is not moved either to a node that was different at the look.
+			// Move also refuses a node that was fit when it was observed, and is unfit now.
 			was := "true"
 			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, func() error {
 				require.Fail(t, "nobody needs to be asked")
@@ -98,8 +98,8 @@ func TestAControlPlaneNodeLeadsOnlyWhereThatIsAllowed(t *testing.T) {
 	require.Equal(t, []string{"east-1", "east-2", "east-3"}, successors(s.Look(t.Context(), "east")))
 }
 
-// TestASuccessorIsReachedAsTheLeaderIs: the key lifts a private endpoint over every public one, and
-// Kilo does not check whether any node reaches it.
+// TestASuccessorIsReachedAsTheLeaderIs: the leader annotation makes Kilo prefer a private endpoint
+// to every public one, and Kilo does not check whether other nodes reach it.
 func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 	const private, public, host, carrier = "10.0.0.9:51820", "203.0.113.9:51820", "vpn.example.com:51820", "100.64.12.7:51820"
 	for name, c := range map[string]struct {
@@ -110,16 +110,16 @@ func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 		"both private":                       {private, private, [2]string{}, ""},
 		"both public":                        {public, public, [2]string{}, ""},
 		"a public one for a private":         {private, public, [2]string{}, ""},
-		"a private one for a public":         {public, private, [2]string{}, "not public, as the leader's is"},
+		"a private one for a public":         {public, private, [2]string{}, "not public but the leader's is"},
 		"a carrier's for a public":           {public, carrier, [2]string{}, "100.64.0.0/10, which the internet does not route"},
 		"both a carrier's":                   {carrier, carrier, [2]string{}, ""},
 		"a public one for a carrier's":       {carrier, public, [2]string{}, ""},
-		"a private one for a carrier's":      {carrier, private, [2]string{}, "not public, as the leader's is"},
+		"a private one for a carrier's":      {carrier, private, [2]string{}, "not public but the leader's is"},
 		"a link-local one for a public":      {public, "[fe80::9]:51820", [2]string{}, "which the internet does not route"},
 		"a unique local one for a public":    {public, "[fd12::9]:51820", [2]string{}, "which the internet does not route"},
-		"a name for a public":                {public, host, [2]string{}, "not public, as the leader's is"},
+		"a name for a public":                {public, host, [2]string{}, "not public but the leader's is"},
 		"a public one for a name":            {host, public, [2]string{}, ""},
-		"a private one for a name":           {host, private, [2]string{}, "one of them is a name"},
+		"a private one for a name":           {host, private, [2]string{}, "one is a host name"},
 		"both names":                         {host, host, [2]string{}, ""},
 		"behind a NAT as the leader is":      {private, private, [2]string{"10", "25"}, ""},
 		"behind a NAT that nobody keeps":     {private, private, [2]string{"10", ""}, election.KeepaliveKey},
@@ -144,7 +144,8 @@ func TestASuccessorIsReachedAsTheLeaderIs(t *testing.T) {
 			require.NotContains(t, successors(saw), "east-1")
 			require.Contains(t, saw.Refused["east-1"], c.want)
 
-			// It is not moved either if its endpoint was different at the look.
+			// Move also refuses a node whose endpoint was suitable when it was observed, and is not
+			// now.
 			was := "true"
 			outcome, err := s.Move(t.Context(), remediations.Move{Location: "east", From: "east-0", To: "east-1", Before: map[string]*string{"east-0": &was, "east-1": nil}}, func() error { return nil })
 			require.Equal(t, remediations.CallRefused, outcome)
@@ -178,9 +179,9 @@ func TestEveryKeyThatWouldOutrankTheSuccessorIsOnRecord(t *testing.T) {
 	require.Equal(t, map[string]*string{"east-0": &was, "east-1": &reserve, "east-2": nil}, saw.Candidates[1].Before)
 }
 
-// TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell: east-0 led first and is under repair,
-// east-1 leads and relays nothing. Whether they are healthy is unknown; that east-2 reached east-1
-// proves that east-2 is.
+// TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell: east-0 led first and is under repair, and
+// east-1 leads and relays nothing. It is unknown whether these two are healthy. That east-2 reached
+// east-1 proves that east-2 is healthy.
 func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 	was := "true"
 	for name, c := range map[string]struct {
@@ -191,7 +192,7 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 	}{
 		"waiting for proof":      {remediations.PhaseVerifying, nil, []string{"east-2"}, ""},
 		"between two attempts":   {remediations.PhasePending, nil, []string{"east-2"}, ""},
-		"it reaches nobody":      {remediations.PhasePending, map[string]string{"east-2>east-1": "0"}, nil, "does not reach the leader east-1 either"},
+		"it reaches nobody":      {remediations.PhasePending, map[string]string{"east-2>east-1": "0"}, nil, "does not reach the leader east-1"},
 		"it was not heard":       {remediations.PhasePending, map[string]string{"east-2>east-1": ""}, nil, "reached no other member than the leader"},
 		"nobody is under repair": {"", nil, nil, "does not reach its siblings east-0"},
 	} {
@@ -216,15 +217,15 @@ func TestOfThreeTheLastOneFollowsASuccessorThatWasBadAsWell(t *testing.T) {
 			require.False(t, saw.Reached)
 			require.Equal(t, c.want, successors(saw), saw.Refused)
 			if c.phase != "" {
-				require.Contains(t, saw.Refused["east-0"], "a repair of its own on record")
+				require.Contains(t, saw.Refused["east-0"], "a repair record of its own")
 			}
 			require.Contains(t, saw.Refused["east-2"], c.why)
 		})
 	}
 }
 
-// TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext: of four nodes east-1 led second, and
-// nothing on it shows that.
+// TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext: of four nodes, east-1 led second. Its
+// probe results do not count, although no annotation on it shows that it led.
 func TestWhoWasTriedBeforeSaysNothingAgainstWhoIsTriedNext(t *testing.T) {
 	was, ours := "true", leaderValue
 	nodes := east(func(name string, n *corev1.Node) {

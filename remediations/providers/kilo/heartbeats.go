@@ -11,19 +11,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alive keeps the candidates whose kubelets still renew their leases. A location whose members have
-// all lost power looks like a location whose leader relays nothing. For most of a minute Kubernetes
-// calls such members Ready and Kilo counts them. A kubelet renews its lease four times within the
-// lease's duration, so after half of it two renewals are missing, which is before the alert can
-// fire. The candidates' own probe results cannot show this, because a dark location reports none.
-// blind: their leases could not be read.
+// alive keeps the candidates whose kubelets still renew their leases. If all members of a location
+// have lost power, the location looks as if its leader relayed nothing. For most of a minute such
+// members are still Ready in Kubernetes, and Kilo counts them. Their own probe results cannot show
+// the outage, because a location without power reports no results.
+//
+// A kubelet renews its lease four times within the lease's duration. So a lease that is older than
+// half of its duration has missed two renewals. This shows before the alert can fire. blind: the
+// leases could not be read.
 func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map[string]string) (kept []remediations.Move, blind bool) {
 	if len(moves) == 0 {
 		return nil, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	// From the API server's own cache, as in Drydock's count of all leases: one call for any number
+	// ResourceVersion "0" reads from the API server's own cache: one call is enough for any number
 	// of candidates.
 	all, err := m.options.Leases.List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -54,14 +56,14 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 	return kept, false
 }
 
-// overdue returns why a lease of that age is not a sign of life; empty: it is one. A clock that is
-// ahead by more than a minute makes the lease useless.
+// overdue returns why a lease of that age does not show that the kubelet is alive. Empty: it does.
+// If the kubelet's clock is ahead by more than a minute, its lease shows nothing.
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:
 		return fmt.Sprintf("its kubelet last renewed its lease %s ago", text.Duration(age.Truncate(time.Second)))
 	case age < -leaseAhead:
-		return fmt.Sprintf("its kubelet's lease is of a time %s from now", text.Duration((-age).Truncate(time.Second)))
+		return fmt.Sprintf("its kubelet renewed its lease %s in the future; check the node's clock", text.Duration((-age).Truncate(time.Second)))
 	}
 	return ""
 }

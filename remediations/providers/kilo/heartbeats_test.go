@@ -27,7 +27,7 @@ func TestASuccessorsKubeletStillRenewsItsLease(t *testing.T) {
 			*l.Spec.RenewTime, *l.Spec.LeaseDurationSeconds = metav1.NewMicroTime(noon.Add(-10*time.Second)), 20
 		}, "its kubelet last renewed its lease 10s ago"},
 		"its clock is a bit ahead":   {func(l *coordinationv1.Lease) { *l.Spec.RenewTime = metav1.NewMicroTime(noon.Add(time.Minute)) }, ""},
-		"its clock is far ahead":     {func(l *coordinationv1.Lease) { *l.Spec.RenewTime = metav1.NewMicroTime(noon.Add(2 * time.Minute)) }, "its kubelet's lease is of a time 2m from now"},
+		"its clock is far ahead":     {func(l *coordinationv1.Lease) { *l.Spec.RenewTime = metav1.NewMicroTime(noon.Add(2 * time.Minute)) }, "its kubelet renewed its lease 2m in the future; check the node's clock"},
 		"it was never renewed":       {func(l *coordinationv1.Lease) { l.Spec.RenewTime = nil }, "its kubelet has no lease"},
 		"it does not say how long":   {func(l *coordinationv1.Lease) { l.Spec.LeaseDurationSeconds = nil }, "its kubelet has no lease"},
 		"it is another node's lease": {func(l *coordinationv1.Lease) { l.Name = "east-9" }, "its kubelet has no lease"},

@@ -7,13 +7,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// granularity is the only granularity of Kilo with a leader for each location that can be moved to
-// another node.
+// granularity is the mesh granularity of Kilo that Drydock supports. Only with this granularity
+// does a location have a leader that can be moved to another node.
 const granularity = "location"
 
-// held returns why the leader of the location must not be moved, whatever node would succeed;
-// empty: nothing forbids it. A person must correct the reason, so it names the node and the key.
-// misconfigured: the nodes' keys are the reason, and not only that there is no other node.
+// held returns why the location's leader must not be moved at all. Empty: nothing forbids a move. A
+// person must remove the obstacle, so the reason names the node and the annotation. misconfigured
+// is false if the only reason is that the location has no other node.
 func (v view) held(location, topologyLabel string) (why string, misconfigured bool) {
 	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable} {
 		if why := rule(v, location, topologyLabel); why != "" {
@@ -23,7 +23,8 @@ func (v view) held(location, topologyLabel string) (why string, misconfigured bo
 	return alone(v, location), false
 }
 
-// granularities concern the whole mesh: if its agents disagree, they do not see the same leaders.
+// granularities returns why the mesh granularity forbids a move. It concerns all nodes: if Kilo's
+// agents have different granularities, they do not agree on the leaders.
 func granularities(v view, _, _ string) string {
 	first := map[string]string{}
 	var all []string
@@ -41,32 +42,33 @@ func granularities(v view, _, _ string) string {
 	case i < 0:
 		return ""
 	case all[i] == "":
-		return fmt.Sprintf("Kilo's agent of node %s does not say its granularity (%s); leaders are moved only where it is %s", first[""], election.GranularityKey, granularity)
+		return fmt.Sprintf("Kilo's agent on node %s reports no granularity (%s); Drydock moves leaders only with granularity %s", first[""], election.GranularityKey, granularity)
 	case len(all) > 1:
 		a, b := all[0], all[1]
-		return fmt.Sprintf("there are two topologies in the cluster: %s of node %s is %q, of node %s %q; let all of Kilo's agents have one --mesh-granularity",
+		return fmt.Sprintf("Kilo's agents have different granularities: %s of node %s is %q, of node %s %q; give all agents the same --mesh-granularity",
 			election.GranularityKey, first[a], clip(a), first[b], clip(b))
 	}
-	return fmt.Sprintf("%s of node %s is %q: leaders are moved only where it is %s", election.GranularityKey, first[all[i]], clip(all[i]), granularity)
+	return fmt.Sprintf("%s of node %s is %q: Drydock moves leaders only with granularity %s", election.GranularityKey, first[all[i]], clip(all[i]), granularity)
 }
 
-// placeless nodes form a location without a name; whether that is intended is unknown.
+// placeless returns a reason if a node has no location. Kilo treats such nodes as one location
+// without a name, which may not be intended.
 func placeless(v view, _, topologyLabel string) string {
 	for _, k := range v {
 		if k.notReady == "" && k.Location == "" {
-			return fmt.Sprintf("node %s is in no location: it lacks both the label %s and the annotation %s", k.Name, topologyLabel, election.LocationKey)
+			return fmt.Sprintf("node %s is in no location: it has neither the label %s nor the annotation %s", k.Name, topologyLabel, election.LocationKey)
 		}
 	}
 	return ""
 }
 
-// unreadable finds annotations in the location that cannot be read: their intended value could
-// change the leader.
+// unreadable returns a reason if a node of the location has an invalid annotation: its
+// intended value could change the leader.
 func unreadable(v view, location, _ string) string {
 	members, others := v.of(location)
 	for _, k := range slices.Concat(members, others) {
 		if k.Malformed != "" {
-			return fmt.Sprintf("the annotation %s of node %s cannot be read; correct or remove it", k.Malformed, k.Name)
+			return fmt.Sprintf("the annotation %s of node %s is invalid; correct or remove it", k.Malformed, k.Name)
 		}
 	}
 	return ""
@@ -77,7 +79,7 @@ func alone(v view, location string) string {
 	if len(members) != 1 {
 		return ""
 	}
-	why := fmt.Sprintf("location %q has no node but %s that Kilo counts, so no other node could lead instead", clip(location), members[0].Name)
+	why := fmt.Sprintf("Kilo counts only node %[2]s in location %[1]q, so no other node could lead instead", clip(location), members[0].Name)
 	var of []string
 	for _, k := range others {
 		of = append(of, k.Name+": "+k.absent())
@@ -88,10 +90,11 @@ func alone(v view, location string) string {
 	return why
 }
 
-// absent returns why the node does not count as a member of its declared location.
+// absent returns why Kilo does not count the node as a member of the location that its annotation
+// or label names.
 func (k member) absent() string {
 	if k.notReady != "" {
 		return k.notReady
 	}
-	return "it has no internal address (" + election.InternalIPKey + "), and is a location of its own"
+	return "it has no internal address (" + election.InternalIPKey + "), so Kilo treats it as a location of its own"
 }

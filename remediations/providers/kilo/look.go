@@ -10,8 +10,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-// Leads returns the node that leads the location according to the cache; empty: none, or it is
-// unknown.
+// Leads returns the node that leads the location according to Drydock's cache. Empty: no node
+// leads, or the leader is unknown.
 func (m *Mesh) Leads(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -20,14 +20,14 @@ func (m *Mesh) Leads(location string) (node string) {
 	var candidates []*corev1.Node
 	for _, n := range all {
 		if election.Declared(n, m.options.TopologyLabel) == location || location == election.OwnLocation(n.Name) {
-			candidates = append(candidates, n) // most of a large mesh is not, and need not be read
+			candidates = append(candidates, n) // other nodes need not be parsed
 		}
 	}
 	return m.leader(location, candidates)
 }
 
-// LeadsAll is Leads for many locations, from one state of the cache. It reads the fleet once:
-// alerts can name any number of locations, and most of those do not exist.
+// LeadsAll returns Leads for many locations, from one state of the cache. It reads the fleet once,
+// because alerts can name any number of locations, most of them nonexistent.
 func (m *Mesh) LeadsAll() func(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -53,13 +53,13 @@ func (m *Mesh) leader(location string, candidates []*corev1.Node) string {
 	return node
 }
 
-// Look observes the location live: all Nodes, and the agents' results in Prometheus. It does not
-// fail: the answer says what is unknown. It changes nothing.
+// Look observes the location now, from all Nodes and the agents' probe results in Prometheus. It
+// changes nothing. It returns no error: the Observation says what is unknown.
 func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	s := kind.Observation{At: m.options.Now()}
 	leave, err := m.enter(ctx)
 	if err != nil {
-		s.Unknown = "waiting for another look to end: " + err.Error()
+		s.Unknown = "waiting for another observation to end: " + err.Error()
 		return s
 	}
 	defer leave()
@@ -70,20 +70,20 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 		return s
 	}
 	members, others := v.of(location)
-	// Only a person can end a hold, so it is reported whatever else is known or unknown.
+	// A hold is reported even if other facts are unknown, because only a person can remove it.
 	s.Held, s.Misconfigured = v.held(location, m.options.TopologyLabel)
 	var certain bool
 	if s.Leader, certain = election.Foresee(nodes(members)); s.Leader == "" {
-		why := fmt.Sprintf("location %q has no node that Kilo counts", clip(location))
+		why := fmt.Sprintf("Kilo counts no node in location %q", clip(location))
 		if !certain {
-			why = fmt.Sprintf("who leads location %q cannot be foreseen: an endpoint is a name, which each of Kilo's agents resolves for itself; write its address into %s", clip(location), election.ForceEndpointKey)
+			why = fmt.Sprintf("the leader of location %q is unknown: an endpoint is a host name, which each of Kilo's agents resolves for itself; write the address into %s", clip(location), election.ForceEndpointKey)
 		}
 		return unknown(s, why)
 	}
 	s.Settled = settled(members, s.Leader)
 	w, err := m.ask(ctx, v, location)
 	if err != nil {
-		s.ReachedWhy = "nothing is known of probes"
+		s.ReachedWhy = "there are no probe results"
 		return unknown(s, err.Error())
 	}
 	var known bool
@@ -100,7 +100,7 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	for _, k := range others {
 		s.Refused[k.Name] = k.absent()
 	}
-	// If the members are reached, no other node needs to lead, so it does not matter what is
+	// If the members are reached, no other node needs to lead. Then it does not matter what is
 	// unknown about the others.
 	if len(s.Candidates) == 0 && (unreported || unread) && !s.Reached {
 		s.Unknown = noCandidate(location, s.Refused)
@@ -108,7 +108,8 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	return s
 }
 
-// unknown keeps an existing hold: it is certain, and a person can end it.
+// unknown records why a fact is unknown. An existing hold stays the main reason, because it is
+// certain and a person can remove it.
 func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why
@@ -118,8 +119,8 @@ func unknown(s kind.Observation, why string) kind.Observation {
 	return s
 }
 
-// settled reports that Kilo's agents have followed: the leader has an address in the mesh, and no
-// other node of the location has one.
+// settled reports whether Kilo's agents have adopted the leader: it has an address in the mesh, and
+// no other node of the location has one.
 func settled(members []member, leader string) bool {
 	for _, k := range members {
 		if k.WireGuard != (k.Name == leader) {

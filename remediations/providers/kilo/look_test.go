@@ -72,7 +72,7 @@ func TestALookSeesTheLeaderAndWhoCouldLeadInstead(t *testing.T) {
 	require.Empty(t, saw.Refused)
 	require.True(t, saw.Settled)
 	require.False(t, saw.Reached)
-	require.Contains(t, saw.ReachedWhy, "3 of 3 members are not reached: east-1 from west")
+	require.Contains(t, saw.ReachedWhy, "other locations do not reach 3 of 3 members: east-1 from west")
 	for _, a := range s.client.Actions() {
 		require.Contains(t, []string{"list", "create"}, a.GetVerb(), "a look changes nothing")
 	}
@@ -98,7 +98,7 @@ func TestAfterTheMoveTheOldLeaderIsOneBadMemberAndProvesNothing(t *testing.T) {
 	require.True(t, saw.Settled)
 	require.True(t, saw.Reached, saw.ReachedWhy)
 	require.Equal(t, []string{"east-1", "east-3"}, successors(saw))
-	require.Contains(t, saw.Refused["east-0"], "it was a suspect itself in the last 7m: east-1, east-3 did not reach it")
+	require.Contains(t, saw.Refused["east-0"], "it may be faulty itself: in the last 7m, east-1, east-3 did not reach it")
 }
 
 func TestSettledIsOneAddressAndTheLeadersOwn(t *testing.T) {
@@ -139,15 +139,15 @@ func TestBadInputIsAHoldThatNamesIt(t *testing.T) {
 		more   []*corev1.Node
 		want   []string
 	}{
-		"full granularity":               {all(with(election.GranularityKey, "full")), nil, []string{"two topologies", "east-0", `"full"`, "west-0", `"location"`}},
+		"full granularity":               {all(with(election.GranularityKey, "full")), nil, []string{"different granularities", "east-0", `"full"`, "west-0", `"location"`}},
 		"full granularity everywhere":    {all(with(election.GranularityKey, "full")), []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "full"))}, []string{`node east-0 is "full"`, election.GranularityKey}},
 		"a granularity that we know not": {all(with(election.GranularityKey, "cross")), []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "cross"))}, []string{`node east-0 is "cross"`}},
-		"two topologies":                 {on("east-2", with(election.GranularityKey, "full")), nil, []string{"two topologies", "east-0", "east-2", "--mesh-granularity"}},
-		"two topologies elsewhere":       {nil2, []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "full"))}, []string{"two topologies", "west-0"}},
-		"no granularity":                 {on("east-3", without(election.GranularityKey)), nil, []string{"east-3", "does not say its granularity"}},
+		"different granularities":        {on("east-2", with(election.GranularityKey, "full")), nil, []string{"different granularities", "east-0", "east-2", "--mesh-granularity"}},
+		"two topologies elsewhere":       {nil2, []*corev1.Node{onNode("west-0", "west", with(election.GranularityKey, "full"))}, []string{"different granularities", "west-0"}},
+		"no granularity":                 {on("east-3", without(election.GranularityKey)), nil, []string{"east-3", "reports no granularity"}},
 		"a node in no location":          {nil2, []*corev1.Node{onNode("lost", "")}, []string{"node lost is in no location", election.DefaultTopologyLabel, election.LocationKey}},
 		"an empty location":              {nil2, []*corev1.Node{onNode("lost", "east", with(election.LocationKey, ""))}, []string{"node lost is in no location"}},
-		"an endpoint":                    {on("east-1", with(election.EndpointKey, "nonsense")), nil, []string{election.EndpointKey, "node east-1", "cannot be read"}},
+		"an endpoint":                    {on("east-1", with(election.EndpointKey, "nonsense")), nil, []string{election.EndpointKey, "node east-1", "is invalid"}},
 		"a forced endpoint":              {on("east-1", with(election.ForceEndpointKey, "10.0.0.1")), nil, []string{election.ForceEndpointKey, "node east-1"}},
 		"a key":                          {on("east-1", with(election.PublicKeyKey, "bm90MzI=")), nil, []string{election.PublicKeyKey, "node east-1"}},
 		"an internal address":            {on("east-1", with(election.InternalIPKey, "10.0.0.1")), nil, []string{election.InternalIPKey, "node east-1"}},
@@ -200,7 +200,7 @@ func TestALocationOfOneNodeIsHeldAndSaysWhoIsMissing(t *testing.T) {
 	s.everybodyReaches(easterners)
 	saw := s.Look(t.Context(), "east")
 	require.Equal(t, "east-0", saw.Leader)
-	require.Contains(t, saw.Held, `location "east" has no node but east-0 that Kilo counts`)
+	require.Contains(t, saw.Held, `Kilo counts only node east-0 in location "east"`)
 	require.Contains(t, saw.Held, "east-1: its Kilo agent last wrote")
 	require.Contains(t, saw.Held, "east-2: it has no internal address")
 
@@ -214,7 +214,7 @@ func TestMissingDataIsUnknownAndProposesNoLeader(t *testing.T) {
 	s := dark(t, nil, east()...)
 	s.local, s.cross = nil, nil
 	saw := s.Look(t.Context(), "east")
-	require.Contains(t, saw.Unknown, `has no data of the agents about location "east" in the last 7m`)
+	require.Contains(t, saw.Unknown, `has no probe results about location "east" in the last 7m`)
 	require.Contains(t, saw.Unknown, "check that drydock-agent runs")
 	require.Equal(t, "east-0", saw.Leader)
 	require.True(t, saw.Settled)
@@ -231,11 +231,11 @@ func TestMissingDataIsUnknownAndProposesNoLeader(t *testing.T) {
 	s.cross = nil // the target is known, and no other location has results about it
 	saw = s.Look(t.Context(), "east")
 	require.False(t, saw.Reached)
-	require.Contains(t, saw.Unknown, "no other location has said in the last 45s", "so the alert alone moves nobody")
+	require.Contains(t, saw.Unknown, "in the last 45s, no other location has probed a member", "so the alert alone moves nobody")
 	require.Empty(t, saw.Candidates)
 
 	saw = s.Look(t.Context(), "nowhere")
-	require.Contains(t, saw.Unknown, `location "nowhere" has no node that Kilo counts`)
+	require.Contains(t, saw.Unknown, `Kilo counts no node in location "nowhere"`)
 	require.Empty(t, saw.Leader)
 
 	asked := len(s.queries())
@@ -258,7 +258,7 @@ func TestANameThatDecidesTheLeaderIsReported(t *testing.T) {
 	})...)
 	saw := s.Look(t.Context(), "east")
 	require.Empty(t, saw.Leader)
-	require.Contains(t, saw.Unknown, "cannot be foreseen")
+	require.Contains(t, saw.Unknown, "is unknown: an endpoint is a host name")
 	require.Contains(t, saw.Unknown, election.ForceEndpointKey)
 	require.Empty(t, s.Leads("east"))
 }

@@ -18,20 +18,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// CallTimeout bounds a look or a move if one answer of Prometheus may take that long. It covers the
-// list of all Nodes, and then either two addresses of Prometheus and the leases, or the keys of two
-// nodes. Most moves change no more keys; the further keys of a larger move are written while the
-// intent is young.
+// CallTimeout returns the time limit of one Look or Move, for the given time limit of one answer of
+// Prometheus. A Look needs the list of all Nodes, two addresses of Prometheus, and the leases. A
+// Move needs the list and the annotations of two nodes. Most moves change no more than two. The
+// remaining annotations of a larger move are written as long as the intent is young enough.
 func CallTimeout(prometheus time.Duration) time.Duration {
 	return listTimeout + 2*max(apiTimeout, prometheus) + apiTimeout
 }
 
-// Move makes the change if the location still is as the move describes it. It calls mayStill
-// immediately before it writes each key. The outcome is never empty; the error says why it is not
-// accepted, and what was changed.
+// Move carries out the move if the location is still as the move describes it. It calls mayStill
+// immediately before each write. The outcome is never empty. If the outcome is not CallAccepted,
+// the error says why, and what was changed.
 func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func() error) (remediations.CallOutcome, error) {
 	refuse := func(err error) (remediations.CallOutcome, error) {
-		return remediations.CallRefused, fmt.Errorf("moving the leader's place of location %q from %s to %s: nothing was changed: %w", clip(move.Location), move.From, move.To, err)
+		return remediations.CallRefused, fmt.Errorf("moving the lead of location %q from %s to %s: nothing was changed: %w", clip(move.Location), move.From, move.To, err)
 	}
 	leave, err := m.enter(ctx)
 	if err != nil {
@@ -50,9 +50,9 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 	for i, e := range edits {
 		first := i == 0
 		written, err := m.write(ctx, members, e, func(k member) error {
-			// Checked before each key, and again if another writer changed the node in between:
-			// this process may have slept since the last key, and another process may have put it
-			// back.
+			// This check runs before each write, and again if another writer changed the node.
+			// Since the last write, this process may have been suspended, and another process may
+			// have put the annotation back.
 			if err := mayStill(); err != nil {
 				return err
 			}
@@ -66,15 +66,15 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 			return refuse(err)
 		default:
 			if len(done) == 0 {
-				done = []string{"nothing for certain"}
+				done = []string{"nothing is certain"}
 			}
-			return remediations.CallUnknown, fmt.Errorf("moving the leader's place of location %q from %s to %s: done was %s; then: %w", clip(move.Location), move.From, move.To, strings.Join(done, ", "), err)
+			return remediations.CallUnknown, fmt.Errorf("moving the lead of location %q from %s to %s: written so far: %s; then: %w", clip(move.Location), move.From, move.To, strings.Join(done, ", "), err)
 		}
 	}
 	return remediations.CallAccepted, nil
 }
 
-// still returns the edits for the move, if the location still is as it was at the decision.
+// still returns the edits for the move, if the location is still as it was at the decision.
 func (v view) still(move remediations.Move, topologyLabel string) ([]member, []edit, error) {
 	if why, _ := v.held(move.Location, topologyLabel); why != "" {
 		return nil, nil, errors.New(why)
@@ -82,7 +82,7 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 	members, _ := v.of(move.Location)
 	leader, ok := election.Foresee(nodes(members))
 	if !ok || leader != move.From {
-		return nil, nil, fmt.Errorf("it is led by %q now", leader)
+		return nil, nil, fmt.Errorf("the location's leader is now %q", leader)
 	}
 	to := find(members, move.To)
 	if to == nil {
@@ -99,13 +99,13 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 		return nil, nil, err
 	}
 	if !maps.EqualFunc(moveOf(move.Location, move.From, move.To, edits).Before, move.Before, same) {
-		return nil, nil, fmt.Errorf("the keys %s of the location are not those any more that were put on record", election.LeaderKey)
+		return nil, nil, fmt.Errorf("the annotations %s of the location have changed since the decision", election.LeaderKey)
 	}
 	return members, edits, nil
 }
 
-// stillThere returns an error if the node, read again, no longer allows the rest of the edits as
-// planned.
+// stillThere returns an error if the rest of the edits is no longer safe: k, one of the nodes, was
+// read again and has changed.
 func stillThere(members []member, k member, rest []edit, move remediations.Move) error {
 	if k.Location != move.Location {
 		return fmt.Errorf("node %s is not in the location any more", k.Name)
@@ -125,9 +125,9 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 	return foresee(now, rest, move.From, move.To)
 }
 
-// PutBack restores the keys that the move recorded in Before, where they still are as Move left
-// them: the old leader's key first, the successor's last. It may be repeated, and then does
-// nothing. If any node that the move names and that still exists is outside the location, PutBack
+// PutBack restores the leader annotations that the move recorded in Before: the old leader's first,
+// the successor's last. It skips an annotation that is no longer as Move left it. A repeated
+// PutBack does nothing. If an existing node that the move names is outside the location, PutBack
 // writes nothing.
 func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	leave, err := m.enter(ctx)
@@ -150,7 +150,7 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	for _, e := range back(move) {
 		k := find(members, e.node)
 		if k == nil || !same(k.key, e.from) {
-			continue // it is gone, or not Drydock's any more, or was put back before
+			continue // the node is gone, or another writer changed the annotation, or it was put back before
 		}
 		written, err := m.write(ctx, members, e, func(k member) error { return k.belongs(move.Location) })
 		switch {
@@ -164,8 +164,8 @@ func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	return nil
 }
 
-// belongs returns why the node is outside the location, whether Kilo counts it now or not; nil: it
-// belongs to it.
+// belongs returns an error if the node is outside the location. It does not matter whether Kilo
+// counts the node now.
 func (k *member) belongs(location string) error {
 	if k.Location != location && k.declared != location {
 		return fmt.Errorf("node %s is not in the location, so nothing is written there", k.Name)
@@ -174,7 +174,7 @@ func (k *member) belongs(location string) error {
 }
 
 func (m *Mesh) notPutBack(move remediations.Move, err error) error {
-	return fmt.Errorf("putting back the leader's place of location %q from %s to %s: %w", clip(move.Location), move.To, move.From, err)
+	return fmt.Errorf("putting back the lead of location %q from %s to %s: %w", clip(move.Location), move.To, move.From, err)
 }
 
 // back returns the edits that undo the move. Their order keeps the lead with one of the two nodes
@@ -211,22 +211,23 @@ func same(a, b *string) bool {
 }
 
 var (
-	// errOthers: the key is no longer as it was.
+	// errOthers: another writer changed the leader annotation.
 	errOthers = errors.New("the key was changed by another writer")
-	// errDoubt: it is unknown whether the change was made.
+	// errDoubt: it is unknown whether the API server made the change.
 	errDoubt = errors.New("whether the change was made is unknown")
 )
 
-// write makes one edit, on the Node as it was read. It calls mayStill with the Node right before,
-// and again with the Node that it reads after another writer changed it.
+// write makes one edit on the Node, if the Node is still as members has it. It calls mayStill with
+// the Node right before the write. If another writer changed the Node meanwhile, write reads it
+// again, calls mayStill again, and tries again.
 func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill func(member) error) (member, error) {
 	k := *find(members, e.node)
 	for range patchTries {
 		switch {
 		case k.uid != find(members, e.node).uid:
-			return member{}, fmt.Errorf("node %s is another one by that name now", e.node)
+			return member{}, fmt.Errorf("node %s was replaced (other UID)", e.node)
 		case same(k.key, e.to):
-			return k, nil // an answer was lost, and the change was made
+			return k, nil // the change was made, but its answer was lost
 		case !same(k.key, e.from):
 			return member{}, fmt.Errorf("%s of node %s: %w", election.LeaderKey, e.node, errOthers)
 		}
@@ -242,18 +243,18 @@ func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill fun
 		}
 		again, errRead := m.reread(ctx, e.node)
 		if errors.Is(err, errDoubt) && (errRead != nil || !same(again.key, e.to)) {
-			return member{}, err // it may still arrive
+			return member{}, err // the API server may still carry out the write
 		}
 		if errRead != nil {
 			return member{}, errRead
 		}
 		k = again
 	}
-	return member{}, fmt.Errorf("%s of node %s was not written: others wrote on the Node each of %d times", election.LeaderKey, e.node, patchTries)
+	return member{}, fmt.Errorf("%s of node %s was not written: other programs changed the Node at each of %d tries", election.LeaderKey, e.node, patchTries)
 }
 
-// patch writes the one annotation, and nothing else, if the Node is still the one and the state
-// that was read.
+// patch writes only the leader annotation. The API server refuses the patch if the Node was
+// replaced or changed since it was read.
 func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"uid": k.uid, "resourceVersion": k.version, "annotations": map[string]*string{election.LeaderKey: e.to},
@@ -273,7 +274,8 @@ func (m *Mesh) patch(ctx context.Context, k member, e edit) (member, error) {
 	return member{}, fmt.Errorf("writing %s: %w: %w", e, errDoubt, err)
 }
 
-// refusedByServer reports that the API server answered, and that it did nothing.
+// refusedByServer reports whether the API server answered, and its answer shows that it did
+// nothing.
 func refusedByServer(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// NodeAPI and LeaseAPI are what this package calls of the API server. A clientset has them.
+// NodeAPI and LeaseAPI are the API server's methods that this package calls. A clientset has them.
 type (
 	NodeAPI interface {
 		List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error)
@@ -32,66 +32,65 @@ type (
 	}
 )
 
-// DefaultJob is a regular expression. It matches the job of the chart's PodMonitor, and a job with
-// the agent's name.
+// DefaultJob is the default of Options.Job. It matches the job of the chart's PodMonitor, and every
+// job whose name ends with the agent's name.
 const DefaultJob = "drydock-agent|.+[-/]drydock-agent"
 
-// Options names the cluster, the Prometheus servers with the probe results, and the nodes that may
-// be chosen.
+// Options has the clients, the Prometheus servers with the probe results, and the rules for nodes
+// that may lead.
 type Options struct {
-	// API lists, reads and patches Nodes; Leases lists the kubelets' leases.
+	// API lists, reads and patches Nodes. Leases lists the kubelets' leases.
 	API    NodeAPI
 	Leases LeaseAPI
-	// Nodes returns the Nodes of a cache, for Leads alone. Trimmed Nodes are enough if they keep
-	// their labels, pod CIDR and Kilo's annotations. They are only read.
+	// Nodes returns all Nodes from a cache. Only Leads and LeadsAll use it, and they only read. The
+	// Nodes need only their labels, pod CIDR and Kilo's annotations.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// TopologyLabel names a node's location, as kg's flag of that name does. Empty:
+	// TopologyLabel is the label with a node's location, like kg's flag --topology-label. Empty:
 	// election.DefaultTopologyLabel.
 	TopologyLabel string
-	// Prometheus are the URLs of the servers that scrape the agents. Every address of a name is
-	// queried in turn, until one answers with data. At least one.
+	// Prometheus has the URLs of the servers that scrape the agents, at least one. Every address of
+	// a URL's host name is queried in turn, until one answers with data.
 	Prometheus []string
-	// Job is a regular expression, as PromQL has it, for the scrape jobs of the agents. Empty:
+	// Job is a regular expression in PromQL's syntax for the scrape jobs of the agents. Empty:
 	// DefaultJob.
 	Job string
-	// HTTPConfig has the authentication and the TLS settings. Drydock never follows redirects, even
-	// if HTTPConfig allows them. With a proxy, the proxy resolves the names.
+	// HTTPConfig has authentication and TLS settings. Drydock never follows redirects, even if
+	// HTTPConfig allows them. If it has a proxy, the proxy resolves the host names.
 	HTTPConfig promconfig.HTTPClientConfig
-	// Timeout bounds both answers of one address together. Default 10 s.
+	// Timeout limits the two queries to one address together. Default: 10 s.
 	Timeout time.Duration
-	// MaxAge is how old the last result of a member about its siblings may be. Default 7 min: if
-	// Prometheus is in another location, the result of the second candidate is from before the
-	// fault, and the wait for the first candidate comes on top.
+	// MaxAge is the largest age of a member's last result about its siblings. Default: 7 min. It
+	// must be long: if Prometheus is in another location, it has no results since the fault, and
+	// the second candidate is tried only after the wait for the first one.
 	MaxAge time.Duration
-	// AllowControlPlane lets control-plane nodes be chosen.
+	// AllowControlPlane allows control-plane nodes to become leaders.
 	AllowControlPlane bool
-	// Pairs allows the only member of a location of two nodes to become the leader.
+	// Pairs allows a move in a location of two nodes.
 	Pairs bool
-	// HoldWhen are the marks of other systems that keep a node from use; nil: the shipped ones.
+	// HoldWhen has the marks of other systems on nodes that they have claimed. A node with such a
+	// mark does not become a leader. Nil: the shipped marks.
 	HoldWhen marks.List
-	// Registry has the remediations that records on Nodes may name, besides the shipped ones.
+	// Registry has the remediations, besides the shipped ones, that records on Nodes may name.
 	Registry remediations.Registry
-	// Resolver gives the addresses of a host name. Nil: net.DefaultResolver. Tests give names
-	// addresses with it.
+	// Resolver returns the addresses of a host name. Nil: net.DefaultResolver. Tests replace it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
-	// Now is the clock for the age of the last sign of a node's agent.
+	// Now returns the current time, for the age of agents' annotations and of leases.
 	Now func() time.Time
 }
 
-// Mesh knows a cluster's Kilo mesh, and moves its leaders. Its methods may be called at the same
-// time.
+// Mesh observes a cluster's Kilo mesh and moves its leaders. It is safe for concurrent use.
 type Mesh struct {
 	options   Options
 	endpoints []*replicas.Endpoint
-	// page is how many Nodes one answer of the API server holds; pageSize, except in tests.
+	// page is how many Nodes one answer of the API server has: pageSize, except in tests.
 	page int64
-	// one is held by the reader of all Nodes: one live read at a time is enough.
+	// one is a lock for the live read of all Nodes: one reader at a time is enough.
 	one chan struct{}
-	// last is the Prometheus that answered last; only the holder of one may touch it.
+	// last is the address of the Prometheus that answered last. The lock one guards it.
 	last string
 }
 
-// New makes a Mesh, and sends no request. An error is a fault of the options.
+// New returns a Mesh. It sends no request. An error names the wrong option.
 func New(o Options) (*Mesh, error) {
 	if o.API == nil || o.Leases == nil || o.Nodes == nil || o.Now == nil {
 		return nil, errors.New("making the Kilo provider: the API server's client, the cache of Nodes or the clock is missing")
@@ -109,7 +108,7 @@ func New(o Options) (*Mesh, error) {
 		o.MaxAge = defaultMaxAge
 	}
 	if o.Timeout < 0 || o.MaxAge < time.Second {
-		return nil, fmt.Errorf("making the Kilo provider: the timeout %s or the age %s of a result is too short", text.Duration(o.Timeout), text.Duration(o.MaxAge))
+		return nil, fmt.Errorf("making the Kilo provider: timeout %s or maxAge %s is too short", text.Duration(o.Timeout), text.Duration(o.MaxAge))
 	}
 	for i, text := range o.Prometheus {
 		if u, err := url.Parse(text); err == nil && u.User != nil {

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// firstMove is a repair of the location eu before its first move, by a plan that has one attempt.
+	// firstMove is a repair of the location eu before its first move, by a plan that has one
+	// attempt.
 	firstMove = `
 policy: {plan: ["promote-leader 1"]}
 `
@@ -48,7 +49,7 @@ func TestALocationOfTwo(t *testing.T) {
 		says   string
 	}{
 		"without the key nothing is moved, and the hold names it": {
-			record: firstMove, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: "Set providers.kilo.pairs: true to allow the move",
+			record: firstMove, verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: "set providers.kilo.pairs: true to allow the move",
 		},
 		"with the key the member leads": {pairs: true, record: firstMove, verb: lifecycle.VerbIssue, says: "move the mesh leadership of location eu from n1 to n2"},
 		"the member does not reach its leader": {
@@ -57,14 +58,14 @@ func TestALocationOfTwo(t *testing.T) {
 		},
 		"the leader does not reach its member": {
 			pairs: true, record: firstMove, local: map[string]string{"n1>n2": "1110"},
-			verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: "the path between the two nodes is at fault",
+			verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderHeld, says: "the path between the two nodes is faulty",
 		},
 		"no word about the member": {
 			pairs: true, record: firstMove, cross: map[string]string{"west-0@west>n1": "1111"},
 			verb: lifecycle.VerbHold, reason: remediations.ReasonLeaderUnknown, says: "no data is not a fault",
 		},
 		"after the move the old leader is reached":  {pairs: true, record: provenNow, moved: true, cross: map[string]string{"west-0@west>n1": "0011", "west-0@west>n2": "1111"}, verb: lifecycle.VerbEnd, says: "n2 leads location eu, which answers, and the alert is gone"},
-		"after the move the old leader is not":      {pairs: true, record: provenNow, moved: true, cross: map[string]string{"west-0@west>n1": "1100", "west-0@west>n2": "1111"}, verb: lifecycle.VerbWait, says: "1 of 1 members are not reached: n1 from west"},
+		"after the move the old leader is not":      {pairs: true, record: provenNow, moved: true, cross: map[string]string{"west-0@west>n1": "1100", "west-0@west>n2": "1111"}, verb: lifecycle.VerbWait, says: "other locations do not reach 1 of 1 members: n1 from west"},
 		"and the time is up, so it is put back":     {pairs: true, record: movedOnceOfOne, moved: true, cross: map[string]string{"west-0@west>n1": "1100", "west-0@west>n2": "1111"}, verb: lifecycle.VerbIssue, says: "put the mesh leadership of location eu back"},
 		"the same where it is not probed by itself": {pairs: true, record: movedOnceOfOne, moved: true, local: map[string]string{"n1>n2": "", "n2>n1": ""}, cross: map[string]string{"west-0@west>n1": "1100", "west-0@west>n2": "1111"}, verb: lifecycle.VerbIssue, says: "put the mesh leadership of location eu back"},
 	} {

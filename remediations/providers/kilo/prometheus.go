@@ -16,13 +16,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// turns bounds the time for all servers together, in multiples of the timeout of one.
+// turns limits the time for all servers together: this many times the time limit of one.
 const turns = 3
 
-// ask queries one Prometheus after the other for the results about the location. It stops at one
-// that has both: the members' results about each other, and those of other locations about the
-// members. Among servers that know less, the first that knows anything counts; the error says for
-// each server why it knows nothing.
+// ask queries one Prometheus after the other for the probe results about the location. It stops at
+// a server that has both kinds: the members' results about each other, and those of other locations
+// about the members. If no server has both, the first one with any results counts. If no server has
+// results, the error gives the reason for each.
 func (m *Mesh) ask(ctx context.Context, v view, location string) (results, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns*m.options.Timeout)
 	defer cancel()
@@ -32,9 +32,9 @@ func (m *Mesh) ask(ctx context.Context, v view, location string) (results, error
 		w, err := m.askOne(ctx, a, v, location)
 		switch {
 		case err != nil:
-			trouble = append(trouble, fmt.Sprintf("asking Prometheus %s: %v", a, err))
+			trouble = append(trouble, fmt.Sprintf("querying Prometheus %s: %v", a, err))
 		case w.none():
-			trouble = append(trouble, fmt.Sprintf("Prometheus %s has no data of the agents about location %q in the last %s", a, clip(location), text.Duration(m.options.MaxAge)))
+			trouble = append(trouble, fmt.Sprintf("Prometheus %s has no probe results about location %q in the last %s", a, clip(location), text.Duration(m.options.MaxAge)))
 		case len(w.local) > 0 && len(w.cross) > 0:
 			m.last = a.String()
 			return w, nil
@@ -59,7 +59,8 @@ type replica struct {
 
 func (r replica) String() string { return r.Name(r.address) }
 
-// inTurn returns all of them, starting with the one that answered last.
+// inTurn returns all addresses of all servers. The address that answered last is first. It adds
+// errors of name resolution to trouble.
 func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	var out []replica
 	for _, e := range m.endpoints {
@@ -77,11 +78,11 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	return out
 }
 
-// askOne sends both queries to one server. That server's clock decides what is old, so the clocks
-// need not agree. A result counts if the view has the Nodes of its agent and of the probed node in
-// the right locations.
+// askOne sends both queries to one server. Ages are measured by that server's clock, so its clock
+// and Drydock's may differ. A result counts only if the view has the Nodes of its agent and of the
+// probed node, each in the right location.
 func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (results, error) {
-	at, err := r.Replica(r.address) // a changed configuration file counts from now on
+	at, err := r.Replica(r.address) // a changed HTTP configuration file is used from now on
 	if err != nil {
 		return results{}, fmt.Errorf("reading the HTTP configuration: %w", err)
 	}
@@ -100,9 +101,9 @@ func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (
 	return w, nil
 }
 
-// queries returns the two queries for the raw samples: only raw samples show which of two series of
-// one pair is newer. They are limited to the agents' jobs, because any scraped pod can export a
-// metric of this name.
+// queries returns the two PromQL queries. They request raw samples, because only raw samples show
+// which of two series of the same pair of nodes is newer. They are limited to the agents' jobs,
+// because any scraped pod could export a metric of this name.
 func queries(job, location string, maxAge time.Duration) [2]string {
 	j, l := strconv.Quote(job), strconv.Quote(strings.ToValidUTF8(location, ""))
 	return [2]string{
@@ -111,7 +112,7 @@ func queries(job, location string, maxAge time.Duration) [2]string {
 	}
 }
 
-// judge bounds what is read of an answer.
+// judge limits the size of an answer's body.
 func judge(req *http.Request, resp *http.Response) error {
 	resp.Body = answers.Body(req.Context(), resp.Body)
 	return nil

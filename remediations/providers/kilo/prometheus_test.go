@@ -38,12 +38,12 @@ func TestAPrometheusWithABadAnswerIsNamedAndGivesNoData(t *testing.T) {
 		answer http.HandlerFunc
 		want   string
 	}{
-		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "it answered 500 Internal Server Error"},
-		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "it answered 401 Unauthorized"},
+		"500": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "the server answered 500 Internal Server Error"},
+		"401": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(401) }, "the server answered 401 Unauthorized"},
 		"422 in words": {func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(422)
 			_, _ = io.WriteString(w, `{"status":"error","errorType":"timeout","error":"query timed out"}`)
-		}, "it answered 422 Unprocessable Entity: query timed out"},
+		}, "the server answered 422 Unprocessable Entity: query timed out"},
 		"a redirect": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/login", http.StatusFound) }, "redirects are not followed"},
 		"a hang": {func(_ http.ResponseWriter, r *http.Request) {
 			select {
@@ -64,19 +64,19 @@ func TestAPrometheusWithABadAnswerIsNamedAndGivesNoData(t *testing.T) {
 		"nothing":      {func(http.ResponseWriter, *http.Request) {}, ""},
 		"a vector": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[]}}`)
-		}, `its answer is a "vector"`},
+		}, `the answer has the result type "vector"`},
 		"a part": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","warnings":["store is\u001b[2J down"],"data":{"resultType":"matrix","result":[]}}`)
-		}, "its answer may not be whole: store is"},
+		}, "the answer may be incomplete: store is"},
 		"a part, as VictoriaMetrics says it": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","isPartial":true,"data":{"resultType":"matrix","result":[]}}`)
-		}, "its answer is not whole: it says isPartial"},
+		}, "the answer is incomplete: isPartial is true"},
 		"an error with a 200": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"error","error":"it failed"}`)
 		}, "it failed"},
 		"more after its end": {func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"matrix","result":[]}}{}`)
-		}, "it continues after its end"},
+		}, "the answer has data after its end"},
 		"a closed socket": {func(w http.ResponseWriter, _ *http.Request) {
 			conn, _, err := w.(http.Hijacker).Hijack()
 			if err == nil {
@@ -102,7 +102,7 @@ func TestAPrometheusWithABadAnswerIsNamedAndGivesNoData(t *testing.T) {
 			s := dark(t, func(o *Options) { o.Timeout = timeout }, east()...)
 			s.answer = c.answer
 			saw := s.Look(t.Context(), "east")
-			require.Contains(t, saw.Unknown, "asking Prometheus "+s.endpoints[0].String())
+			require.Contains(t, saw.Unknown, "querying Prometheus "+s.endpoints[0].String())
 			require.Contains(t, saw.Unknown, c.want)
 			require.Contains(t, saw.Unknown, "providers.kilo.prometheus")
 			require.NotContains(t, saw.Unknown, "\x1b")
@@ -160,7 +160,7 @@ func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
 
 	found = []string{"127.0.0.11", "127.0.0.12", "127.0.0.13"}
 	_, err = askEast(t, s)
-	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: it answered 500 Internal Server Error", "at 127.0.0.13 has no data"} {
+	for _, want := range []string{"http://gone.example.com:80: no such host", "at 127.0.0.11: dial", "at 127.0.0.12: the server answered 500 Internal Server Error", "at 127.0.0.13 has no probe results"} {
 		require.ErrorContains(t, err, want)
 	}
 	found = nil

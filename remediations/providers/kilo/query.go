@@ -15,14 +15,15 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// answers bounds the size of an answer of Prometheus. Its series are read one by one, and not kept.
+// answers limits an answer of Prometheus. Its series are decoded one by one, and not kept in memory
+// together.
 var answers = bounded.Limits{Bytes: maxAnswerBytes, Depth: 16, Each: bounded.Each{Depth: 3, Bytes: 1 << 20, Values: 32_000}}
 
-// maxError bounds the answer to a query that failed.
+// maxError is the largest body of an error that is read, in bytes.
 const maxError = 64 << 10
 
-// query queries one Prometheus, and calls read with each series of its answer. If query returns an
-// error, the series before it do not count.
+// query sends the query text to one Prometheus, and calls read with each series of the answer. If
+// query returns an error, the series that read has already received must not be used.
 func query(ctx context.Context, client *http.Client, at *url.URL, text string, read func(*model.SampleStream) error) error {
 	resp, err := send(ctx, client, http.MethodPost, at, text)
 	if err == nil && (resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented) {
@@ -41,7 +42,7 @@ func query(ctx context.Context, client *http.Client, at *url.URL, text string, r
 		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
-		return fmt.Errorf("reading its answer: %w", err)
+		return fmt.Errorf("reading the answer of Prometheus: %w", err)
 	}
 	return a.judge()
 }
@@ -64,10 +65,10 @@ func send(ctx context.Context, client *http.Client, method string, at *url.URL, 
 	return client.Do(req)
 }
 
-// refusal returns the error for a status other than 200, with Prometheus' own reason if there is
-// one.
+// refusal returns the error for a status other than 200, with the reason from Prometheus' answer if
+// it has one.
 func refusal(resp *http.Response) error {
-	said := fmt.Sprintf("it answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	said := fmt.Sprintf("the server answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	var own struct{ Error string }
 	if err := json.NewDecoder(io.LimitReader(resp.Body, maxError)).Decode(&own); err == nil && own.Error != "" {
 		said += ": " + own.Error
@@ -75,22 +76,22 @@ func refusal(resp *http.Response) error {
 	return errors.New(said)
 }
 
-// reply is an answer without its series.
+// reply has the fields of an answer of Prometheus, without the series.
 type reply struct {
 	status, kind, trouble string
 	warnings              []string
 	partial               bool
 }
 
-// judge returns why the answer does not count.
+// judge returns an error if the answer cannot be used.
 func (a reply) judge() error {
 	switch {
 	case a.status != "success":
-		return errors.New("its answer is not Prometheus's: it has no status; check that this is a Prometheus")
-	case len(a.warnings) > 0: // the missing data might speak against a candidate
-		return fmt.Errorf("its answer may not be whole: %s", strings.Join(a.warnings, "; "))
+		return errors.New("the answer has no status, so it is not from Prometheus; check the URL")
+	case len(a.warnings) > 0: // the missing data could rule out a candidate
+		return fmt.Errorf("the answer may be incomplete: %s", strings.Join(a.warnings, "; "))
 	case a.partial:
-		return errors.New("its answer is not whole: it says isPartial")
+		return errors.New("the answer is incomplete: isPartial is true")
 	case a.kind != "matrix":
 		return notAMatrix(a.kind)
 	}
@@ -98,10 +99,10 @@ func (a reply) judge() error {
 }
 
 func notAMatrix(kind string) error {
-	return fmt.Errorf("its answer is a %q, where a matrix was asked for; check that this is a Prometheus", clip(kind))
+	return fmt.Errorf("the answer has the result type %q instead of matrix; check that the URL is that of a Prometheus", clip(kind))
 }
 
-// read reads the answer to its end.
+// read decodes the answer to its end.
 func (a *reply) read(d *json.Decoder, read func(*model.SampleStream) error) error {
 	err := fields(d, func(name string) error {
 		switch name {
@@ -132,7 +133,7 @@ func (a *reply) read(d *json.Decoder, read func(*model.SampleStream) error) erro
 		return errors.New(a.trouble)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("it continues after its end")
+		return errors.New("the answer has data after its end")
 	}
 	return nil
 }
@@ -152,14 +153,14 @@ func (a *reply) readData(d *json.Decoder, read func(*model.SampleStream) error) 
 	})
 }
 
-// fields reads an object, one field after the other.
+// fields decodes a JSON object and calls field for each name. field must decode the value.
 func fields(d *json.Decoder, field func(name string) error) error {
 	begin, err := d.Token()
-	if err != nil || begin == nil { // null: it has none
+	if err != nil || begin == nil { // null: an object without fields
 		return err
 	}
 	if begin != json.Delim('{') {
-		return errors.New("it has something else where an object must be")
+		return errors.New("the answer has another JSON type where an object must be")
 	}
 	for d.More() {
 		name, err := d.Token()
@@ -184,14 +185,14 @@ func readSeries(d *json.Decoder, read func(*model.SampleStream) error) error {
 	})
 }
 
-// list reads a list, one element after the other.
+// list decodes a JSON list and calls element for each element. element must decode it.
 func list(d *json.Decoder, element func() error) error {
 	begin, err := d.Token()
-	if err != nil || begin == nil { // null: it is empty
+	if err != nil || begin == nil { // null: an empty list
 		return err
 	}
 	if begin != json.Delim('[') {
-		return errors.New("it has something else where a list must be")
+		return errors.New("the answer has another JSON type where a list must be")
 	}
 	for d.More() {
 		if err := element(); err != nil {

@@ -201,7 +201,7 @@ func TestAMoveChangesTheLeadersKeysAndNothingElse(t *testing.T) {
 
 	outcome, err = s.Move(t.Context(), move, yes)
 	require.Equal(t, remediations.CallRefused, outcome, "it is not made twice")
-	require.ErrorContains(t, err, `it is led by "plain-3" now`)
+	require.ErrorContains(t, err, `the location's leader is now "plain-3"`)
 
 	require.NoError(t, s.PutBack(t.Context(), move))
 	require.Equal(t, map[string]string{"plain-0": "true", "plain-2": "reserve"}, s.keys(4))
@@ -262,7 +262,7 @@ func TestAMoveIsMadeWhileAgentsAndKubeletsWriteOnTheNodes(t *testing.T) {
 	})
 	outcome, err = s.Move(t.Context(), s.move(), yes)
 	require.Equal(t, remediations.CallRefused, outcome)
-	require.ErrorContains(t, err, "others wrote on the Node each of 5 times")
+	require.ErrorContains(t, err, "other programs changed the Node at each of 5 tries")
 	require.Equal(t, map[string]string{"busy-0": "true"}, s.keys(3))
 }
 
@@ -277,7 +277,7 @@ func TestAWordBetweenTwoKeysStopsTheMove(t *testing.T) {
 		return nil
 	})
 	require.Equal(t, remediations.CallUnknown, outcome)
-	require.ErrorContains(t, err, "done was kilo.squat.ai/leader on word-1; then: a person paused it")
+	require.ErrorContains(t, err, "written so far: kilo.squat.ai/leader on word-1; then: a person paused it")
 	require.Equal(t, map[string]string{"word-0": "true", "word-1": leaderValue}, s.keys(3))
 	require.NoError(t, s.PutBack(t.Context(), s.move()))
 	require.Equal(t, map[string]string{"word-0": "true"}, s.keys(3))
@@ -300,7 +300,7 @@ func TestAMoveThatIsNotWhatWasDecidedAnyMoreIsNotMade(t *testing.T) {
 			require.NoError(s.t, s.lab.Client().CoreV1().Nodes().Delete(s.t.Context(), s.name(1), metav1.DeleteOptions{}))
 			_, err := s.lab.Client().CoreV1().Nodes().Create(s.t.Context(), onNode(s.name(1), s.location, with(election.LastSeenKey, fmt.Sprint(time.Now().Unix()))), metav1.CreateOptions{})
 			require.NoError(s.t, err)
-		}, "another one by that name"},
+		}, "was replaced"},
 		{"it is gone", func(s *site) {
 			require.NoError(s.t, s.lab.Client().CoreV1().Nodes().Delete(s.t.Context(), s.name(1), metav1.DeleteOptions{}))
 		}, "not found"},
@@ -381,9 +381,9 @@ func TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade(t *testing.T) {
 		{"the last answer is lost", nil, func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Reset}[n == 2] }, remediations.CallAccepted, "", []int{1}},
 		{"all answers are lost", nil, func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Reset}[n > 0] }, remediations.CallAccepted, "", []int{1}},
 		{"the first is refused", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Forbidden}[n == 1] }, nil, remediations.CallRefused, "nothing was changed", []int{0}},
-		{"the first is lost", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Reset}[n > 0] }, nil, remediations.CallUnknown, "done was nothing for certain", []int{0}},
-		{"the first meets a fault", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.InternalError}[n > 0] }, nil, remediations.CallUnknown, "done was nothing for certain", []int{0}},
-		{"the last is refused", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Forbidden}[n == 2] }, nil, remediations.CallUnknown, "done was kilo.squat.ai/leader on lost-", []int{0, 1}},
+		{"the first is lost", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Reset}[n > 0] }, nil, remediations.CallUnknown, "written so far: nothing is certain", []int{0}},
+		{"the first meets a fault", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.InternalError}[n > 0] }, nil, remediations.CallUnknown, "written so far: nothing is certain", []int{0}},
+		{"the last is refused", func(n int) lab.Verdict { return map[bool]lab.Verdict{true: lab.Forbidden}[n == 2] }, nil, remediations.CallUnknown, "written so far: kilo.squat.ai/leader on lost-", []int{0, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newSite(t, fmt.Sprintf("lost-%d", i), 3)
@@ -418,7 +418,7 @@ func TestAnAnswerThatIsLostIsNotAMoveThatWasNotMade(t *testing.T) {
 				return map[bool]lab.Verdict{true: lab.Forbidden}[r.Method == http.MethodPatch]
 			})
 			if c.outcome != remediations.CallRefused && !slices.Equal(c.keys, []int{0}) {
-				require.ErrorContains(t, s.PutBack(t.Context(), s.move()), "putting back the leader's place")
+				require.ErrorContains(t, s.PutBack(t.Context(), s.move()), "putting back the lead")
 			}
 			s.proxy.Before(nil)
 			require.NoError(t, s.PutBack(t.Context(), s.move()))
@@ -485,7 +485,7 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	require.Equal(t, []string{"seen-1", "seen-2"}, successors(saw), saw.Refused)
 	require.Contains(t, saw.Refused["seen-3"], "does not reach its siblings seen-1")
 	require.False(t, saw.Reached)
-	require.Contains(t, saw.ReachedWhy, "2 of 2 members are not reached: seen-1 from far; seen-2 from far")
+	require.Contains(t, saw.ReachedWhy, "other locations do not reach 2 of 2 members: seen-1 from far; seen-2 from far")
 
 	// The members' agents are no longer scraped: their last results count for a while. The others
 	// see the location again.
@@ -498,5 +498,5 @@ func TestALookReadsAllPagesAndWhatTheRealPrometheusHas(t *testing.T) {
 	require.False(t, saw.Settled, "nobody has an address in the mesh")
 	s.annotate(0, election.WireGuardIPKey, "10.4.0.1/16")
 	require.True(t, s.Look(t.Context(), "seen").Settled)
-	require.Contains(t, s.Look(t.Context(), `seen"} or vector(1) #`).Unknown, "no node that Kilo counts")
+	require.Contains(t, s.Look(t.Context(), `seen"} or vector(1) #`).Unknown, "Kilo counts no node")
 }

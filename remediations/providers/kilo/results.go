@@ -14,30 +14,31 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// probeMetric is the agents' metric for their probes: 1, both payloads came back on a new flow; 0,
-// they did not.
+// probeMetric is the agents' metric for a probe. 1: both payloads came back on a new flow. 0: they
+// did not.
 const probeMetric = "drydock_mesh_probe_success"
 
-// results holds the agents' probe results about a location, by Prometheus' clock. Their names and
-// locations are those of Nodes.
+// results holds the agents' probe results about one location. Times are by Prometheus' clock. Names
+// and locations of nodes are taken from the Nodes.
 type results struct {
-	// local holds the members' results about each other within maxAge: probing node, then probed
-	// node.
+	// local has the members' results about each other within maxAge, by probing node and then by
+	// probed node.
 	local  map[string]map[string]result
 	maxAge time.Duration
 	// pairs is Options.Pairs.
 	pairs bool
-	// cross holds the fresh results of other locations about the members: probed node, then the
-	// location of the probing node.
+	// cross has the fresh results of other locations about the members, by probed node and then by
+	// the location of the probing node.
 	cross map[string]map[string]tally
 }
 
 type pair struct{ src, dst string }
 
-// result is one node's result about another, over all protocols.
+// result is the result of one node's probes of another node, over all protocols. good: the last
+// probe of each protocol succeeded.
 type result struct {
 	good bool
-	// failing is the share of its probes that failed.
+	// failing is the share of probes that failed, of the worse protocol.
 	failing float64
 }
 
@@ -45,30 +46,33 @@ func (w result) suspicious() bool { return !w.good || w.failing > failingShare }
 
 type tally struct{ good, bad int }
 
-// account is one node's result about another, by one protocol.
+// account counts the probes of one node to another by one protocol: the time of the last one,
+// whether it succeeded, how many failed, and how many there were.
 type account struct {
 	last    model.Time
 	good    bool
 	bad, of int
 }
 
-// accounts are one node's results about another, one for each protocol.
+// accounts has the account of each protocol, in the order of protocols.
 type accounts [2]account
 
-// protocols are the protocols of the agents' probes, in the order of accounts.
+// protocols are the values of the label proto that the agents write.
 var protocols = []string{"tcp", "udp"}
 
-// reader gathers the samples of each pair and protocol. An agent speaks only for the node of the
-// Prometheus target, from the label node, whatever it writes into src_node. Its location is that of
-// this Node, whatever it writes into src_location. So an agent that lies has one voice. Roles are
-// part of the labels and change with the leader, so the results of one pair may be in several
-// series: the newest counts.
+// reader collects the samples by pair of nodes and protocol. Prometheus sets the label node, which
+// names the agent's node, and that node's location comes from its Node. The labels src_node and
+// src_location, which an agent writes itself, are not used, so an agent can only speak for its own
+// node.
+//
+// Roles are part of the labels and change with the leader. So the results of one pair may be in
+// several series, and the newest sample counts.
 type reader struct {
 	location string
-	// local: take what nodes of the location report of each other; else what nodes elsewhere report
-	// of them.
+	// local selects the results of nodes of the location about each other. Otherwise, the results
+	// of nodes of other locations about this one are selected.
 	local bool
-	// nodes are all nodes, by name. Samples of other names are ignored, so that they cannot fill
+	// nodes has all nodes by name. Samples about other names are ignored, so that they cannot fill
 	// the memory.
 	nodes    map[string]*election.Node
 	accounts map[pair]*accounts
@@ -83,10 +87,10 @@ func newReader(v view, location string, local bool) *reader {
 	return e
 }
 
-// read reads one series. It fails when there are more than maxSeries.
+// read adds one series. It returns an error if there are more than maxSeries.
 func (e *reader) read(series *model.SampleStream) error {
 	if e.series++; e.series > maxSeries {
-		return fmt.Errorf("%w: it has more than %d series", bounded.ErrTooLarge, maxSeries)
+		return fmt.Errorf("%w: the answer has more than %d series", bounded.ErrTooLarge, maxSeries)
 	}
 	if series == nil {
 		return nil
@@ -104,7 +108,7 @@ func (e *reader) read(series *model.SampleStream) error {
 	s := &said[proto]
 	for _, v := range series.Values {
 		if v.Value != 0 && v.Value != 1 {
-			continue // not a value that an agent writes
+			continue // agents write only 0 and 1
 		}
 		s.of++
 		if v.Value == 0 {
@@ -135,8 +139,8 @@ func newResults(local, cross *reader, maxAge time.Duration) results {
 		}
 		w.local[p.src][p.dst] = one
 	}
-	// All results of an agent come from one scrape: an older one is from an earlier mesh, because
-	// the agent no longer exports it.
+	// An agent exports all its results in each scrape. So a result that is older than the agent's
+	// newest one is no longer exported, and belongs to an earlier state of the mesh.
 	newest := map[string]model.Time{}
 	for p, said := range cross.accounts {
 		for _, s := range said {
@@ -164,9 +168,9 @@ func newResults(local, cross *reader, maxAge time.Duration) results {
 	return w
 }
 
-// suspects are the leader, which may be at fault, and the nodes under repair, because such a node
-// led before. What they report of others does not count, and neither do the others' failures to
-// reach them.
+// suspects returns the nodes whose results do not count: the leader, which may be faulty, and the
+// nodes under repair, because they led before. Other nodes' failures to reach a suspect do not
+// count either.
 func suspects(members []member, leader string) map[string]bool {
 	out := map[string]bool{leader: true}
 	for _, k := range members {
@@ -177,8 +181,9 @@ func suspects(members []member, leader string) map[string]bool {
 	return out
 }
 
-// accusers returns for each member which other nodes fail to reach it, by their last result, or
-// lately. The results of ignored nodes do not count.
+// accusers returns, for each member, the other members that fail to reach it. A failure of the last
+// probe counts; if lately is true, many failures within MaxAge count, too. Results of ignored nodes
+// do not count.
 func (w results) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
 	known := map[string]bool{}
 	for _, k := range members {
@@ -195,25 +200,26 @@ func (w results) accusers(members []member, ignored map[string]bool, lately bool
 	return out
 }
 
-// candidate returns why the results speak against the member as the new leader, and how many
-// siblings it is tied to. known: there is a result about it at all.
+// candidate returns why the probe results forbid the member to become the new leader, and the
+// number of siblings that it reaches (ties). known reports whether there is any result to judge by.
 //
-//	That it fails to reach a suspect proves nothing, for a probe can be lost at either end. That it
+// A failed probe of a suspect proves nothing, because either end may have lost it. A successful
+// probe of any node proves that the member can send, because the signed answer came back. So if all
+// siblings are under repair, a successful probe of the leader is enough. This happens in a location
+// of three nodes whose first successor was faulty as well. If there are siblings that could be
+// probed, a success with the leader alone is not enough.
 //
-// reaches any node proves its own sending: the traffic that it began came back, signed. So if all
-// siblings are under repair, its good result about the leader is enough. This happens in a location
-// of three whose first successor was bad as well. That result is not enough if there are siblings
-// that could be probed. What suspects report of it would prove less: an answer of its own, and not
-// traffic that it began.
+// What suspects report about the member is not used. It would prove only that the member can
+// answer, not that it can send.
 func (w results) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
 	if len(members) == 2 {
 		return w.onlyMember(name, leader)
 	}
 	if by := accusers[name]; len(by) >= suspectBy {
-		return 0, true, fmt.Sprintf("it was a suspect itself in the last %s: %s did not reach it", text.Duration(w.maxAge), named(by, ", "))
+		return 0, true, fmt.Sprintf("it may be faulty itself: in the last %s, %s did not reach it", text.Duration(w.maxAge), named(by, ", "))
 	}
 	var unreached, repaired []string
-	last := true // the leader is all that is left to ask
+	last := true // no sibling is left to judge by, only the leader
 	for _, k := range members {
 		if k.Name == name || k.Name == leader {
 			continue
@@ -242,29 +248,30 @@ func (w results) candidate(name, leader string, members []member, accusers map[s
 	case last && said.good:
 		return 1, true, ""
 	case last:
-		return 0, true, fmt.Sprintf("it does not reach the leader %s either, and its siblings are under repair: %s", leader, named(repaired, ", "))
+		return 0, true, fmt.Sprintf("it does not reach the leader %s, and its siblings are under repair: %s", leader, named(repaired, ", "))
 	}
 	return 0, false, fmt.Sprintf("its agent reached no other member than the leader in the last %s", text.Duration(w.maxAge))
 }
 
-// onlyMember is candidate for the only member of a location of two nodes, where no third node can
-// show which one is at fault.
+// onlyMember is candidate for a location of two nodes: name is the only member besides the leader.
+// No third node can show which of the two is faulty.
 //
-// Its last probe of the leader must have succeeded: that proves its own sending. If Prometheus is
-// in another location, that probe is from before the fault. So the leader's probe of the member,
-// which Prometheus still has, must have succeeded as well. If the path between the two nodes is at
-// fault, the old leader would be unreachable behind the new one, and the move could only be undone.
+// The member's last probe of the leader must have succeeded, which proves that the member can send.
+// If Prometheus is in another location, that probe is from before the fault. So the leader's last
+// probe of the member must have succeeded as well, which Prometheus still has. If the path between
+// the two nodes is faulty, the old leader would be unreachable behind the new one, and the move
+// could only be undone.
 func (w results) onlyMember(name, leader string) (ties int, known bool, why string) {
 	if !w.pairs {
-		return 0, true, "with one member it is unknown which of the two nodes is at fault. Set providers.kilo.pairs: true to allow the move"
+		return 0, true, "in a location of two nodes it is unknown which of them is faulty; set providers.kilo.pairs: true to allow the move"
 	}
 	to, asked := w.local[name][leader]
 	back, answered := w.local[leader][name]
 	switch {
 	case asked && !to.good:
-		return 0, true, fmt.Sprintf("it does not reach the leader %s: the path between the two nodes is at fault, and a move would not help", leader)
+		return 0, true, fmt.Sprintf("it does not reach the leader %s: the path between the two nodes is faulty, so a move would not help", leader)
 	case answered && !back.good:
-		return 0, true, fmt.Sprintf("the leader %s does not reach it: the path between the two nodes is at fault, and a move would not help", leader)
+		return 0, true, fmt.Sprintf("the leader %s does not reach it: the path between the two nodes is faulty, so a move would not help", leader)
 	case !asked:
 		return 0, false, fmt.Sprintf("Prometheus has no probe from it to the leader %s in the last %s", leader, text.Duration(w.maxAge))
 	case !answered:
@@ -273,10 +280,11 @@ func (w results) onlyMember(name, leader string) (ties int, known bool, why stri
 	return 1, true, ""
 }
 
-// reached reports whether the members answer the other locations through their leader, and if not,
-// what is missing. A member that its siblings do not reach either is at fault itself, and shows
-// nothing about the leader. A location that is the only one not to reach a member may be cut off
-// itself. known is false if there are members and no other location has reported any of them.
+// reached reports whether the other locations reach the members through their leader. If not, why
+// says which members are not reached. A member that its siblings do not reach either is faulty
+// itself, and shows nothing about the leader. If only one location does not reach a member, that
+// location may be cut off itself. known is false if there are members besides the leader, and no
+// other location has a result about any of them.
 func (w results) reached(members []member, leader string) (ok, known bool, why string) {
 	accusers := w.accusers(members, nil, false)
 	judged, unreached := 0, []string{}
@@ -294,20 +302,20 @@ func (w results) reached(members []member, leader string) (ok, known bool, why s
 				not = append(not, clip(from))
 			}
 		}
-		// A tie counts as reached: while one of two other locations is cut off itself, the location
-		// could otherwise never be proved.
+		// A tie counts as reached. Otherwise the location could never be proven to be reached while
+		// one of two other locations is cut off itself.
 		if len(not)*2 > len(by) {
 			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
 		}
 	}
 	switch {
 	case judged == 0:
-		return false, known, fmt.Sprintf("no other location has said in the last %s whether it reaches a member that is well among its siblings", text.Duration(freshFor))
+		return false, known, fmt.Sprintf("in the last %s, no other location has probed a member that its siblings reach", text.Duration(freshFor))
 	case float64(judged-len(unreached)) < reachedShare*float64(judged):
-		return false, known, fmt.Sprintf("%d of %d members are not reached: %s", len(unreached), judged, named(unreached, "; "))
+		return false, known, fmt.Sprintf("other locations do not reach %d of %d members: %s", len(unreached), judged, named(unreached, "; "))
 	}
 	return true, known, ""
 }
 
-// none reports that Prometheus had no results about the location at all.
+// none reports whether Prometheus had no results about the location.
 func (w results) none() bool { return len(w.local) == 0 && len(w.cross) == 0 }

@@ -66,7 +66,7 @@ func members(names ...string) []member {
 	return out
 }
 
-// said are the results of all names about each other, except those that the test sets otherwise.
+// said returns good results of all names about each other, except those in but.
 func said(names []string, but map[string]string) map[string]string {
 	out := map[string]string{}
 	for _, a := range names {
@@ -97,13 +97,13 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		"a sibling is not reached":         {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "1110"}, want: "does not reach its siblings m"},
 		"it was not for a moment":          {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "1011"}},
 		"by one protocol alone it is not":  {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m/udp": "0"}, want: "does not reach its siblings m"},
-		"two siblings do not reach it":     {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0", "n>t": "0"}, want: "a suspect itself in the last 5m: m, n"},
+		"two siblings do not reach it":     {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0", "n>t": "0"}, want: "it may be faulty itself: in the last 5m, m, n"},
 		"one alone says so":                {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0"}},
 		"the leader's own word is nothing": {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0", "d>t": "0"}},
-		"it was a suspect lately":          {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0000000" + long, "n>t": "0000000" + long}, want: "a suspect itself"},
+		"it was a suspect lately":          {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "0000000" + long, "n>t": "0000000" + long}, want: "it may be faulty itself"},
 		"a blink lately":                   {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"m>t": "00" + long, "n>t": "00" + long}},
 		"the sibling itself is bad":        {nodes: []string{"d", "t", "m", "n"}, but: map[string]string{"t>m": "0", "n>m": "0", "m>t": "0", "m>n": "0"}},
-		"two nodes alone":                  {nodes: []string{"d", "t"}, want: "Set providers.kilo.pairs: true to allow the move"},
+		"two nodes alone":                  {nodes: []string{"d", "t"}, want: "set providers.kilo.pairs: true to allow the move"},
 		"it was not heard":                 {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": "", "t>d": ""}, want: "its agent reached no other member", blind: true},
 		"it was heard, of the leader":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>m": ""}, want: "its agent reached no other member", blind: true},
 		"three nodes, and one is bad":      {nodes: []string{"d", "t", "m"}, but: map[string]string{"t>d": "0", "m>d": "0"}},
@@ -116,12 +116,12 @@ func TestASuccessorPassesProbesToItsSiblings(t *testing.T) {
 		"a good word of it is one":                         {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>m": "", "t>d": "0"}},
 		"of three the old one is bad":                      {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "o>t": "0", "d>o": "0", "o>d": "0"}},
 		"what the leader says of it is no proof":           {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": ""}, want: "its agent reached no other member than the leader", blind: true},
-		"of three it reaches nobody":                       {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": "0"}, want: "it does not reach the leader d either, and its siblings are under repair: o"},
+		"of three it reaches nobody":                       {nodes: []string{"d", "t", "o"}, repaired: "o", but: map[string]string{"t>o": "0", "t>d": "0"}, want: "it does not reach the leader d, and its siblings are under repair: o"},
 		"two nodes, and pairs may":                         {nodes: []string{"d", "t"}, pairs: true},
 		"two nodes, and it does not reach the leader":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d": "1110"}, want: "it does not reach the leader d"},
 		"two nodes, and it does not by one protocol":       {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d/udp": "0"}, want: "it does not reach the leader d"},
 		"two nodes, and it said nothing":                   {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"t>d": ""}, want: "no probe from it to the leader d in the last 5m", blind: true},
-		"two nodes, and the leader does not reach it":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": "1110"}, want: "the leader d does not reach it: the path between the two nodes is at fault"},
+		"two nodes, and the leader does not reach it":      {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": "1110"}, want: "the leader d does not reach it: the path between the two nodes is faulty"},
 		"two nodes, and the leader said nothing":           {nodes: []string{"d", "t"}, pairs: true, but: map[string]string{"d>t": ""}, want: "no probe from the leader d to it in the last 5m", blind: true},
 		"of three pairs change nothing":                    {nodes: []string{"d", "t", "m"}, pairs: true, but: map[string]string{"t>m": ""}, want: "its agent reached no other member", blind: true},
 		"the leader does not speak for those not asked":    {nodes: []string{"d", "t", "o", "m"}, repaired: "o", but: map[string]string{"t>o": "0", "t>m": ""}, want: "its agent reached no other member than the leader", blind: true},
@@ -165,22 +165,22 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 	}{
 		"by one location":          {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "1"}},
 		"some of it was not asked": {cross: map[string]string{"w@west>a": "1"}},
-		"not at all":               {cross: map[string]string{"w@west>l": "1", "w@west>a": "0", "w@west>b": "0"}, want: "2 of 2 members are not reached: a from west; b from west"},
-		"the leader alone":         {cross: map[string]string{"w@west>l": "1"}, want: "no other location has said in the last 45s", unknown: true},
-		"nobody was asked":         {want: "no other location has said", unknown: true},
+		"not at all":               {cross: map[string]string{"w@west>l": "1", "w@west>a": "0", "w@west>b": "0"}, want: "other locations do not reach 2 of 2 members: a from west; b from west"},
+		"the leader alone":         {cross: map[string]string{"w@west>l": "1"}, want: "in the last 45s, no other location has probed a member", unknown: true},
+		"nobody was asked":         {want: "no other location has probed a member", unknown: true},
 		"not since a moment ago":   {cross: map[string]string{"w@west>a": "1110"}, want: "1 of 1"},
 		"since a moment ago":       {cross: map[string]string{"w@west>a": "0001"}},
 		"by TCP alone":             {cross: map[string]string{"w@west>a/tcp": "1", "w@west>a/udp": "0"}, want: "1 of 1"},
-		"one of many is down":      {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}, want: "1 of 3 members are not reached: c from west"},
+		"one of many is down":      {cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}, want: "other locations do not reach 1 of 3 members: c from west"},
 		"the one that is down is so among its siblings":        {local: bad("c"), cross: map[string]string{"w@west>a": "1", "w@west>b": "1", "w@west>c": "0"}},
-		"all are down among their siblings, and nobody proves": {local: map[string]string{"l>a": "0", "b>a": "0"}, cross: map[string]string{"w@west>a": "0"}, want: "no other location has said"},
+		"all are down among their siblings, and nobody proves": {local: map[string]string{"l>a": "0", "b>a": "0"}, cross: map[string]string{"w@west>a": "0"}, want: "no other location has probed a member"},
 		"one location of three is cut off":                     {cross: map[string]string{"w@west>a": "0", "n@north>a": "1", "s@south>a": "1"}},
 		"one location of two is cut off":                       {cross: map[string]string{"w@west>a": "0", "n@north>a": "1"}},
 		"two locations of three are":                           {cross: map[string]string{"w@west>a": "0", "s@south>a": "0", "n@north>a": "1"}, want: "a from south, west"},
 		"most of another location reaches it":                  {cross: map[string]string{"w@west>a": "0", "v@west>a": "1", "u@west>a": "1"}},
 		"half of another location does not":                    {cross: map[string]string{"w@west>a": "0", "v@west>a": "1"}, want: "1 of 1"},
-		"its own location's word is none":                      {cross: map[string]string{"b@east>a": "1"}, want: "no other location has said", unknown: true},
-		"a node that is no member is none":                     {cross: map[string]string{"w@west>z": "1"}, want: "no other location has said", unknown: true},
+		"its own location's word is none":                      {cross: map[string]string{"b@east>a": "1"}, want: "no other location has probed a member", unknown: true},
+		"a node that is no member is none":                     {cross: map[string]string{"w@west>z": "1"}, want: "no other location has probed a member", unknown: true},
 		"what the agent no longer says is of a mesh before":    {cross: map[string]string{"w@west>b": "1", "w@west>a": "000 "}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -192,8 +192,8 @@ func TestALocationIsReachedThroughItsLeader(t *testing.T) {
 	}
 }
 
-// TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast: the roles are labels, and change with the
-// leader.
+// TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast: the series differ in their roles, which are
+// labels and change with the leader.
 func TestOfTwoSeriesOfAPairTheOneCountsThatSpokeLast(t *testing.T) {
 	for _, c := range []struct {
 		one, other string
@@ -258,9 +258,9 @@ func TestMalformedMetricIsIgnored(t *testing.T) {
 	require.False(t, resultsIn(t, v, append(m, &model.SampleStream{Metric: m[1].Metric, Values: one}), m).none(), "the control")
 }
 
-// TestTheSecondCandidatesWordsOutlastTheFirstAttempt: a dark location reports nothing during three
-// times: until the alert comes, which takes 90 s, until Drydock takes it up, and while it waits for
-// the first successor.
+// TestTheSecondCandidatesWordsOutlastTheFirstAttempt: a location that is cut off reports nothing
+// during three times: until the alert fires, which takes 90 s, until Drydock begins the repair, and
+// while it waits for the first successor.
 func TestTheSecondCandidatesWordsOutlastTheFirstAttempt(t *testing.T) {
 	require.Greater(t, defaultMaxAge, 90*time.Second+remediations.Shipped()["promote-leader"].Wait+time.Minute)
 }

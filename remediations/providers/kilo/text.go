@@ -8,10 +8,10 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// clip makes foreign text safe to show: one line of bounded length.
+// clip makes a foreign text safe to show: one printable line, cut to maxText.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// named joins the first few of the words, and adds how many more there are.
+// named joins the first maxNamed texts in sorted order, and adds how many more there are.
 func named(words []string, separator string) string {
 	words = slices.Sorted(slices.Values(words))
 	if len(words) <= maxNamed {

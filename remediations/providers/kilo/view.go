@@ -15,30 +15,32 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// member is a Node as it was read: Kilo's view of it, and what else counts when a leader is chosen.
+// member is a Node with Kilo's view of it, and with what Drydock must know before it makes the node
+// a leader.
 type member struct {
 	election.Node
-	// declared is the location that the Node's annotation or label names.
+	// declared is the location in the Node's annotation or label.
 	declared string
 	uid      types.UID
 	version  string
-	// key is the value of the leader's key; nil: the node has none.
+	// key is the value of the leader annotation. Nil: the Node does not have it.
 	key *string
-	// repair is Drydock's repair that runs on the node or waits for a person; empty: there is none.
+	// repair describes Drydock's repair that runs on the node or waits for a person. Empty: there
+	// is none.
 	repair string
-	// moved are the nodes that the repair of a leader on it has named so far.
+	// moved names the nodes that the repair on this node has made leaders so far, and those that
+	// led before.
 	moved []string
-	// unfit is why the node is not chosen as a leader, whatever its probes show; empty: it may be
-	// chosen.
+	// unfit is why the node must not become a leader, whatever its probes show. Empty: it may.
 	unfit string
-	// notReady is why Kilo does not count it; empty: it does.
+	// notReady is why Kilo does not count the node. Empty: Kilo counts it.
 	notReady string
 }
 
-// view is the whole mesh as it was read, by name.
+// view is the whole mesh as it was read, sorted by name.
 type view []member
 
-// enter waits until no other goroutine reads all Nodes.
+// enter waits until no other goroutine reads all Nodes. The caller must call leave.
 func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case m.one <- struct{}{}:
@@ -48,12 +50,12 @@ func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
 	}
 }
 
-// read reads all Nodes from the API server itself, and keeps the relevant parts of each.
+// read reads all Nodes from the API server, and keeps the relevant parts of each.
 func (m *Mesh) read(ctx context.Context) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var v view
-	// An empty resourceVersion on the first page: the newest state, and not what some cache has.
+	// Without resourceVersion the first page has the newest state, not that of a cache.
 	o := metav1.ListOptions{Limit: m.page}
 	for {
 		page, err := m.options.API.List(ctx, o)
@@ -78,7 +80,7 @@ func (m *Mesh) read(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// reread reads one Node again.
+// reread reads one Node from the API server again.
 func (m *Mesh) reread(ctx context.Context, name string) (member, error) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
@@ -99,15 +101,16 @@ func (m *Mesh) member(n *corev1.Node) member {
 	return k
 }
 
-// repairOn returns the repair on the Node, whatever its phase, and the nodes that its moves named.
+// repairOn describes the repair on the Node, whatever its phase. moved names the nodes in the
+// repair's moves.
 func repairOn(n *corev1.Node) (what string, moved []string) {
 	for _, key := range []string{remediations.LocationKey, remediations.NodeRepairKey} {
 		if _, ok := n.Annotations[key]; ok {
-			what = "it has a repair of its own on record (" + key + ")"
+			what = "it has a repair record of its own (" + key + ")"
 		}
 	}
 	if phase := n.Labels[remediations.PhaseLabel]; phase != "" {
-		what = "it has a repair of its own, which is " + clip(phase)
+		what = "it is under repair itself, in phase " + clip(phase)
 	}
 	if r, err := remediations.DecodeRecord(n.Annotations[remediations.LocationKey]); err == nil {
 		for _, move := range r.Moves {
@@ -117,7 +120,8 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 	return what, moved
 }
 
-// unfit returns why the node must not lead, according to Kubernetes and to people.
+// unfit returns why the node must not become a leader, according to other systems, its conditions,
+// and people.
 func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n), m.options.Now()); why != "" {
 		return why
@@ -130,16 +134,16 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	case remediations.ControlPlane(n) && !m.options.AllowControlPlane:
 		return "it is a control-plane node (providers.kilo.allowControlPlane)"
 	case remediations.Excluded(n):
-		return "the label " + remediations.ExcludeLabel + " takes it out of Drydock's hands"
+		return "it has the label " + remediations.ExcludeLabel
 	case lifecycle.BreakGlassSet(n):
-		return remediations.BreakGlassKey + " is set on it"
+		return "it has the annotation " + remediations.BreakGlassKey
 	case repair != "":
 		return repair
 	}
 	if v, ok := n.Annotations[remediations.PauseKey]; ok {
-		// A pause that cannot be read holds, because the person who wrote it wanted a hold.
+		// An invalid pause counts, too, because a person wanted to hold the node.
 		if p, err := remediations.ParsePause(v); err != nil || p.Until.IsZero() || m.options.Now().Before(p.Until) {
-			return remediations.PauseKey + " is set on it"
+			return "it has the annotation " + remediations.PauseKey
 		}
 	}
 	for _, a := range remediations.AlertsOn(n.Annotations) {
@@ -152,8 +156,8 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	return ""
 }
 
-// of returns the nodes of the location that Kilo counts, and those that it would count if they were
-// well.
+// of returns the members of the location, which Kilo counts, and the others, which belong to it but
+// are not counted now.
 func (v view) of(location string) (members, others []member) {
 	for _, k := range v {
 		switch {

@@ -1,17 +1,17 @@
-// Package election is Kilo's election of a location's leader, the node that relays the location's
-// traffic.
+// Package election computes which node of a location Kilo makes its leader. The leader relays the
+// location's traffic to other locations.
 //
-// Each of Kilo's agents makes the choice for itself, from the Nodes' annotations and labels alone,
-// so the choice can be foreseen. Elect follows the same rule, and Move returns the annotations that
-// must change to make another node the leader. Kubernetes' own readiness plays no part: a node
-// counts while its agent writes kilo.squat.ai/last-seen.
+// Each of Kilo's agents computes the leader for itself, from the Nodes' annotations and labels
+// alone. So Drydock can compute the same result beforehand. Elect follows Kilo's rule. Move returns
+// which annotations must change to make another node the leader. The Ready condition plays no part:
+// Kilo counts a node as long as its agent writes kilo.squat.ai/last-seen.
 //
-// This election is the same as Kilo's (TestElectionIsKilos, TestOurElectionIsTheRuleInWords). If a
-// name among the endpoints leaves the result open, nothing is foreseen
-// (TestANameIsForeseenOnlyWhereItMakesNoDifference).
+// Two tests compare this election with Kilo's (TestElectionIsKilos,
+// TestOurElectionIsTheRuleInWords). If the result depends on a host name among the endpoints,
+// Foresee returns no result (TestANameIsForeseenOnlyWhereItMakesNoDifference).
 //
-// The provider and the agent on each node both import this package, so it imports nothing of
-// Drydock.
+// The provider and the agent on each node import this package, so it imports nothing of Drydock but
+// internal/text.
 package election
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Locations groups the nodes that Kilo counts by location, each sorted by name.
+// Locations returns the nodes that Kilo counts, by location. Each list is sorted by name.
 func Locations(nodes []Node, now time.Time) map[string][]Node {
 	out := map[string][]Node{}
 	for _, n := range nodes {
@@ -38,9 +38,10 @@ func sortByName(members []Node) {
 	slices.SortFunc(members, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Elect returns the node of a location that Kilo makes its leader. members are sorted by name: the
-// first that is annotated and public, else the first annotated, else the first public, else the
-// first. The rule is that of Kilo's topology, unchanged from 0.7.0 on. Empty: there is no node.
+// Elect returns the node that Kilo makes the leader of a location. members must be sorted by name.
+// Kilo prefers, in this order, the first node that is annotated and public, the first annotated
+// node, the first public node, and the first node. The rule is that of Kilo's topology, unchanged
+// since 0.7.0. Empty: there are no members.
 func Elect(members []Node) string {
 	var annotated, public string
 	for _, n := range members {
@@ -64,9 +65,9 @@ func Elect(members []Node) string {
 	return ""
 }
 
-// Foresee is Elect for a certain result. A node whose endpoint is a name may be public or not,
-// depending on how each of Kilo's agents resolves the name. ok is false if that decides the
-// election.
+// Foresee returns Elect's result if it is certain. A node whose endpoint is a host name may be
+// public or not, depending on how each of Kilo's agents resolves the name. ok is false if the
+// leader depends on that.
 func Foresee(members []Node) (leader string, ok bool) {
 	could := Possible(members)
 	if len(could) > 1 {
@@ -75,16 +76,16 @@ func Foresee(members []Node) (leader string, ok bool) {
 	return could[0], true
 }
 
-// Possible returns all nodes that might lead, depending on how the names among the endpoints
-// resolve; Elect's result comes first.
+// Possible returns all nodes that might lead, depending on how the host names among the endpoints
+// resolve. Elect's result is first.
 func Possible(members []Node) []string {
 	out := []string{Elect(members)}
 	for i, n := range members {
 		if n.Host == "" {
 			continue
 		}
-		// One at a time is enough: of several public ones, the first of the leading rank leads, as
-		// it would alone.
+		// It is enough to assume one public name at a time: with several, the first node of the
+		// best rank leads, as it would alone.
 		other := slices.Clone(members)
 		other[i].resolvesPublic = true
 		if leader := Elect(other); !slices.Contains(out, leader) {
@@ -94,17 +95,17 @@ func Possible(members []Node) []string {
 	return out
 }
 
-// Change is a set of annotations to write: first Add the leader's key on one node, then remove it
-// from the others, in order.
+// Change is the changes of leader annotations that make a node the leader: first set it on the node
+// Add, then remove it from the nodes Remove, in order. Add is empty if the node already has it.
 type Change struct {
 	Add    string
 	Remove []string
 }
 
-// Move returns how the leadership of the location moves from the node from to the node to. It sets
-// the key on to, and removes it from every node whose key would outrank to. The key of from is
-// removed last: as long as from has the key, no third node leads. ok is false if no change of
-// Drydock's annotations has this effect.
+// Move returns how the leadership of the location moves from the node from to the node to. The
+// Change sets the annotation on to, and removes it from every node that would outrank to. It
+// removes the annotation of from last: while from has it, no third node leads. ok is false if a
+// change of leader annotations cannot make to the leader.
 func Move(members []Node, from, to string) (c Change, ok bool) {
 	target := slices.IndexFunc(members, func(n Node) bool { return n.Name == to })
 	if target < 0 || from == to {
@@ -120,8 +121,8 @@ func Move(members []Node, from, to string) (c Change, ok bool) {
 		case !n.Leader || i == target:
 		case n.Name == from:
 			keyed, after[i].Leader = true, false
-		// A node whose endpoint is a name may be public, and so outrank to. If the endpoint of to
-		// is a name, to may not be public.
+		// A node whose endpoint is a host name may be public, and could then outrank to. If the
+		// endpoint of to is a host name, to counts as not public.
 		case (n.Public() || n.Host != "") && (i < target || !after[target].Public()), !after[target].Public() && i < target:
 			c.Remove = append(c.Remove, n.Name)
 			after[i].Leader = false

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Annotations of Kilo's on Nodes.
+// Kilo's annotations on Nodes.
 const (
 	LeaderKey          = "kilo.squat.ai/leader"
 	LocationKey        = "kilo.squat.ai/location"
@@ -29,50 +29,51 @@ const (
 	KeepaliveKey       = "kilo.squat.ai/persistent-keepalive"
 )
 
-// Keys are all annotations that the election depends on, and therefore a move of the lead.
+// Keys are all annotations that the election depends on, and so every move of the lead.
 var Keys = []string{
 	LeaderKey, LocationKey, EndpointKey, ForceEndpointKey, InternalIPKey, ForceInternalIPKey, PublicKeyKey, LastSeenKey, WireGuardIPKey,
 	GranularityKey, KeepaliveKey,
 }
 
-// DefaultTopologyLabel names a node's location where no annotation does; kg's flag --topology-label
-// names another.
+// DefaultTopologyLabel is the label with a node's location, if no annotation has it. kg's flag
+// --topology-label can name another label.
 const DefaultTopologyLabel = "topology.kubernetes.io/region"
 
-// seenFor is how long Kilo counts a node after its agent last wrote: two check-ins.
+// seenFor is how long Kilo counts a node after its agent's last write. It is the time of two
+// writes.
 const seenFor = 60 * time.Second
 
 // Node is a Node as Kilo's agents see it.
 type Node struct {
 	Name, Location string
-	// Endpoint is the address at which other locations reach the node; the zero value: Kilo has
-	// none that can be read. If the endpoint is a name, Host is set instead; each agent resolves
-	// the name for itself.
+	// Endpoint is the address at which other locations reach the node. Zero: Kilo has no valid
+	// address. If the endpoint is a host name, Host is set instead; each agent resolves it for
+	// itself.
 	Endpoint netip.AddrPort
 	Host     string
-	// Internal says that the node has an internal address. A node without one is a location of its
-	// own.
+	// Internal reports whether the node has an internal address. A node without one is a location
+	// of its own.
 	Internal bool
-	// Leader says that the annotation is there, whatever its value.
+	// Leader reports whether the leader annotation exists, whatever its value.
 	Leader bool
-	// WireGuard says that the node has an address in the mesh. Only leaders have one.
+	// WireGuard reports whether the node has an address in the mesh. Only leaders have one.
 	WireGuard   bool
 	Granularity string
 	// Keepalive is the interval of keepalive packets to the node's peers, which keep a NAT open.
 	Keepalive string
 	// Seen is when Kilo's agent on the node last wrote its annotations.
 	Seen time.Time
-	// Malformed names an annotation whose value cannot be read; empty: all can be read.
+	// Malformed names the first annotation whose value is invalid. Empty: all are valid.
 	Malformed string
-	// lacks names what Kilo requires of every node and this node does not have; empty: the node has
-	// everything.
+	// lacks names something that Kilo requires of every node and that this node does not have.
+	// Empty: the node has everything.
 	lacks string
-	// resolvesPublic: the Host is assumed to resolve to a public address.
+	// resolvesPublic assumes that Host resolves to a public address.
 	resolvesPublic bool
 }
 
-// Read reads a Node. It never fails: a value that cannot be read counts as lacking, and a node that
-// lacks something is not elected.
+// Read returns a Node as Kilo sees it. It never fails: an invalid value counts as missing, and Kilo
+// does not elect a node that lacks something.
 func Read(n *corev1.Node, topologyLabel string) Node {
 	a := n.Annotations
 	k := Node{Name: n.Name, WireGuard: a[WireGuardIPKey] != "", Granularity: a[GranularityKey], Keepalive: a[KeepaliveKey], Malformed: malformed(a)}
@@ -103,19 +104,19 @@ func Read(n *corev1.Node, topologyLabel string) Node {
 	return k
 }
 
-// Declared returns the location that the Node's annotation or label names. A node without an
-// internal address is not a member of it.
+// Declared returns the location in the Node's annotation or label. A node without an internal
+// address is not a member of that location.
 func Declared(n *corev1.Node, topologyLabel string) string {
 	if location, ok := n.Annotations[LocationKey]; ok {
-		return location // an empty one still overrides the label
+		return location // an empty annotation still overrides the label
 	}
 	return n.Labels[topologyLabel]
 }
 
-// OwnLocation is the location of a node without an internal address.
+// OwnLocation returns the location of a node without an internal address.
 func OwnLocation(name string) string { return "node:" + name }
 
-// NotReady returns why Kilo does not count the node now; empty: Kilo counts it.
+// NotReady returns why Kilo does not count the node now. Empty: Kilo counts it.
 func (n Node) NotReady(now time.Time) string {
 	switch age := now.Sub(n.Seen); {
 	case n.lacks != "":
@@ -126,9 +127,9 @@ func (n Node) NotReady(now time.Time) string {
 	return ""
 }
 
-// Public reports whether Kilo treats the endpoint as reachable from the internet: every IPv4
-// address outside RFC 1918, and every IPv6 address that does not begin with fd00. A name counts as
-// private here, because each of Kilo's agents resolves it for itself.
+// Public reports whether Kilo treats the endpoint as reachable from the internet. Kilo does so for
+// every IPv4 address outside RFC 1918, and for every IPv6 address that does not begin with fd00. A
+// host name counts as not public, because each of Kilo's agents resolves it for itself.
 func (n Node) Public() bool {
 	if n.resolvesPublic {
 		return true
@@ -144,8 +145,8 @@ func (n Node) Public() bool {
 	return false
 }
 
-// malformed returns the first of the annotations that Kilo reads and that cannot be read. An empty
-// annotation is fine: Kilo's agents write one for a value that they do not know.
+// malformed returns the first annotation that Kilo reads and whose value is invalid. An empty value
+// is valid: Kilo's agents write it for an unknown value.
 func malformed(a map[string]string) string {
 	for _, k := range []struct {
 		key  string
@@ -171,9 +172,9 @@ func malformed(a map[string]string) string {
 
 func isEndpoint(text string) bool { _, _, ok := endpoint(text); return ok }
 
-// endpoint reads an endpoint exactly as Kilo does (ParseEndpoint in its package wireguard,
-// unchanged from 0.7.0 on): a node whose endpoint Kilo rejects is not ready for Kilo, so accepting
-// more here would foresee the wrong leader.
+// endpoint parses an endpoint exactly as Kilo does (ParseEndpoint in its package wireguard,
+// unchanged since 0.7.0). A node whose endpoint Kilo rejects is not ready for Kilo. If this
+// function accepted more, Drydock would compute the wrong leader.
 func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
 	host, number, err := net.SplitHostPort(text)
 	if err != nil {
@@ -183,14 +184,14 @@ func endpoint(text string) (at netip.AddrPort, host string, ok bool) {
 	if err != nil || port == 0 {
 		return netip.AddrPort{}, "", false
 	}
-	// net.ParseIP knows no IPv6 zones, netip does.
+	// net.ParseIP accepts no IPv6 zones, but netip does.
 	if ip, isIP := netip.AddrFromSlice(net.ParseIP(host)); isIP {
 		return netip.AddrPortFrom(ip.Unmap(), uint16(port)), "", true
 	}
 	return netip.AddrPort{}, host, len(validation.IsDNS1123Subdomain(host)) == 0
 }
 
-// prefix reports that Kilo can read the text as an address with its prefix length.
+// prefix reports whether the text is an address with its prefix length, as Kilo requires.
 func prefix(text string) bool { _, _, err := net.ParseCIDR(text); return err == nil }
 
 func publicKey(text string) bool {

@@ -1,4 +1,4 @@
-// Package settings is the Kilo mesh's section of the configuration.
+// Package settings is the configuration's section providers.kilo.
 package settings
 
 import (
@@ -16,24 +16,25 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.kilo.
+// Section declares providers.kilo: schema, reader, and steps.
 var Section = section.Section{Key: "kilo", Schema: schema, Steps: map[string]string{"promote-leader": ""}, Read: section.Declared[Kilo]()}
 
-// Kilo configures the Kilo mesh and the Prometheus that has the agents' probe results.
+// Kilo is the content of providers.kilo: the mesh, and the Prometheus servers that have the agents'
+// probe results.
 type Kilo struct {
 	TopologyLabel string `json:"topologyLabel" as:"label"`
-	// Prometheus' URLs have no slash at the end.
+	// The URLs of Prometheus have no slash at the end.
 	Prometheus []*url.URL `json:"prometheus"`
 	// Job is a regular expression for the scrape jobs of the agents.
 	Job string `json:"job"`
-	// KeySecret is where Drydock generates the agents' key, in that Key of the Secret; nil: it
-	// generates none.
+	// KeySecret names the Secret and its key into which Drydock writes a generated key for the
+	// agents. Nil: Drydock generates none.
 	KeySecret  *section.SecretKey          `json:"keySecret"`
 	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
-	// Timeout bounds one address.
+	// Timeout limits the queries to one address of Prometheus.
 	Timeout time.Duration `json:"timeout" as:"look"`
-	// MaxAge is how old a node's last result may be. It bounds how much is read from Prometheus,
-	// and how long ago a node that is chosen may have reported last.
+	// MaxAge is the largest age of a node's last probe result. It also limits how much is read from
+	// Prometheus.
 	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older result says nothing about a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move in a location of two nodes.

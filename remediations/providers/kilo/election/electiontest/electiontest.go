@@ -1,5 +1,5 @@
-// Package electiontest has what the tests of Kilo's election and of moves share: the rule in plain
-// words, and random locations.
+// Package electiontest has what the tests of Kilo's election and of moves share: a second, simple
+// form of the rule, and random locations.
 package electiontest
 
 import (
@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Rule is the plain and slow form of Kilo's election. It looks at the members by name: the first
-// that is annotated and public leads; else the first that is annotated; else the first that is
-// public; else the first.
+// Rule is a simple and slow form of Kilo's election. Among the members, by name, it returns the
+// first that is annotated and public; otherwise the first that is annotated; otherwise the first
+// that is public; otherwise the first.
 func Rule(members []election.Node) string {
 	public := func(n election.Node) bool {
 		ip := net.ParseIP(n.Endpoint.Addr().String())
@@ -54,7 +54,8 @@ var endpoints = []string{
 	"[fd00::1]:51820", "[fd01::1]:51820", "[2001:db8::1]:51820", "[fe80::1]:51820", "[::ffff:10.0.0.1]:51820", "[::ffff:198.51.100.1]:51820",
 }
 
-// Location draws a location's members, sorted by name, and perhaps some whose endpoints are names.
+// Location draws the members of a random location, sorted by name. If hosts is true, some endpoints
+// may be host names.
 func Location(t *rapid.T, most int, hosts bool) []election.Node {
 	from := endpoints
 	if hosts {
@@ -78,7 +79,7 @@ func Sort(members []election.Node) {
 	slices.SortFunc(members, func(a, b election.Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// Resolve calls f with each possible resolution of the names among the endpoints.
+// Resolve calls f with each possible resolution of the host names among the endpoints.
 func Resolve(members []election.Node, f func([]election.Node)) {
 	i := slices.IndexFunc(members, func(n election.Node) bool { return n.Host != "" })
 	if i < 0 {
