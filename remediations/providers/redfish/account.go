@@ -12,18 +12,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// timesRefused is how often one BMC may refuse credentials before they are not used there again.
+// timesRefused is how often one BMC may refuse credentials before Drydock no longer uses them
+// there.
 const timesRefused = 2
 
-// refusals are the refusals of credentials by one BMC: how many, the last one's node, and its time.
+// refusals counts how often one BMC refused credentials, with the BMC's node and the time of the
+// last refusal.
 type refusals struct {
 	times int
 	node  string
 	at    time.Time
 }
 
-// bar is an action that a BMC refuses to these credentials until a person acts, and how often it
-// did.
+// bar records that a BMC refuses a request of these credentials until a person acts, why, and how
+// often it did.
 type bar struct {
 	with  credentials
 	at    time.Time
@@ -31,8 +33,7 @@ type bar struct {
 	times int
 }
 
-// refusedBy counts one more refusal of the credentials by the BMC, and returns the number of
-// refusals.
+// refusedBy counts one more refusal of the credentials by the BMC, and returns the count.
 func (c *Client) refusedBy(b *bmc, with credentials) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,15 +50,15 @@ func (c *Client) refusedBy(b *bmc, with credentials) int {
 	return one.times + 1
 }
 
-// takes forgets the BMC's refusals of the credentials, because it accepts them.
+// takes forgets the BMC's refusals of the credentials, because the BMC has accepted them.
 func (c *Client) takes(b *bmc, with credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.refused[with.key()], b.url.Host)
 }
 
-// bars remembers why the BMC refuses the request of these credentials. It counts from the second
-// refusal on, or at once.
+// bars records why the BMC refuses the request of these credentials. The bar takes effect at the
+// second refusal, or immediately if atOnce is true.
 func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,16 +72,16 @@ func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.barred[b.url.Host] = now
 }
 
-// allows forgets what the BMC refused to the credentials, because it carried out their request.
+// allows forgets the bar of the BMC, because the BMC has carried out the request.
 func (c *Client) allows(b *bmc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.barred, b.url.Host)
 }
 
-// mayTry returns an error if the credentials may not be used at the BMC. A refusal by one BMC
-// concerns that BMC. If two BMCs refuse the same credentials, the credentials are at fault, and no
-// BMC gets them: accounts are locked after a few tries.
+// mayTry returns an error if the credentials must not be used at the BMC. Refusals by one BMC
+// concern only that BMC. If two BMCs refuse the same credentials, the credentials are wrong, and no
+// BMC gets them: BMCs lock accounts after a few tries.
 func (c *Client) mayTry(b *bmc, with credentials) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,13 +99,13 @@ func (c *Client) mayTry(b *bmc, with credentials) error {
 	own := c.refused[with.key()][b.url.Host]
 	switch at := c.barred[b.url.Host]; {
 	case len(nodes) > 1:
-		return kit.Refuse(kit.Account, "the BMCs of nodes %s refused these credentials, which are not used again for %s or until their files change; correct them",
+		return kit.Refuse(kit.Account, "the BMCs of nodes %s refused the same credentials; Drydock does not use them for %s or until their files change; correct them",
 			strings.Join(nodes, " and "), text.Duration(left(last)))
 	case own.times >= timesRefused:
-		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: fmt.Sprintf("the BMC refused these credentials %d times, which are not used there again for %s or until their files change; correct %s and %s",
+		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: fmt.Sprintf("the BMC refused these credentials %d times; Drydock does not use them there for %s or until their files change; correct %s and %s",
 			own.times, text.Duration(left(own.at)), b.UsernameFile, b.PasswordFile)}
 	case at.times >= timesRefused && at.with == with && left(at.at) > 0:
-		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: fmt.Sprintf("%s (asked again in %s, or when the credentials change)", at.why, text.Duration(left(at.at)))}
+		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: fmt.Sprintf("%s (Drydock tries again in %s, or when the credentials change)", at.why, text.Duration(left(at.at)))}
 	}
 	return nil
 }

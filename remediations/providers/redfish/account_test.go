@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
-// failing is a BMC that answers the first so many matching requests with the error, and all others
-// according to the standard.
+// failing is a BMC that answers the first matching requests, as many as times, with the error. It
+// answers all others by the standard.
 func failing(t *testing.T, times int64, status int, id string, match func(*http.Request) bool) (*sim.BMC, string) {
 	t.Helper()
 	side, _ := begin(t, sim.Options{Vendor: sim.IDRAC})
@@ -34,8 +34,8 @@ func failing(t *testing.T, times int64, status int, id string, match func(*http.
 func reads(r *http.Request) bool  { return r.Method == http.MethodGet }
 func resets(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "Reset") }
 
-// TestOneRefusalOfOneBMCIsNothing: some BMCs answer 401 now and then to good credentials. It
-// concerns no other BMC, the attempt is given back, and the next look passes.
+// TestOneRefusalOfOneBMCIsNothing: some BMCs occasionally answer 401 to good credentials. It
+// concerns no other BMC, the attempt is given back, and the next survey succeeds.
 func TestOneRefusalOfOneBMCIsNothing(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]func(*http.Request) bool{"a look": reads, "the reset": resets} {
@@ -48,7 +48,7 @@ func TestOneRefusalOfOneBMCIsNothing(t *testing.T) {
 			require.Equal(t, remediations.CallRefused, outcome)
 			require.NotErrorIs(t, err, engine.ErrAccount)
 			require.ErrorIs(t, err, engine.ErrLater)
-			require.ErrorContains(t, err, "if the BMC takes no basic authentication, set auth to session")
+			require.ErrorContains(t, err, "if the BMC does not accept basic authentication, set auth to session")
 			require.Empty(t, r.Survey(t.Context(), machine2).Trouble, "the other BMC of that account")
 			outcome, err = r.Act(t.Context(), machine2, yes)
 			require.NoError(t, err)
@@ -68,7 +68,7 @@ func TestRefusalsNowAndThenDoNotAddUp(t *testing.T) {
 	})
 	r := rebooter(t, bmcOf(t, "node-1", url, Basic))
 	for range 4 {
-		require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "asks this BMC once more")
+		require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "tries this BMC once more")
 		require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
 	}
 	require.Empty(t, side.Resets())
@@ -104,7 +104,7 @@ func TestABMCThatRefusesTwiceIsLeftAlone(t *testing.T) {
 			require.NotEmpty(t, r.Survey(t.Context(), machine2).Trouble)
 			for _, m := range []engine.Machine{machine1, machine2} {
 				said := r.Survey(t.Context(), m)
-				require.Contains(t, said.Trouble, `the BMCs of nodes "node-1" and "node-2" refused these credentials`)
+				require.Contains(t, said.Trouble, `the BMCs of nodes "node-1" and "node-2" refused the same credentials`)
 				require.True(t, said.Fleetwide, "all BMCs have these credentials")
 				_, err := r.Act(t.Context(), m, yes)
 				require.ErrorIs(t, err, engine.ErrAccount)
@@ -117,15 +117,15 @@ func TestABMCThatRefusesTwiceIsLeftAlone(t *testing.T) {
 
 			change(side, password)
 			require.NoError(t, os.WriteFile(bmcs[0].PasswordFile, []byte(password), 0o600))
-			require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "refused these credentials")
+			require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "refused the same credentials")
 			r.o.TryAgain = time.Nanosecond
 			require.Empty(t, r.Survey(t.Context(), machine1).Trouble, "the time is over")
 		})
 	}
 }
 
-// TestAnAccountThatMayOnlyLook is refused at the reset. That concerns this BMC, costs no attempt,
-// and the survey reports it from then on.
+// TestAnAccountThatMayOnlyLook: the BMC refuses the reset. That concerns this BMC and uses no
+// attempt, and the survey reports it from then on.
 func TestAnAccountThatMayOnlyLook(t *testing.T) {
 	t.Parallel()
 	side, url := begin(t, sim.Options{ReadOnly: true})
@@ -163,8 +163,8 @@ func TestASessionLimitDoesNotBlockTheAccount(t *testing.T) {
 	}
 }
 
-// TestASessionWithoutAPlace: the address is taken from the body. If a BMC names none, no look opens
-// a further session.
+// TestASessionWithoutAPlace: the session's address is taken from the body. If the BMC gives none,
+// Drydock opens no further session.
 func TestASessionWithoutAPlace(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]bool{"the body has it": true, "nothing has it": false} {

@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// call is one call to one BMC, from its first request to the end of its session.
+// call is one call to one BMC. It sends several requests, from the first one to the end of its
+// session.
 type call struct {
 	client  *Client
 	bmc     *bmc
@@ -28,7 +29,7 @@ type call struct {
 	began   time.Time
 }
 
-// open returns a call that has not begun.
+// open returns a call that has sent nothing yet.
 func (c *Client) open(m engine.Machine) (*call, error) {
 	b := c.bmcs[m.Node]
 	if b == nil {
@@ -37,15 +38,16 @@ func (c *Client) open(m engine.Machine) (*call, error) {
 	return &call{client: c, bmc: b, machine: m, wire: newWire(b, c.o.Timeout), secrets: &redact.Keyring{Mark: "[secret]"}}, nil
 }
 
-// quote makes foreign text fit for a sentence.
+// quote makes a foreign text safe to show in a sentence: without secrets, on one line, cut, and
+// quoted.
 func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets.Hide(s), 60)) }
 
-// connect opens a connection and, if configured, a session, for the holder of the turn. close must
-// follow.
+// connect opens a connection and, if configured, a session. The caller must hold the BMC's turn,
+// and must call close.
 func (k *call) connect(ctx context.Context) error {
 	var err error
 	if k.with, err = k.bmc.credentials(); err != nil {
-		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: "there are no credentials", Cause: err}
+		return &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: "the BMC's credentials cannot be read", Cause: err}
 	}
 	k.secrets.Add(k.with.password)
 	k.secrets.Add(base64.StdEncoding.EncodeToString([]byte(k.with.user + ":" + k.with.password)))
@@ -56,7 +58,8 @@ func (k *call) connect(ctx context.Context) error {
 		api, err := gofish.ConnectContext(ctx, gofish.ClientConfig{
 			Endpoint: k.bmc.url.String(), Username: k.with.user, Password: k.with.password, BasicAuth: k.bmc.Auth == Basic,
 			HTTPClient: &http.Client{Transport: k.wire, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
-			// One connection for all requests of a call: a handshake takes a BMC a second.
+			// One connection serves all requests of a call, because a TLS handshake takes a BMC
+			// about a second.
 			ReuseConnections: true, NoModifyTransport: true,
 		})
 		k.api = api
@@ -70,16 +73,16 @@ func (k *call) connect(ctx context.Context) error {
 	}
 	session, err := k.api.GetSession()
 	if err != nil || session.Token == "" {
-		e := &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: "the BMC made a session and gave no token or place for it, so that it could not be used or closed; set auth to basic"}
-		k.client.bars(k.bmc, k.with, true, e.Text) // each try would leave one more session open
+		e := &kit.Refusal{Why: kit.Unreached, NeedsPerson: true, Text: "the BMC made a session but returned no token or no address for it, so Drydock cannot use or close the session; set auth to basic"}
+		k.client.bars(k.bmc, k.with, true, e.Text) // each further try would leave another open session
 		return e
 	}
 	k.secrets.Add(session.Token)
 	return nil
 }
 
-// close ends the session, if there is one, and the connection. It waits for at most the client's
-// logout time.
+// close ends the session, if there is one, and the connection. It also releases the BMC's turn. It
+// takes at most the client's time limit for a logout.
 func (k *call) close(ctx context.Context) {
 	defer k.bmc.turn.Release(1)
 	defer k.wire.CloseIdleConnections()
@@ -95,7 +98,8 @@ func (k *call) close(ctx context.Context) {
 	})
 }
 
-// safely runs gofish, which may panic on a BMC's answer.
+// safely runs a function of gofish, which may panic on a BMC's answer, and returns a panic as an
+// error.
 func (k *call) safely(use func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -105,10 +109,10 @@ func (k *call) safely(use func() error) (err error) {
 	return use()
 }
 
-// failed explains why gofish failed before the reset.
+// failed returns the reason why a function of gofish failed before the reset.
 func (k *call) failed(err error) *kit.Refusal {
 	a, there := k.wire.failure()
-	if !there { // an answer that gofish could not read
+	if !there { // gofish could not read the answer
 		return &kit.Refusal{Why: kit.Machine, Text: "the BMC's answer cannot be read; check its url and firmware", Cause: k.secrets.Error(err)}
 	}
 	return k.explain(a)

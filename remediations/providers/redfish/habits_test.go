@@ -31,9 +31,9 @@ func TestTargetsAsVendorsWriteThem(t *testing.T) {
 		"its own address":          {"https://HOST" + plain, ""},
 		"two slashes for one":      {"//redfish/v1//Systems/blade-1/Actions/ComputerSystem.Reset", ""},
 		"another letter case":      {"/redfish/v1/systems/Blade-1/actions/ComputerSystem.Reset", ""},
-		"another host":             {"https://elsewhere.invalid" + plain, "names a place on another host"},
-		"another port":             {"https://HOST0" + plain, "names a place on another host"},
-		"not encrypted":            {"http://HOST" + plain, "names a place on another host"},
+		"another host":             {"https://elsewhere.invalid" + plain, "on another host, where Drydock sends nothing"},
+		"another port":             {"https://HOST0" + plain, "on another host, where Drydock sends nothing"},
+		"not encrypted":            {"http://HOST" + plain, "on another host, where Drydock sends nothing"},
 		"another system":           {"/redfish/v1/Systems/blade-10/Actions/ComputerSystem.Reset", "is not below the system"},
 		"up and down":              {"/redfish/v1/Systems/blade-1/Actions/../../blade-1/Actions/ComputerSystem.Reset", "is not below the system"},
 		"up and down, in disguise": {"/redfish/v1/Systems/blade-1/Actions/%2e%2e/%2e%2e/2/Actions/ComputerSystem.Reset", "is not below the system"},
@@ -92,7 +92,7 @@ func TestAMachineIsFoundBesideOneThatIsUnwell(t *testing.T) {
 	}
 }
 
-// TestAfterTheIntentOneSystemIsRead: the survey's data is not read again, and that System must
+// TestAfterTheIntentOneSystemIsRead: after the survey only its System is read again, and that must
 // still be the machine.
 func TestAfterTheIntentOneSystemIsRead(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestAfterTheIntentOneSystemIsRead(t *testing.T) {
 			side.Set(moved)
 			outcome, err = r.Act(t.Context(), m, yes)
 			require.Equal(t, remediations.CallRefused, outcome)
-			require.ErrorContains(t, err, "is not the node's any more")
+			require.ErrorContains(t, err, "is no longer the node's machine")
 			require.Len(t, side.Resets(), 1)
 		})
 	}
@@ -167,7 +167,8 @@ func TestASlowBMCIsReportedAsSlow(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrPassing)
 }
 
-// TestABMCThatWantsToBeAskedInAnotherWay answers so and does nothing. The next call uses that form.
+// TestABMCThatWantsToBeAskedInAnotherWay: the BMC requires another form of the reset, and does
+// nothing. The next call uses that form.
 func TestABMCThatWantsToBeAskedInAnotherWay(t *testing.T) {
 	t.Parallel()
 	for name, refuses := range map[string]func(http.ResponseWriter, *http.Request) bool{
@@ -227,7 +228,7 @@ func TestFaultsOfTLSAreNamed(t *testing.T) {
 			server.StartTLS()
 			t.Cleanup(server.Close)
 			said := rebooter(t, bmcOf(t, "node-1", server.URL, Basic)).Survey(t.Context(), machine1)
-			require.Contains(t, said.Trouble, "there is no TLS connection with the BMC")
+			require.Contains(t, said.Trouble, "the TLS handshake with the BMC failed")
 			require.NotContains(t, said.Trouble, "network")
 			require.True(t, said.Unreached)
 		})
@@ -255,6 +256,6 @@ func TestMoreSystemsThanAreAsked(t *testing.T) {
 		}
 	}))
 	said := rebooter(t, bmcOf(t, "node-1", url, Basic)).Survey(t.Context(), machine1)
-	require.Contains(t, said.Trouble, "more to list than 40 requests")
+	require.Contains(t, said.Trouble, "takes more than 40 requests")
 	require.NotContains(t, said.Trouble, "network")
 }

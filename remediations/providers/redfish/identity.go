@@ -13,13 +13,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// wanted holds what a System must show to be the machine.
+// wanted has the values that a System must have to be the node's machine.
 type wanted struct {
-	uuid   section.UUID // zero: it does not count
+	uuid   section.UUID // zero: not compared
 	serial string
 }
 
-// wanted returns what identifies the machine. Without a serial number there must be a unique UUID.
+// wanted returns the values that identify the node's machine. Without a configured serial number,
+// the UUID must be usable and unique.
 func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	w := wanted{uuid: b.uuid, serial: b.SerialNumber}
 	node, err := section.ParseUUID(m.SystemUUID)
@@ -34,7 +35,7 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	}
 	switch {
 	case unusable == "" && b.uuid != (section.UUID{}) && node.Canonical() != b.uuid.Canonical():
-		return w, kit.Refuse(kit.Machine, "the Node's status.nodeInfo.systemUUID is %s, and the UUID that is configured is %s; one of them is another machine's", node, b.uuid)
+		return w, kit.Refuse(kit.Machine, "the Node's status.nodeInfo.systemUUID is %s, but the configured UUID is %s; one of them belongs to another machine", node, b.uuid)
 	case unusable == "":
 		w.uuid = node
 	case b.uuid == (section.UUID{}) && b.SerialNumber == "":
@@ -43,33 +44,33 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	return w, nil
 }
 
-// is returns why the System is not the machine; empty: it is. quote makes foreign text safe to
-// print.
+// is returns why the System is not the node's machine. Empty: it is. quote makes foreign text safe
+// to print.
 func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string {
 	if w.serial != "" && strings.TrimSpace(s.SerialNumber) != w.serial {
-		return fmt.Sprintf("has the serial number %s, and not %q", quote(s.SerialNumber), w.serial)
+		return fmt.Sprintf("has the serial number %s instead of %q", quote(s.SerialNumber), w.serial)
 	}
 	shown, err := section.ParseUUID(s.UUID)
 	switch {
 	case w.uuid == (section.UUID{}), w.serial != "" && (err != nil || shown.Shared() != ""):
 		return ""
 	case err != nil:
-		return "has a UUID that is none: " + quote(s.UUID)
+		return "has an invalid UUID: " + quote(s.UUID)
 	case shown.Canonical() != w.uuid.Canonical():
-		return fmt.Sprintf("has the UUID %s, and the node's machine has %s", shown, w.uuid)
+		return fmt.Sprintf("has the UUID %s, but the node's machine has %s", shown, w.uuid)
 	}
 	return ""
 }
 
-// alone returns an error if another Node shows the same UUID, so that the System could be that
-// Node's machine; nil: no other Node shows it.
+// alone returns an error if another Node has the same UUID, because the System could then be that
+// Node's machine. Nil: no other Node has it.
 func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) error {
 	if c.o.Nodes == nil || u == (section.UUID{}) {
 		return nil
 	}
 	all, err := c.o.Nodes(ctx)
 	if err != nil {
-		return &kit.Refusal{Why: kit.Passing, Text: "whether another Node has the same status.nodeInfo.systemUUID could not be read", Cause: err}
+		return &kit.Refusal{Why: kit.Passing, Text: "Drydock could not check whether another Node has the same status.nodeInfo.systemUUID", Cause: err}
 	}
 	for _, n := range all {
 		if other, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID); err == nil && n.Name != m.Node && other.Canonical() == u.Canonical() {
@@ -79,13 +80,14 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	return nil
 }
 
-// showing is what a BMC last showed, and one of the Nodes that it is configured for.
+// showing has the UUIDs that a BMC last showed, and one of the Nodes that the BMC is configured
+// for.
 type showing struct {
 	node  string
 	uuids []section.UUID
 }
 
-// shows remembers which UUIDs the BMC has now.
+// shows records which UUIDs the BMC shows now.
 func (c *Client) shows(b *bmc, all []*member) {
 	now := showing{node: b.Node}
 	for _, s := range all {
@@ -98,7 +100,8 @@ func (c *Client) shows(b *bmc, all []*member) {
 	c.shown[b.url.Host] = now
 }
 
-// unique returns why another machine could be meant: another BMC shows the same UUID.
+// unique returns a reason if another BMC shows the same UUID, because the System could then be
+// another machine. Empty: no other BMC does.
 func (c *Client) unique(b *bmc, s *schemas.ComputerSystem) string {
 	u, err := section.ParseUUID(s.UUID)
 	if err != nil || b.SerialNumber != "" {

@@ -32,7 +32,7 @@ func TestTheMachineIsKnownByItsUUID(t *testing.T) {
 		"the firmware swaps":             {node: swapped, bmc: uuid1},
 		"configured":                     {bmc: uuid1, pin: uuid1},
 		"configured, swapped":            {node: swapped, bmc: uuid1, pin: uuid1},
-		"another":                        {node: uuid1, bmc: uuid2, refused: "has the UUID " + uuid2 + ", and the node's machine has " + uuid1},
+		"another":                        {node: uuid1, bmc: uuid2, refused: "has the UUID " + uuid2 + ", but the node's machine has " + uuid1},
 		"only the tail is equal":         {node: uuid1, bmc: "00000000-0042-3510-8054-b7c04f4d3332", refused: "has the UUID"},
 		"the node has none":              {bmc: uuid1, refused: "systemUUID is empty; configure the machine's uuid or serialNumber"},
 		"the node's is zero":             {node: "00000000-0000-0000-0000-000000000000", bmc: "00000000-0000-0000-0000-000000000000", refused: "repeats one byte"},
@@ -40,11 +40,11 @@ func TestTheMachineIsKnownByItsUUID(t *testing.T) {
 		"the node's is a series'":        {node: "03000200-0400-0500-0006-000700080009", bmc: "03000200-0400-0500-0006-000700080009", refused: "whole series"},
 		"a series', swapped":             {node: "00020003-0004-0005-0006-000700080009", bmc: "03000200-0400-0500-0006-000700080009", refused: "whole series"},
 		"the node's is none":             {node: "Not Specified", bmc: uuid1, refused: "is not a UUID"},
-		"the BMC's is none":              {node: uuid1, bmc: "None", refused: "a UUID that is none"},
-		"configured is another's":        {node: uuid2, bmc: uuid1, pin: uuid1, refused: "one of them is another machine's"},
+		"the BMC's is none":              {node: uuid1, bmc: "None", refused: "an invalid UUID"},
+		"configured is another's":        {node: uuid2, bmc: uuid1, pin: uuid1, refused: "one of them belongs to another machine"},
 		"a series', and a serial number": {node: "03000200-0400-0500-0006-000700080009", bmc: "03000200-0400-0500-0006-000700080009", serial: "SN-1"},
 		"none, and a serial number":      {bmc: "", serial: "SN-1"},
-		"another serial number":          {node: uuid1, bmc: uuid1, serial: "SN-9", refused: `the serial number "SN-1", and not "SN-9"`},
+		"another serial number":          {node: uuid1, bmc: uuid1, serial: "SN-9", refused: `the serial number "SN-1" instead of "SN-9"`},
 		"a serial number, another UUID":  {node: uuid1, bmc: uuid2, serial: "SN-1", refused: "has the UUID " + uuid2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +104,7 @@ func TestTwoNodesOfOneUUID(t *testing.T) {
 		requireRefused(t, with(nil), side, machine1, `Node "node-2" has the same status.nodeInfo.systemUUID `)
 		require.Equal(t, signs.Unknown, with(nil).Testify(t.Context(), machine1, signs.Sign{Kind: signs.NotRunning}).Answer)
 		failed = errors.New("the cache is not filled")
-		requireRefused(t, with(nil), side, machine1, "could not be read (the cache is not filled)")
+		requireRefused(t, with(nil), side, machine1, "could not check whether another Node has the same status.nodeInfo.systemUUID (the cache is not filled)")
 		failed = nil
 		requireReset(t, with(func(b *BMC) { b.SerialNumber = "SN-1" }), side, machine1, "ForceRestart")
 		_, err := with(func(b *BMC) { b.UUID = uuid1 }).Act(t.Context(), machine1, yes)
@@ -154,11 +154,11 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 		"auth":             {func(b *BMC) { b.Auth = "digest" }, `auth is "digest"`},
 		"no trust":         {func(b *BMC) { b.Fingerprint = "" }, "exactly one of caFile and fingerprint"},
 		"two trusts":       {func(b *BMC) { b.CAFile = "/x" }, "exactly one of caFile and fingerprint"},
-		"short pin":        {func(b *BMC) { b.Fingerprint = "abcd" }, "not a SHA-256"},
-		"no CA":            {func(b *BMC) { b.Fingerprint, b.CAFile = "", file(t, "ca", "no certificate") }, "it has no certificate"},
+		"short pin":        {func(b *BMC) { b.Fingerprint = "abcd" }, "must be a SHA-256"},
+		"no CA":            {func(b *BMC) { b.Fingerprint, b.CAFile = "", file(t, "ca", "no certificate") }, "the file has no certificate"},
 		"CA is gone":       {func(b *BMC) { b.Fingerprint, b.CAFile = "", "/nowhere/ca" }, "/nowhere/ca"},
 		"no password":      {func(b *BMC) { b.PasswordFile = "/nowhere/password" }, "/nowhere/password"},
-		"empty user":       {func(b *BMC) { b.UsernameFile = file(t, "username", "\n") }, "it is empty"},
+		"empty user":       {func(b *BMC) { b.UsernameFile = file(t, "username", "\n") }, "the file is empty"},
 		"colon in user":    {func(b *BMC) { b.UsernameFile = file(t, "username", "a:b") }, "colon"},
 		"bad UUID":         {func(b *BMC) { b.UUID = "x" }, `"x" is not a UUID`},
 		"UUID of a series": {func(b *BMC) { b.UUID = "03000200-0400-0500-0006-000700080009" }, "name the machine's serialNumber instead"},

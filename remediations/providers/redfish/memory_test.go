@@ -32,11 +32,11 @@ func TestABMCTakesNoMoreMemoryThanIsPromised(t *testing.T) {
 		return `{"@odata.id":"/redfish/v1/Systems/1","Id":"1","UUID":"x",` + more + `}`
 	}
 	for name, c := range map[string]struct{ list, system, says string }{
-		"as many systems as are asked, each as large as is read": {members(maxRequests - 3), system(`"TrustedModules":[` + many(3900, `{}`) + `]`), "systems, none of them the node's"},
-		"long systems":                        {members(maxRequests - 3), system(`"Oem":"` + strings.Repeat("x", 900<<10) + `"`), "does not use what the BMC answers"},
-		"a collection of 25,000 members":      {`{"Members":[` + many(25_000, `{"@odata.id":"/redfish/v1/Systems/1"}`) + `]}`, system(`"a":1`), "does not use what the BMC answers"},
-		"a collection of one member too many": {members(maxRequests + 1), system(`"a":1`), "more to list than"},
-		"a system with lists without end":     {members(1), system(`"TrustedModules":[` + many(300_000, `{}`) + `]`), "does not use what the BMC answers"},
+		"as many systems as are asked, each as large as is read": {members(maxRequests - 3), system(`"TrustedModules":[` + many(3900, `{}`) + `]`), "systems, but not the node's machine"},
+		"long systems":                        {members(maxRequests - 3), system(`"Oem":"` + strings.Repeat("x", 900<<10) + `"`), "rejects the BMC's answer"},
+		"a collection of 25,000 members":      {`{"Members":[` + many(25_000, `{"@odata.id":"/redfish/v1/Systems/1"}`) + `]}`, system(`"a":1`), "rejects the BMC's answer"},
+		"a collection of one member too many": {members(maxRequests + 1), system(`"a":1`), "takes more than"},
+		"a system with lists without end":     {members(1), system(`"TrustedModules":[` + many(300_000, `{}`) + `]`), "rejects the BMC's answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			side := sim.New(sim.Options{Username: user, Password: password, Vendor: sim.Standard, Systems: []sim.System{system1}})

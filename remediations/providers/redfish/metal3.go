@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// metal3 reports that the BMC belongs to the baremetal-operator, by the name of the host; empty: it
-// does not. The operator restores the power state that it wants, so it would fight against a reset.
-// The form of the ID is in metal3-io/cluster-api-provider-metal3
-// baremetal/metal3machine_manager.go: metal3://NAMESPACE/HOST/MACHINE, in older releases
-// metal3://UUID.
+// metal3 returns a reason if the node's machine belongs to the baremetal-operator, with the name of
+// the BareMetalHost. Empty: it does not. The operator restores the power state that its host
+// declares, so it would work against a reset.
+//
+// The provider ID has the form metal3://NAMESPACE/HOST/MACHINE, in older releases metal3://UUID
+// (baremetal/metal3machine_manager.go of metal3-io/cluster-api-provider-metal3).
 func metal3(providerID string) string {
 	id, is := strings.CutPrefix(providerID, "metal3://")
 	if !is {
@@ -19,5 +20,5 @@ func metal3(providerID string) string {
 	if parts := strings.Split(id, "/"); len(parts) == 3 {
 		host = fmt.Sprintf("BareMetalHost %.200q", parts[0]+"/"+parts[1])
 	}
-	return host + " owns the machine, and its operator would fight a reset by anybody else; take the node out of providers.redfish, and configure providers.annotation with preset metal3, which asks that operator for the reboot"
+	return host + " owns the machine, and the baremetal-operator would undo a reset by Drydock; remove the node from providers.redfish, and configure providers.annotation with preset metal3, which requests the reboot from that operator"
 }

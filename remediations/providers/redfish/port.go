@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter is the remediation reboot: it resets a machine, or has its operating system restart.
+// Rebooter is the remediation reboot. It resets a machine, or lets its operating system restart
+// (soft).
 type Rebooter struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -40,10 +41,11 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 		outcome, err = k.send(ctx, s, kind, mayStill)
 		return err
 	})
-	return bmcs.Ended(outcome, err, fmt.Sprintf("rebooting node %q through its BMC", m.Node), "it may have been done; take it as done and look whether the machine boots")
+	return bmcs.Ended(outcome, err, fmt.Sprintf("rebooting node %q through its BMC", m.Node), "the reboot may have been done; treat it as done, and check whether the machine boots")
 }
 
-// Survey reads the machine's state, so that no attempt is spent on a reset that would be refused.
+// Survey reads the machine's state before an intent is written. So no attempt is used on a reset
+// that the BMC would refuse.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	var found before
 	err := c.with(ctx, m, before{}, true, func(k *call, s *member) (err error) {
@@ -56,11 +58,12 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	if s := remediations.Keeping(found); s.Trouble == "" {
 		return s
 	}
-	return remediations.Survey{} // its addresses are too long for the record: they are read again
+	return remediations.Survey{} // the addresses are too long for the record, so Act reads them again
 }
 
-// keptBy returns what the survey kept; zero: nothing, or a value that no survey keeps. The record
-// is on the Node, where others may write.
+// keptBy returns the data that the survey recorded. Zero: there is none, or a value is one that no
+// survey records. The check is needed because the record is an annotation of the Node, which others
+// may write.
 func keptBy(b remediations.Before) before {
 	var kept before
 	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
@@ -71,7 +74,8 @@ func keptBy(b remediations.Before) before {
 	return kept
 }
 
-// Testify reports whether the machine is powered. A BMC that shows another machine shows nothing.
+// Testify reports whether the machine is powered. If the BMC shows another machine, the answer is
+// unknown.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	t := signs.Testimony{Answer: signs.Unknown}
 	err := c.with(ctx, m, before{}, false, func(k *call, s *member) error {
@@ -91,8 +95,8 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// with opens a call and finds the machine's System, or reads the one that the survey kept. on: the
-// machine must be on.
+// with opens a call, finds the machine's System, and calls use. If the survey recorded the System,
+// with reads only that one. on requires that the machine is on and may be reset.
 func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
 	if why := metal3(m.ProviderID); on && why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -102,7 +106,7 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bo
 		return err
 	}
 	want, err := k.bmc.wanted(m)
-	pinned := want.serial != "" || k.bmc.uuid != (section.UUID{}) // the configuration outranks what another kubelet reports of itself
+	pinned := want.serial != "" || k.bmc.uuid != (section.UUID{}) // the configuration outranks what another Node's kubelet reports
 	if err == nil && !pinned {
 		err = c.alone(ctx, m, want.uuid)
 	}
@@ -110,7 +114,7 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bo
 		return k.clean(err)
 	}
 	if err := k.bmc.turn.Acquire(ctx, 1); err != nil {
-		return &kit.Refusal{Why: kit.Unreached, Text: "an earlier call to the BMC is not over: " + err.Error(), Cause: err}
+		return &kit.Refusal{Why: kit.Unreached, Text: "an earlier call to the BMC has not ended: " + err.Error(), Cause: err}
 	}
 	defer k.close(ctx)
 	k.began = time.Now()
@@ -133,7 +137,7 @@ func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bo
 	return k.clean(err)
 }
 
-// find finds the machine's System.
+// find returns the machine's System, or an error if there is none.
 func (k *call) find(want wanted, kept before) (*member, error) {
 	if kept.System != "" {
 		return k.same(want, kept)
@@ -141,7 +145,7 @@ func (k *call) find(want wanted, kept before) (*member, error) {
 	return k.system(want)
 }
 
-// clean returns the error with its cause, without secrets.
+// clean returns the error as a Refusal, with its cause and without secrets.
 func (k *call) clean(err error) error {
 	if err == nil {
 		return nil
@@ -149,5 +153,5 @@ func (k *call) clean(err error) error {
 	return kit.Reporter{Secrets: k.secrets, Otherwise: kit.Unreached}.Explained(err)
 }
 
-// bmcs reports errors that clean has returned.
+// bmcs makes sentences of errors that clean has returned.
 var bmcs = kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}

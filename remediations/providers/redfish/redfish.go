@@ -1,27 +1,27 @@
 // Package redfish reboots machines through their BMCs, and reports whether they are powered.
 //
-// The calls are gofish's. What v0.24.0 does, and what this package does about it:
+// It uses gofish. This list has the weaknesses of its v0.24.0, and how this package avoids them:
 //
-//   - It has no time limits, follows redirects, and appends a link from a BMC to the address of
-//     that BMC, so that "@elsewhere/…" is another host. All requests go through a transport of this
-//     package (wire): only to the configured host, and never after a redirect. Each request has a
-//     time limit and an answer of bounded size, and their number is bounded.
-//   - Its Reset sends a POST a second time after an answer 412. It appends a target that is a whole
-//     address to the BMC's own, and treats any 2xx as a success. This package posts the reset
-//     itself, to a checked target, and the transport sends a single one.
-//   - Its list of Systems fails as a whole if one of them does. This package reads them one by one.
-//   - It does not treat a session without a token as an error. This package does.
-//   - Its Logout continues without a context when the call's own has ended. Here Logout has a
-//     context with a short limit.
+//   - gofish has no time limits and follows redirects. It appends a link from a BMC to the BMC's
+//     address, so that "@elsewhere/…" is another host. Here all requests go through the transport
+//     wire. It sends only to the configured host, and follows no redirect. It limits the time of
+//     each request, the size of each answer, and the number of requests.
+//   - Its Reset repeats the POST after HTTP 412. If the target is a complete URL, Reset appends it
+//     to the BMC's address. It treats every 2xx as a success. This package posts the reset itself,
+//     once, to a checked target.
+//   - Its list of Systems fails if one System cannot be read. This package reads them one by one.
+//   - It accepts a session without a token. This package treats that as an error.
+//   - If the call's context has ended, its Logout runs without a context. Here Logout has a context
+//     with a short time limit.
 //
-// The configuration alone names a machine's BMC. Before each reset its System must prove that it is
-// the node's: by its UUID, or by the serial number that the configuration pins. The reset itself
-// names no machine, so only this check right before it prevents a reset of another machine.
+// Only the configuration says which BMC a machine has. Before each reset, the System must prove
+// that it is the node's machine: by its UUID, or by the configured serial number. The reset request
+// names no machine, so only this check prevents a reset of another machine.
 //
-// BMCs lock an account after a few wrong passwords, and one account often serves a whole rack. But
-// some BMCs answer 401 now and then to good credentials. So after two 401 a BMC does not get these
-// credentials again. After 401 from two BMCs no BMC does. This lasts until the files change or half
-// an hour has passed. A 403 concerns the one BMC.
+// BMCs lock an account after a few wrong passwords, and many BMCs often share one account. But some
+// BMCs occasionally answer 401 to good credentials. So Drydock stops using credentials at a BMC
+// that has answered 401 twice, and at all BMCs after two BMCs have answered 401. It uses them again
+// when their files change, or after half an hour. A 403 concerns only the BMC that answered it.
 package redfish
 
 import (
@@ -41,21 +41,22 @@ import (
 )
 
 const (
-	// defaultTimeout bounds one request. BMCs are slow: a second for a small document is normal.
+	// defaultTimeout is the time limit of one request. BMCs are slow: a small document often takes
+	// a second.
 	defaultTimeout = 15 * time.Second
-	// defaultTryAgain is longer than the usual lock of an account.
+	// defaultTryAgain is longer than BMCs usually lock an account.
 	defaultTryAgain = 30 * time.Minute
-	// logoutWithin bounds the end of a session, because the caller waits for it.
+	// logoutWithin limits the end of a session, because the caller waits for it.
 	logoutWithin = 2 * time.Second
 )
 
-// A BMC is used as the configuration declares it.
+// BMC and Auth are the types of the configuration.
 type (
 	BMC  = settings.BMC
 	Auth = settings.Auth
 )
 
-// The values of Auth.
+// Values of Auth.
 const (
 	Basic   = settings.Basic
 	Session = settings.Session
@@ -64,23 +65,23 @@ const (
 // Options configure a Client.
 type Options struct {
 	BMCs []BMC
-	// Timeout bounds one request. Zero: 15 s.
+	// Timeout limits one request. Zero: 15 s.
 	Timeout time.Duration
-	// TryAgain is how long refused credentials are not used again. Zero: 30 min.
+	// TryAgain is how long Drydock does not use refused credentials. Zero: 30 min.
 	TryAgain time.Duration
-	// Nodes returns all Nodes of the cluster, to compare their systemUUIDs: a UUID that two Nodes
-	// have identifies neither. Nil: no comparison.
+	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs: a UUID that two
+	// Nodes have identifies neither. Nil: they are not compared.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 }
 
-// Client calls BMCs, each for one call at a time. It is safe for concurrent use.
+// Client calls BMCs. Each BMC has one call at a time. Client is safe for concurrent use.
 type Client struct {
 	o      Options
-	logout time.Duration   // how long the end of a session may take
-	bmcs   map[string]*bmc // by Node
+	logout time.Duration   // time limit for the end of a session
+	bmcs   map[string]*bmc // by the Node's name
 
 	mu      sync.Mutex
-	refused map[[sha256.Size]byte]map[string]refusals // by credentials, and by the BMC's host
+	refused map[[sha256.Size]byte]map[string]refusals // by the hash of the credentials, then by the BMC's host
 	barred  map[string]bar                            // by the BMC's host
 	shown   map[string]showing                        // by the BMC's host
 }
@@ -89,15 +90,15 @@ type bmc struct {
 	BMC
 	url *url.URL
 	trust
-	uuid section.UUID        // zero: the Node's UUID counts
-	turn *semaphore.Weighted // its holder may call
+	uuid section.UUID        // from the configuration; zero: the Node's UUID is used
+	turn *semaphore.Weighted // the holder may call the BMC
 
 	learning sync.Mutex
 	learned  way
 }
 
-// New checks the options and that all files can be read. It calls no BMC. The error names the Node
-// and the option.
+// New checks the options, and that all files can be read. It sends no request. An error names the
+// Node and the option.
 func New(o Options) (*Client, error) {
 	if o.Timeout < 0 || o.TryAgain < 0 {
 		return nil, errors.New("configuring Redfish: a time limit is negative")
@@ -133,7 +134,7 @@ func newBMC(in BMC) (*bmc, error) {
 	case in.Node == "":
 		return nil, errors.New("the Node has no name")
 	case err != nil || !section.Origin(at):
-		return nil, errors.New("the URL is not of the form https://host")
+		return nil, errors.New("the URL must have the form https://host")
 	case in.Auth != "" && in.Auth != Basic && in.Auth != Session:
 		return nil, fmt.Errorf("auth is %q, and must be %q or %q", in.Auth, Basic, Session)
 	}

@@ -50,7 +50,8 @@ func rebooter(t *testing.T, all ...BMC) Rebooter {
 
 func yes() error { return nil }
 
-// requireRefused: the survey reports it in advance, Act refuses it, and nothing was reset.
+// requireRefused requires that the survey reports it in advance, that Act refuses, and that nothing
+// was reset.
 func requireRefused(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, says string) {
 	t.Helper()
 	said := r.Survey(t.Context(), m)
@@ -62,7 +63,7 @@ func requireRefused(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, s
 	require.Empty(t, side.Resets())
 }
 
-// requireReset: nothing forbids it, and it is done once, in that way.
+// requireReset requires that nothing forbids the reset, and that it is done once, in that way.
 func requireReset(t *testing.T, r Rebooter, side *sim.BMC, m engine.Machine, kind string) {
 	t.Helper()
 	said := r.Survey(t.Context(), m)
@@ -129,8 +130,8 @@ func TestAMachineOfABareMetalHostIsNotReset(t *testing.T) {
 	m := machine1
 	for id, says := range map[string]string{
 		"metal3://metal/host-3/prod-7": `BareMetalHost "metal/host-3" owns the machine`,
-		"metal3://2b0d6ac2-5e8f-4a3e-b8a7-0c3a5d1f0e11": "a BareMetalHost owns the machine, and its operator would fight a reset by anybody else; " +
-			"take the node out of providers.redfish, and configure providers.annotation with preset metal3, which asks that operator for the reboot",
+		"metal3://2b0d6ac2-5e8f-4a3e-b8a7-0c3a5d1f0e11": "a BareMetalHost owns the machine, and the baremetal-operator would undo a reset by Drydock; " +
+			"remove the node from providers.redfish, and configure providers.annotation with preset metal3, which requests the reboot from that operator",
 	} {
 		m.ProviderID = id
 		requireRefused(t, r, side, m, says)
@@ -149,7 +150,7 @@ func TestOnlyWhatRunsIsRebooted(t *testing.T) {
 	}{
 		"On": {signs.Well, ""}, "Off": {signs.Ill, "the machine is off"},
 		"PoweringOn": {signs.Unknown, "the machine is PoweringOn"}, "PoweringOff": {signs.Unknown, "the machine is PoweringOff"},
-		"Pondering": {signs.Unknown, `does not say whether the machine is on, but "Pondering"`},
+		"Pondering": {signs.Unknown, `does not report whether the machine is on; its power state is "Pondering"`},
 	} {
 		t.Run(power, func(t *testing.T) {
 			s := system1

@@ -16,24 +16,24 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// rebootable returns why the System cannot be rebooted; nil: it can. A System that is off may have
-// been switched off on purpose, and a reset would switch it on.
+// rebootable returns why the System must not be rebooted. Nil: it may. A System that is off may
+// have been switched off on purpose, and a reset would switch it on.
 func (k *call) rebootable(s *member) error {
 	switch s.PowerState {
 	case schemas.OnPowerState:
 		return nil
 	case schemas.OffPowerState:
-		return &kit.Refusal{Why: kit.Machine, Text: "the machine is off, and only what runs is rebooted; switch it on unless it was switched off on purpose"}
+		return &kit.Refusal{Why: kit.Machine, Text: "the machine is off, and Drydock reboots only running machines; switch it on unless it was switched off on purpose"}
 	case schemas.PoweringOnPowerState, schemas.PoweringOffPowerState:
-		return &kit.Refusal{Why: kit.While, Text: "the machine is " + string(s.PowerState) + "; wait until that has ended"}
+		return &kit.Refusal{Why: kit.While, Text: "the machine is " + string(s.PowerState) + "; Drydock waits until this has ended"}
 	default:
-		return &kit.Refusal{Why: kit.Machine, Text: "the BMC does not say whether the machine is on, but " + k.quote(string(s.PowerState))}
+		return &kit.Refusal{Why: kit.Machine, Text: "the BMC does not report whether the machine is on; its power state is " + k.quote(string(s.PowerState))}
 	}
 }
 
-// kind chooses the type of the reset. If a BMC lists its types, they are used; if it lists none,
-// the type that every BMC must have is used. One reboot never becomes two requests, off and on. If
-// the machine has no such type, the error says so.
+// kind returns the type of the reset. If the BMC lists its types, kind chooses one of them. If it
+// lists none, kind returns the type that every BMC must support. One reboot never becomes two
+// requests, off and on. If the BMC does not offer a suitable type, kind returns an error.
 func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	var can []schemas.ResetType
 	if err := k.safely(func() (err error) { can, err = m.GetSupportedResetTypes(); return err }); err != nil {
@@ -53,17 +53,18 @@ func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	return "", k.offersNone(soft, want, can)
 }
 
-// offersNone says that the machine has no such reset. If only the operating system cannot be asked,
-// the next attempt cuts the power.
+// offersNone returns the refusal that the BMC offers no such reset. For a soft reset its concern is
+// Unable, so that the next attempt of the plan can be a hard reset.
 func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
-	e := kit.Refuse(kit.Machine, "the BMC offers none of the resets %q for this machine, but %s", want, k.quote(fmt.Sprint(can)))
+	e := kit.Refuse(kit.Machine, "the BMC offers none of the resets %q for this machine; it offers %s", want, k.quote(fmt.Sprint(can)))
 	if soft {
 		e.Why = kit.Unable
 	}
 	return e
 }
 
-// looked returns what forbids the reset, or else the data of the survey that the reset needs.
+// looked returns the data of the System that the survey records for the reset, or an error that
+// forbids the reset.
 func (k *call) looked(m *member) (before, error) {
 	out := before{System: m.place, Sessions: k.wire.root().Links.Sessions.ID}
 	if _, err := k.target(m); err != nil {
@@ -81,7 +82,7 @@ func (k *call) looked(m *member) (before, error) {
 	return out, nil
 }
 
-// send sends the reset, once, and returns the outcome.
+// send sends the reset once, and returns the outcome.
 func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayStill func() error) (remediations.CallOutcome, error) {
 	target, err := k.target(m)
 	if err != nil {
@@ -103,30 +104,31 @@ func (k *call) send(ctx context.Context, m *member, kind schemas.ResetType, mayS
 	case gate.Withdraw():
 		return remediations.CallRefused, k.unsent(ctx, gate, a, tried, err)
 	case a.status == 0:
-		return k.doubt("the reset left, and no whole answer came", k.secrets.Error(a.err))
+		return k.doubt("the reset was sent, but no complete answer came", k.secrets.Error(a.err))
 	case a.status == http.StatusOK, a.status == http.StatusAccepted, a.status == http.StatusNoContent:
 		if a.page {
 			return k.doubt(fmt.Sprintf("the answer to the reset, HTTP %d, is not JSON", a.status), nil)
 		}
 		k.client.allows(k.bmc)
 		return remediations.CallAccepted, nil
-	case k.learns(a, target): // nothing was done
-		return remediations.CallRefused, &kit.Refusal{Why: kit.Unreached, Again: remediations.AskPassing, Text: fmt.Sprintf("the BMC wants to be asked in another way (HTTP %d to %s); the next call does so", a.status, a.sent)}
+	case k.learns(a, target): // the BMC did nothing
+		return remediations.CallRefused, &kit.Refusal{Why: kit.Unreached, Again: remediations.AskPassing, Text: fmt.Sprintf("the BMC requires another form of the request (HTTP %d to %s); the next call uses it", a.status, a.sent)}
 	case a.own && a.refusal():
 		return remediations.CallRefused, k.refusedReset(a)
 	}
 	return k.doubt(fmt.Sprintf("the reset was answered with HTTP %d", a.status), nil)
 }
 
-// slow is how long the reads may take before a withheld reset is reported as slowness of the BMC.
+// slow is how long the reads before a reset may take. If they take longer and the reset is not
+// sent, the error says that the BMC is slow.
 const slow = 5 * time.Second
 
-// unsent returns why the reset did not leave.
+// unsent returns why the reset was not sent.
 func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool, err error) error {
 	if no := gate.Forbidden(); no != nil {
 		e := &kit.Refusal{Why: kit.Unreached, Text: "the reset was not sent", Cause: k.secrets.Error(no)}
 		if took := time.Since(k.began); took > slow {
-			e.Text += fmt.Sprintf("; the BMC is slow: reading its machine took %s", text.Duration(took.Round(time.Second)))
+			e.Text += fmt.Sprintf("; the BMC is slow: reading the machine's state took %s", text.Duration(took.Round(time.Second)))
 		}
 		return e
 	}
@@ -140,7 +142,7 @@ func (k *call) unsent(ctx context.Context, gate *kit.Gate, a answer, tried bool,
 	return &kit.Refusal{Why: kit.Unreached, Text: "the reset did not reach the BMC", Cause: k.secrets.Error(cause)}
 }
 
-// refusal reports whether the BMC's own error means that certainly nothing was done.
+// refusal reports whether the BMC's error proves that nothing was done.
 func (a answer) refusal() bool {
 	switch a.status {
 	case http.StatusConflict:
@@ -154,8 +156,8 @@ func (a answer) refusal() bool {
 	return false
 }
 
-// refusedReset explains the refusal. A missing right of the account is remembered, because a read
-// does not show it the next time either.
+// refusedReset returns the reason why the BMC refused the reset. It records a missing right of the
+// account, because the reads of the next survey cannot show it.
 func (k *call) refusedReset(a answer) *kit.Refusal {
 	e := k.explain(a)
 	if a.status == http.StatusForbidden && e.NeedsPerson {

@@ -14,13 +14,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// member is one System of the BMC, and its address.
+// member is one System of the BMC. place is its path on the BMC.
 type member struct {
 	*schemas.ComputerSystem
 	place string
 }
 
-// root holds the used parts of the service root.
+// root has the parts of the Redfish service root that Drydock uses.
 type root struct {
 	ID      string `json:"@odata.id"`
 	Systems odata
@@ -31,8 +31,9 @@ type odata struct {
 	ID string `json:"@odata.id"`
 }
 
-// system returns the only System of the BMC that is the machine. If one is, a failure of the others
-// means nothing: boards with GPUs are Systems of their own, and may be unhealthy for hours.
+// system returns the System that is the node's machine. If exactly one System is the machine,
+// errors of other Systems do not matter: boards with GPUs are Systems of their own, and may be
+// unhealthy for hours.
 func (k *call) system(want wanted) (*member, error) {
 	places, err := k.places()
 	if err != nil {
@@ -40,7 +41,7 @@ func (k *call) system(want wanted) (*member, error) {
 	}
 	var all, found []*member
 	var failed *kit.Refusal
-	why := "has no systems"
+	why := "lists no systems"
 	for _, place := range places {
 		m, e := k.member(place)
 		if e != nil {
@@ -54,7 +55,7 @@ func (k *call) system(want wanted) (*member, error) {
 		}
 		all = append(all, m)
 		if not := want.is(m.ComputerSystem, k.quote); not != "" {
-			why = fmt.Sprintf("has %d systems, none of them the node's: %s %s", len(places), k.quote(m.ID), not)
+			why = fmt.Sprintf("lists %d systems, but not the node's machine: %s %s", len(places), k.quote(m.ID), not)
 			continue
 		}
 		found = append(found, m)
@@ -66,12 +67,12 @@ func (k *call) system(want wanted) (*member, error) {
 	case len(found) == 0:
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the BMC " + why + "; check which machine its url reaches"}
 	case len(found) > 1:
-		return nil, kit.Refuse(kit.Machine, "the BMC has %d systems that could be the node's; configure the machine's serialNumber", len(found))
+		return nil, kit.Refuse(kit.Machine, "the BMC lists %d systems that could be the node's machine; configure the machine's serialNumber", len(found))
 	}
 	return found[0], k.alone(found[0])
 }
 
-// alone returns why another machine could be meant; nil: no other could.
+// alone returns an error if another machine could be meant. Nil: no other could.
 func (k *call) alone(m *member) error {
 	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -79,19 +80,19 @@ func (k *call) alone(m *member) error {
 	return nil
 }
 
-// same reads only the System that the survey found. It must still be the machine.
+// same reads only the System that the survey found. It must still be the node's machine.
 func (k *call) same(want wanted, kept before) (*member, error) {
 	m, e := k.member(kept.System)
 	if e != nil {
 		return nil, e
 	}
 	if not := want.is(m.ComputerSystem, k.quote); not != "" {
-		return nil, kit.Refuse(kit.While, "the system %s is not the node's any more: it %s", k.quote(kept.System), not)
+		return nil, kit.Refuse(kit.While, "the system %s is no longer the node's machine: it %s", k.quote(kept.System), not)
 	}
 	return m, k.alone(m)
 }
 
-// places returns the addresses of all Systems.
+// places returns the paths of all Systems on the BMC.
 func (k *call) places() (all []string, err error) {
 	next := k.wire.root().Systems.ID
 	if next == "" {
@@ -116,7 +117,7 @@ func (k *call) places() (all []string, err error) {
 	return all, nil
 }
 
-// get reads the document at the address.
+// get decodes the document at the path into into.
 func (k *call) get(place string, into any) *kit.Refusal {
 	err := k.safely(func() error {
 		resp, err := k.api.Get(place) //nolint:bodyclose // the next line closes it
@@ -141,9 +142,9 @@ func (k *call) member(place string) (*member, *kit.Refusal) {
 	return &member{s, place}, nil
 }
 
-// target returns the address for the System's reset, as the BMC writes it: below the System, on
-// this BMC. Vendors vary it by a slash at its end, two slashes for one, another letter case, or the
-// BMC's own address before it.
+// target returns the path for the System's reset, as the BMC writes it. The path must be below the
+// System and on this BMC. Vendors add a slash at the end, write two slashes for one, use another
+// letter case, or put the BMC's own address before it.
 func (k *call) target(m *member) (string, error) {
 	var shown struct {
 		Actions struct {
@@ -161,7 +162,7 @@ func (k *call) target(m *member) (string, error) {
 	at, err := url.Parse(to)
 	switch {
 	case err != nil, at.User != nil, at.Host == "" && !strings.HasPrefix(at.Path, "/"), at.Host != "" && !k.bmc.at(at):
-		return "", &kit.Refusal{Why: kit.Machine, Text: "the BMC names a place on another host as the reset's target, which is not followed: " + k.quote(named)}
+		return "", &kit.Refusal{Why: kit.Machine, Text: "the BMC's target for the reset is on another host, where Drydock sends nothing: " + k.quote(named)}
 	}
 	system, parts := path.Clean("/"+strings.TrimLeft(m.place, "/")), strings.Split(at.Path, "/")
 	if !strings.HasPrefix(strings.ToLower(path.Clean(at.Path)), strings.ToLower(system)+"/actions/") || slices.Contains(parts, "..") || slices.Contains(parts, ".") ||
@@ -175,28 +176,29 @@ func (k *call) target(m *member) (string, error) {
 	return out, nil
 }
 
-// at reports whether the address is the BMC's own.
+// at reports whether the URL is on this BMC.
 func (b *bmc) at(u *url.URL) bool {
 	host := func(h string) string { return strings.TrimSuffix(strings.ToLower(h), ":443") }
 	return strings.EqualFold(u.Scheme, "https") && host(u.Host) == host(b.url.Host)
 }
 
-// way is what was learned about the form of a BMC's reset request. It may be forgotten.
+// way has what Drydock has learned about the form of a BMC's reset request. It may be lost at any
+// time.
 type way struct {
-	// match: the BMC demands If-Match. slash: it redirects a request without a slash at the end to
-	// the address with one.
+	// match: the BMC requires the header If-Match. slash: the BMC redirects a path without a slash
+	// at the end to the path with one.
 	match, slash bool
 }
 
-// way reads, or changes, what was learned.
+// way calls use with what was learned about the BMC, which use may change.
 func (b *bmc) way(use func(*way) bool) bool {
 	b.learning.Lock()
 	defer b.learning.Unlock()
 	return use(&b.learned)
 }
 
-// learns reports that the BMC did nothing and showed the form that it wants: the next call uses
-// that form.
+// learns reports whether the BMC did nothing and showed the form that it requires. The next call
+// then uses that form.
 func (k *call) learns(a answer, target string) bool {
 	slash := false
 	if a.status == http.StatusPermanentRedirect || a.status == http.StatusTemporaryRedirect {
@@ -210,7 +212,8 @@ func (k *call) learns(a answer, target string) bool {
 	})
 }
 
-// before is what a survey keeps for the reset, so that after the intent only one System is read.
+// before is recorded by the survey for the reset, so that after the intent only one System must be
+// read.
 type before struct {
 	System   string `json:"system"`
 	Sessions string `json:"sessions,omitempty"`

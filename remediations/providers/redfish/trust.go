@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// maxCA bounds the file with certificates, maxSecret the files with name and password.
+	// maxCA is the largest size of the file with certificates, and maxSecret that of the files with
+	// user name and password.
 	maxCA     = 1 << 20
 	maxSecret = 4 << 10
 )
 
-// trust is how a BMC's certificate is verified.
+// trust says how a BMC's certificate is verified: by roots, or by its SHA-256 pin.
 type trust struct {
 	roots *x509.CertPool
 	pin   []byte
@@ -27,11 +28,11 @@ type trust struct {
 func newTrust(in BMC) (trust, error) {
 	switch {
 	case (in.CAFile == "") == (in.Fingerprint == ""):
-		return trust{}, errors.New("exactly one of caFile and fingerprint must be set: a certificate is never left unchecked")
+		return trust{}, errors.New("exactly one of caFile and fingerprint must be set, because Drydock always checks the certificate")
 	case in.Fingerprint != "":
 		pin, err := hex.DecodeString(strings.ReplaceAll(in.Fingerprint, ":", ""))
 		if err != nil || len(pin) != sha256.Size {
-			return trust{}, fmt.Errorf("the fingerprint is not a SHA-256 in hexadecimal, 64 digits")
+			return trust{}, fmt.Errorf("the fingerprint must be a SHA-256 in hexadecimal, 64 digits")
 		}
 		return trust{pin: pin}, nil
 	}
@@ -41,26 +42,26 @@ func newTrust(in BMC) (trust, error) {
 	}
 	t := trust{roots: x509.NewCertPool()}
 	if !t.roots.AppendCertsFromPEM(file) {
-		return trust{}, fmt.Errorf("reading the file with the BMC's certificate authority %s: it has no certificate", in.CAFile)
+		return trust{}, fmt.Errorf("reading the file with the BMC's certificate authority %s: the file has no certificate", in.CAFile)
 	}
 	return t, nil
 }
 
-// errPin says that the BMC presents another certificate than the pinned one.
+// errPin is the error of a certificate that is not the pinned one.
 type errPin struct{ got string }
 
 func (e errPin) Error() string {
-	return "the certificate's SHA-256 is " + e.got + ", which is not the fingerprint that is configured"
+	return "the certificate's SHA-256 is " + e.got + ", which is not the configured fingerprint"
 }
 
-// tls never leaves a certificate unchecked: it is verified against the configured authority, or it
-// must be the pinned one.
+// tls returns a TLS configuration that always checks the certificate: against the configured
+// authority, or against the pinned fingerprint.
 func (t trust) tls() *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.roots}
 	if t.pin == nil {
 		return c
 	}
-	c.InsecureSkipVerify = true // no chain is verified, because the certificate itself is known
+	c.InsecureSkipVerify = true // no chain needs verification, because the certificate itself is pinned
 	c.VerifyConnection = func(state tls.ConnectionState) error {
 		if len(state.PeerCertificates) == 0 {
 			return errPin{"absent"}
@@ -73,7 +74,7 @@ func (t trust) tls() *tls.Config {
 	return c
 }
 
-// credentials are a name and a password, as their files have them now.
+// credentials are a user name and a password, as their files have them now.
 type credentials struct{ user, password string }
 
 func (c credentials) key() [sha256.Size]byte {
@@ -90,7 +91,7 @@ func (b *bmc) credentials() (credentials, error) {
 		return credentials{}, err
 	}
 	if strings.ContainsAny(user, ":\r\n") {
-		return credentials{}, fmt.Errorf("reading the file with the BMC's user name %s: it holds a colon or a line break", b.UsernameFile)
+		return credentials{}, fmt.Errorf("reading the file with the BMC's user name %s: the name has a colon or a line break", b.UsernameFile)
 	}
 	return credentials{user, password}, nil
 }

@@ -21,58 +21,60 @@ import (
 )
 
 const (
-	// maxAnswer bounds one answer. A System of a large machine has some 50 kB.
+	// maxAnswer is the largest answer, in bytes. A System of a large machine has about 50 kB.
 	maxAnswer = 1 << 20
-	// maxRequests bounds one call: a collection of systems may be long, or name itself as its next
-	// page.
+	// maxRequests limits the requests of one call. A collection of Systems may be long, or name
+	// itself as its next page.
 	maxRequests = 40
 	dialTimeout = 5 * time.Second
 )
 
-// answers bounds the size of a decoded answer. A System of a large machine has some 2,000 values.
+// answers limits the decoded answer. A System of a large machine has about 2,000 JSON values.
 var answers = bounded.Limits{Bytes: maxAnswer, Values: 8000, Depth: 32}
 
-// maxTogether bounds all answers of one call together: gofish keeps the text of each System that it
-// reads.
+// maxTogether limits all answers of one call together, in bytes, because gofish keeps the text of
+// each System.
 const maxTogether = 4 << 20
 
-// errStopped says that a request was not sent, because the previous one was refused.
-var errStopped = errors.New("nothing more was asked after that")
+// errStopped is the error of a request that was not sent, because an earlier request of the call
+// failed.
+var errStopped = errors.New("no further request is sent after a failed one")
 
-// answer has the parts of an answer that are kept.
+// answer has the parts of a BMC's answer that the call keeps.
 type answer struct {
-	sent       string   // the request
-	status     int      // 0: there is no whole answer
-	own        bool     // its body has the form of a Redfish error
-	messages   []string // of its error
+	sent       string   // method and path of the request
+	status     int      // 0: no complete answer
+	own        bool     // the body has the form of a Redfish error
+	messages   []string // message IDs of the error
 	location   string
-	page       bool  // its body is there and is not JSON
-	state      bool  // its error names a message
-	err        error // why there is no whole answer
+	page       bool  // the body is not empty and not JSON
+	state      bool  // the error has a message ID
+	err        error // why there is no complete answer
 	retryAfter time.Duration
 }
 
-// wire is the only transport that gofish uses. It is for one call.
+// wire is the HTTP transport that gofish uses, for one call.
 type wire struct {
 	base    *http.Transport
 	host    string
 	timeout time.Duration
-	// together is how many bytes all answers had.
+	// together counts the bytes of all answers.
 	together atomic.Int64
 
 	mu       sync.Mutex
 	requests int
-	failed   *answer // the first one that failed, before the reset
-	// top is the service root as it was read, or as the survey kept it.
+	failed   *answer // the first request that failed, before the reset
+	// top is the service root, as the BMC or the survey's record has it. kept is the JSON of the
+	// record.
 	top  root
 	kept []byte
-	// gate is set when the reset may be sent. target is its address, match its If-Match, reset its
-	// result.
+	// gate is set when the reset may be sent. target is the path of the reset, match its If-Match
+	// header, and reset the answer to it.
 	gate          *kit.Gate
 	target, match string
 	resets        int
 	reset         answer
-	closing       bool // the session is being ended; the answer does not count
+	closing       bool // the session is being closed, and the answer to that does not count
 }
 
 func newWire(b *bmc, timeout time.Duration) *wire {
@@ -93,7 +95,7 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithTimeout(req.Context(), w.timeout)
 	defer cancel()
 	out := req.Clone(ctx)
-	out.Header.Del("If-Match") // some BMCs refuse it
+	out.Header.Del("If-Match") // some BMCs refuse this header
 	if isReset && w.match != "" {
 		out.Header.Set("If-Match", w.match)
 	}
@@ -117,22 +119,22 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// admit reports whether a request may be sent, and whether it is the reset.
+// admit returns an error if the request must not be sent. isReset reports whether it is the reset.
 func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	isReset = w.gate != nil && req.Method == http.MethodPost && !w.closing
 	switch {
 	case req.URL.Scheme != "https" || req.URL.Host != w.host || req.URL.User != nil:
-		err = errOurs("the BMC names a place on another host, which is not followed")
+		err = errOurs("the BMC's link leads to another host, where Drydock sends nothing")
 	case w.failed != nil && !w.closing:
 		err = errStopped
 	case w.requests >= maxRequests:
 		err = errTooMany
 	case isReset && w.resets > 0:
-		err = errors.New("the reset is sent once only")
+		err = errors.New("the reset was already sent, and is sent only once")
 	case isReset && req.URL.EscapedPath() != w.target:
-		err = errOurs("the reset would go to another place than its target")
+		err = errOurs("the path of the reset is not its target")
 	}
 	if err != nil {
 		if w.failed == nil {
@@ -147,13 +149,12 @@ func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	return isReset, nil
 }
 
-// tooMuch returns why an answer is not used; nil: it is.
+// tooMuch returns an error if the answer is too large to use.
 func (w *wire) tooMuch(body []byte) error {
 	if w.together.Add(int64(len(body))) > maxTogether {
 		return errTogether
 	}
-	// gofish starts to read all members of a collection at once, whether the requests are allowed
-	// or not.
+	// gofish reads all members of a collection at once, even those whose requests are refused.
 	var list struct{ Members []json.RawMessage }
 	if json.Unmarshal(body, &list) == nil && len(list.Members) > maxRequests {
 		return errTooMany
@@ -161,9 +162,9 @@ func (w *wire) tooMuch(body []byte) error {
 	return nil
 }
 
-var errTogether = errOurs(fmt.Sprintf("the answers of one call are longer than %d bytes together", maxTogether))
+var errTogether = errOurs(fmt.Sprintf("the BMC's answers to one call have more than %d bytes together", maxTogether))
 
-var errTooMany = errOurs(fmt.Sprintf("the BMC has more to list than %d requests", maxRequests))
+var errTooMany = errOurs(fmt.Sprintf("reading the BMC takes more than %d requests", maxRequests))
 
 func (w *wire) note(got answer, isReset bool) {
 	w.mu.Lock()
@@ -176,7 +177,7 @@ func (w *wire) note(got answer, isReset bool) {
 	}
 }
 
-// judge finds out what the body of an answer is.
+// judge classifies the body of the answer: empty, a Redfish error, other JSON, or no JSON.
 func (a *answer) judge(body []byte) {
 	body = bytes.TrimSpace(body)
 	if len(body) == 0 {
@@ -199,15 +200,15 @@ func (a *answer) judge(body []byte) {
 	}
 }
 
-// learn keeps the service root, and finds the address of a new session if the BMC names it only in
-// the body.
+// learn keeps the service root. If the BMC names a new session's path only in the body, learn
+// copies it into the header Location.
 func (w *wire) learn(req *http.Request, resp *http.Response, body []byte) {
 	switch {
 	case resp.StatusCode/100 != 2:
 	case req.Method == http.MethodGet && req.URL.Path == schemas.DefaultServiceRoot:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		_ = json.Unmarshal(body, &w.top) // gofish reads it, too, and fails if it cannot be read
+		_ = json.Unmarshal(body, &w.top) // gofish reads it, too, and reports an error
 	case req.Method == http.MethodPost && resp.Header.Get("X-Auth-Token") != "" && resp.Header.Get("Location") == "":
 		var session odata
 		if json.Unmarshal(body, &session) == nil && session.ID != "" {
@@ -222,13 +223,14 @@ func (w *wire) root() root {
 	return w.top
 }
 
-// keeps answers the request for the service root with what the survey kept of it.
+// keeps makes the wire answer the request for the service root itself, with the data that the
+// survey recorded.
 func (w *wire) keeps(b before) {
-	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // strings never fail
+	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // never fails
 }
 
-// goOn allows requests for other Systems after one that failed, unless the answer concerns all of
-// them.
+// goOn reports whether other Systems may be read after a failed request, and then forgets the
+// failure. It returns false if the failure concerns all of them.
 func (w *wire) goOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -242,24 +244,25 @@ func (w *wire) goOn() bool {
 	return true
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections closes idle connections. http.Client calls it.
 func (w *wire) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
-// arm makes the next POST the reset. The gate decides whether it leaves, and only to the target.
+// arm makes the next POST the reset. The wire sends it only to target, and only if the gate lets it
+// out.
 func (w *wire) arm(g *kit.Gate, target, match string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.gate, w.target, w.match = g, target, match
 }
 
-// end allows the request that closes the session, even if an earlier request failed.
+// end allows the request that closes the session, even if an earlier request has failed.
 func (w *wire) end() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closing = true
 }
 
-// failure returns the answer to the first request that failed before the reset. False: none failed.
+// failure returns the first failed request before the reset. False: no request failed.
 func (w *wire) failure() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

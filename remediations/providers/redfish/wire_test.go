@@ -59,7 +59,7 @@ func TestALinkThatLeadsElsewhereIsNotFollowed(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { thief++ }))
 	t.Cleanup(elsewhere.Close)
 	for target, says := range map[string]string{
-		"@" + strings.TrimPrefix(elsewhere.URL, "http://") + "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset": "names a place on another host",
+		"@" + strings.TrimPrefix(elsewhere.URL, "http://") + "/redfish/v1/Systems/1/Actions/ComputerSystem.Reset": "on another host, where Drydock sends nothing",
 		"/redfish/v1/Systems/2/Actions/ComputerSystem.Reset":                                                      "is not below the system",
 		"/redfish/v1/Systems/blade-1/Actions/../../2/Actions/ComputerSystem.Reset":                                "is not below the system",
 	} {
@@ -119,7 +119,7 @@ func TestACollectionWithoutAnEnd(t *testing.T) {
 		asked++
 		_, _ = w.Write([]byte(`{"Members": [{"@odata.id": "/redfish/v1/Systems/blade-1"}], "Members@odata.nextLink": "/redfish/v1/Systems"}`))
 	}))
-	requireRefused(t, rebooter(t, bmcOf(t, "node-1", url, Basic)), side, machine1, "more to list than 40 requests")
+	requireRefused(t, rebooter(t, bmcOf(t, "node-1", url, Basic)), side, machine1, "takes more than 40 requests")
 	require.LessOrEqual(t, asked, 2*maxRequests)
 }
 

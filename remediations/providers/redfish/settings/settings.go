@@ -1,4 +1,4 @@
-// Package settings is Redfish's section of the configuration.
+// Package settings is the configuration's section providers.redfish.
 package settings
 
 import (
@@ -16,38 +16,39 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.redfish.
+// Section declares providers.redfish: schema, reader, and steps.
 var Section = section.Section{Key: "redfish", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Reading(read)}
 
 // Auth is how Drydock logs in to a BMC.
 type Auth string
 
 const (
-	// Basic sends name and password with each request, and leaves nothing behind. It is the default.
+	// Basic sends the user name and password with each request, and needs no session. It is the
+	// default.
 	Basic Auth = "basic"
-	// Session makes a session for each call and closes it. BMCs have few of them.
+	// Session opens a session for each call and closes it. BMCs allow few sessions.
 	Session Auth = "session"
 )
 
-// BMC is the management controller of one Node's machine.
+// BMC configures the management controller of one Node's machine.
 type BMC struct {
-	// Node is the Node's name. URL is https://host, with a port unless it is 443.
+	// Node is the Node's name. URL has the form https://host, with a port unless it is 443.
 	Node, URL string
-	// UsernameFile and PasswordFile are read again for each call.
+	// Drydock reads UsernameFile and PasswordFile again for each call.
 	UsernameFile, PasswordFile string
 	// Auth is Basic or Session. Empty: Basic.
 	Auth Auth
-	// CAFile holds the certificates that must have signed the BMC's. Fingerprint is the SHA-256 of
-	// the BMC's own certificate, in hexadecimal. Exactly one of the two is set.
+	// CAFile has the certificates of the authorities that sign the BMC's certificate. Fingerprint
+	// is the SHA-256 of the BMC's certificate, in hexadecimal. Exactly one of the two is set.
 	CAFile, Fingerprint string
-	// UUID is the machine's. Empty: the Node's status.nodeInfo.systemUUID.
+	// UUID is the machine's UUID. Empty: the UUID is the Node's status.nodeInfo.systemUUID.
 	UUID string
-	// SerialNumber is the machine's serial number. If it is set, it must match, and the UUID may be
-	// missing or not unique.
+	// SerialNumber is the machine's serial number. If it is set, the System's must be equal, and
+	// the UUID may be missing or not unique.
 	SerialNumber string
 }
 
-// Redfish is the Redfish provider.
+// Redfish is the content of providers.redfish.
 type Redfish struct {
 	BMCs         []BMC
 	Timeout      time.Duration
@@ -66,7 +67,7 @@ type raw struct {
 func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	out := &Redfish{NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
 	out.Timeout, _ = r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	// file reads a BMC's own file, or the common one.
+	// file returns the BMC's own file, or the file for all BMCs.
 	file := func(own section.Pointer, name, all, key string) string {
 		switch {
 		case name != "":
@@ -80,7 +81,7 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	for i, b := range c.BMCs {
 		here := at.To("bmcs", i)
 		if nodes[b.Node] && !r.Faulty(here.To("node")) {
-			r.Fault(here.To("node"), "node %q has a BMC already", b.Node)
+			r.Fault(here.To("node"), "node %q already has a BMC; remove one of the two", b.Node)
 		}
 		nodes[b.Node] = true
 		one := b
@@ -89,12 +90,12 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 			one.URL = u.String()
 			switch {
 			case u.Scheme != "https":
-				r.Fault(here.To("url"), "must be https: a BMC is sent a password")
+				r.Fault(here.To("url"), "must be https, because Drydock sends a password to the BMC")
 			case !section.Origin(u):
 				r.Fault(here.To("url"), "%q has a path; write only https, the host and its port, for example https://192.0.2.21", b.URL)
 			}
 		}
-		if u, err := section.ParseUUID(b.UUID); err == nil { // the schema refuses a text that is not a UUID
+		if u, err := section.ParseUUID(b.UUID); err == nil { // the schema already refuses an invalid UUID
 			other, taken := uuids[u.Canonical()]
 			switch why := u.Shared(); {
 			case why != "":
@@ -112,12 +113,12 @@ func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 		case b.Fingerprint == "":
 			one.CAFile = file(here, b.CAFile, c.CAFile, "caFile")
 			if b.CAFile == "" && c.CAFile == "" && !r.Faulty(here.To("fingerprint")) {
-				r.Fault(here, "has neither fingerprint nor caFile: a certificate is never left unchecked")
+				r.Fault(here, "has neither fingerprint nor caFile; write one, because Drydock always checks the certificate")
 			}
 		}
 		for _, key := range []struct{ name, own, all string }{{"usernameFile", b.UsernameFile, c.UsernameFile}, {"passwordFile", b.PasswordFile, c.PasswordFile}} {
 			if key.own == "" && key.all == "" {
-				r.Fault(here, "has no %s, and neither has redfish itself", key.name)
+				r.Fault(here, "has no %s, and redfish has none for all BMCs; write one of them", key.name)
 			}
 		}
 		out.BMCs = append(out.BMCs, one)

@@ -1,13 +1,13 @@
-// Package sim simulates a BMC that speaks Redfish, as far as a reboot needs it: service root,
-// sessions, systems, ActionInfo, reset, task. It answers like the standard, or like one of two
-// vendors. It is an http.Handler: the caller puts TLS in front of it.
+// Package sim simulates the parts of a Redfish BMC that a reboot uses: service root, sessions,
+// Systems, ActionInfo, reset, and task. It behaves like the standard, or like one of two vendors.
+// It is an http.Handler without TLS, which the caller must add.
 //
-// The vendors' behaviour is taken from public reports and sources. iDRAC lists no GracefulRestart,
-// answers 204 and 409 with the message PSU501, refuses If-Match with 412, and has eight sessions.
-// OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On" throughout a ForceRestart.
+// The vendors' behaviour is from public reports and source code. iDRAC lists no GracefulRestart,
+// answers 204, or 409 with the message PSU501, refuses If-Match with 412, and has eight sessions.
+// OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On" during a ForceRestart.
 //
-// Two foreign clients, Debian's redfishtool and python3-sushy, were tested against each of the
-// three: they find the system and reset it, with basic authentication and with sessions.
+// Two other clients, Debian's redfishtool and python3-sushy, were tested with all three: they find
+// the System and reset it, with basic authentication and with sessions.
 package sim
 
 import (
@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// Vendor is the maker of the BMC.
+// Vendor is the maker of the BMC, which it behaves like.
 type Vendor string
 
 const (
@@ -32,18 +32,19 @@ const (
 
 // System is one machine behind the BMC.
 type System struct {
-	// ID is the BMC's name for the system; empty: the vendor's own name. Serial identifies it.
+	// ID is the BMC's name for the System. Empty: the vendor's usual name. Serial must be unique in
+	// a test.
 	ID, UUID, Serial string
-	// Power is its PowerState; empty: On.
+	// Power is the PowerState. Empty: On.
 	Power string
-	// Resets are the types that it lists; nil: the vendor's list. None: the BMC lists nothing, and
-	// supports all types.
+	// Resets are the reset types that the BMC lists. Nil: the vendor's list. None: the BMC lists no
+	// types, and supports all.
 	Resets []string
-	// Target is the address for its reset; empty: the address in the standard.
+	// Target is the path for the reset. Empty: the standard path.
 	Target string
 }
 
-// None: an empty list of resets.
+// None stands for an empty list of resets.
 var None = []string{}
 
 // Options describe a BMC.
@@ -51,15 +52,15 @@ type Options struct {
 	Vendor             Vendor
 	Username, Password string
 	Systems            []System
-	// NoBasic: it accepts only sessions. ReadOnly: the account may read, and not reset.
+	// NoBasic: the BMC accepts only sessions. ReadOnly: the account may read, but not reset.
 	NoBasic, ReadOnly bool
-	// Sessions is the highest number of sessions; zero: eight.
+	// Sessions is how many sessions may be open. Zero: eight.
 	Sessions int
-	// Reset is called for each reset that is done, before the answer. May be nil.
+	// Reset is called for each reset, before the BMC answers. May be nil.
 	Reset func(s System, kind string)
 }
 
-// Done is a reset that was done.
+// Done is a reset that the BMC carried out.
 type Done struct{ Serial, Kind string }
 
 // BMC is a simulated BMC.
@@ -69,7 +70,7 @@ type BMC struct {
 
 	mu       sync.Mutex
 	systems  []System
-	sessions map[string]string // token by ID
+	sessions map[string]string // tokens by session ID
 	made     int
 	refused  int
 	done     []Done
@@ -131,7 +132,7 @@ func (b *BMC) Set(all ...System) {
 	}
 }
 
-// Resets returns the resets that were done, in order.
+// Resets returns the resets that the BMC carried out, in order.
 func (b *BMC) Resets() []Done {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -153,14 +154,14 @@ func (b *BMC) Change(change func(*Options)) {
 	change(&b.o)
 }
 
-// Fail answers with an error in Redfish's form.
+// Fail writes an error in Redfish's form.
 func Fail(w http.ResponseWriter, status int, id, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, Error(id, message))
 }
 
-// Error is the body of an error.
+// Error returns the body of a Redfish error.
 func Error(id, message string) string {
 	body, _ := json.Marshal(map[string]any{"error": map[string]any{
 		"code": id, "message": message, "@Message.ExtendedInfo": []any{map[string]any{"MessageId": id, "Message": message}},
@@ -177,8 +178,7 @@ func (b *BMC) answer(w http.ResponseWriter, body map[string]any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// known calls the handler for a request with the right name and password, or with the token of a
-// session.
+// known wraps a handler: it requires the right user name and password, or the token of a session.
 func (b *BMC) known(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
@@ -212,7 +212,7 @@ func (b *BMC) root(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// login makes a session. It refuses a session above the limit as iDRAC does.
+// login opens a session. Above the limit it refuses with iDRAC's error.
 func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ UserName, Password string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)
@@ -300,7 +300,7 @@ func (b *BMC) actionInfo(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reset resets the system, and answers as the vendor does.
+// reset resets the System, and answers as the vendor does.
 func (b *BMC) reset(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ ResetType string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)

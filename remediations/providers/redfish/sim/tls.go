@@ -35,7 +35,7 @@ func SelfSigned() (Certificate, error) {
 	return Certificate{tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}}, nil
 }
 
-// PEM returns the certificate in the form of a file.
+// PEM returns the certificate in PEM.
 func (c Certificate) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate.Certificate[0]})
 }
