@@ -273,6 +273,6 @@ func TestARebootWhoseAnswerIsLostIsOne(t *testing.T) {
 	require.Len(t, y.civo.CallsTo(civosim.HardReboots), 1)
 	require.Equal(t, 1, y.reboots("node-39"))
 	require.NotEqual(t, before, y.node("node-39").Status.NodeInfo.BootID)
-	y.awaitEvent("node-39", "RepairVerifying", "it may have been done")
+	y.awaitEvent("node-39", "RepairVerifying", "the call may have been done")
 	y.measures(d, `drydock_steps_total{outcome="unknown",step="reboot"} 1`)
 }

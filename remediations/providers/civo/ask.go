@@ -12,11 +12,11 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// tries is how often a read is sent at most.
+// tries is how often Drydock sends a read at most.
 const tries = 3
 
-// ask sends a read, and repeats it if another answer may come in a moment. Timeout bounds all tries
-// together. Only the holder of the turn calls ask.
+// ask sends a read. It repeats the read if the answer may change in a moment. Options.Timeout
+// limits all tries together. The caller must hold the turn.
 func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -28,8 +28,9 @@ func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcom
 	}
 }
 
-// transient reports that the same read may succeed in a moment. A side that refuses the key, or
-// answers with a page, will do so again.
+// transient reports whether the same read may succeed in a moment. It returns false if, for
+// example, Civo refuses the key or the answer is an HTML page, because the next answer would be the
+// same.
 func (o outcome) transient() bool {
 	var untrusted *tls.CertificateVerificationError
 	switch {
@@ -41,12 +42,12 @@ func (o outcome) transient() bool {
 	return o.unavailable()
 }
 
-// unavailable reports a status that shows nothing about the request itself.
+// unavailable reports a status that says nothing about the request itself.
 func (o outcome) unavailable() bool {
 	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests || o.status == http.StatusRequestTimeout
 }
 
-// pause waits, and reports false if the context ends first.
+// pause waits for d. It returns false if the context ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -58,7 +59,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// instances lists the cluster's instances for the holder of the turn.
+// instances returns the cluster's instances. The caller must hold the turn.
 func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, error) {
 	var listed []civogo.Instance
 	o := c.ask(ctx, func(api *civogo.Client) (err error) {
@@ -72,7 +73,7 @@ func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, erro
 	return listed, nil
 }
 
-// pools lists the cluster's node pools for the holder of the turn.
+// pools returns the cluster's node pools. The caller must hold the turn.
 func (c *Client) pools(ctx context.Context, t task) ([]civogo.KubernetesPool, error) {
 	var listed []civogo.KubernetesPool
 	o := c.ask(ctx, func(api *civogo.Client) (err error) {

@@ -11,18 +11,18 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// outcome is the known result of a call.
+// outcome is what is known of a call after it has ended.
 type outcome struct {
 	answer
-	transport error // why there is none
-	err       error // civogo's, once there is one
-	panicked  bool  // civogo did, on that answer
-	keyError  error // the call was never tried, because there is no key
+	transport error // why there is no complete answer
+	err       error // civogo's error, if there was an answer
+	panicked  bool  // civogo panicked on the answer
+	keyError  error // the API key could not be read, so nothing was sent
 	result    civogo.SimpleResponse
 }
 
-// call runs one call of civogo through a gateway of its own. It returns soon
-// after ctx ends. A write has a gate, which also says whether it was sent.
+// call runs one call of civogo through a gateway of its own. It returns soon after ctx ends. A
+// write has a gate, which also knows whether the request was sent.
 func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client) error) (o outcome) {
 	key, err := readKey(c.o.APIKeyFile)
 	if err != nil {
@@ -52,11 +52,11 @@ func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client)
 	return o
 }
 
-// write sends a write for the holder of the turn, and gives the turn back when the call has ended,
-// which may be after write has returned.
+// write sends a write. The caller must hold the turn. write releases the turn when the call has
+// ended, which may be after write has returned.
 func (c *Client) write(ctx, issue context.Context, t task, may func() error, use func(*civogo.Client) (*civogo.SimpleResponse, error)) error {
-	// The call outlives its caller: once it has left, cutting it off would
-	// only make its outcome unknown.
+	// The call may outlive its caller: to cut off a request that was sent would only make its
+	// outcome unknown.
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g := kit.NewGate(issue, may)
 	tooLate := context.AfterFunc(issue, func() {

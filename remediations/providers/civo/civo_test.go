@@ -93,7 +93,7 @@ func requireUnknown(t *testing.T, err error, texts ...string) {
 	t.Helper()
 	var unknown *unknownError
 	require.ErrorAs(t, err, &unknown)
-	require.ErrorContains(t, err, "it may have been done")
+	require.ErrorContains(t, err, "the call may have been done")
 	requireText(t, err, texts...)
 }
 
@@ -167,10 +167,10 @@ func TestOnlyTheMachineOfTheNodeIsRebooted(t *testing.T) {
 			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-"}, why: reasonNotFound, text: "no instance of that ID",
 		},
 		"two of one hostname": {
-			machine: engine.Machine{Node: "node-1"}, fault: civosim.Twice("node-1"), why: reasonAmbiguous, text: "2 instances have that hostname: i-1, ",
+			machine: engine.Machine{Node: "node-1"}, fault: civosim.Twice("node-1"), why: reasonAmbiguous, text: "2 instances have it: i-1, ",
 		},
 		"ID of another host": {
-			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: reasonAmbiguous, text: `another host, "node-10"`,
+			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-10"}, why: reasonAmbiguous, text: `another host's instance, "node-10"`,
 		},
 		"another provider": {
 			machine: engine.Machine{Node: "node-1", ProviderID: "aws:///i-1"}, why: reasonNotFound, text: `"aws:///i-1" is not of the form civo://`, noCall: true,
@@ -220,7 +220,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		"no scheme":     {func(o *Options) { o.APIURL = "api.example" }, "https://host"},
 		"secret in URL": {func(o *Options) { o.APIURL = "https://u:" + apiKey + "@host" }, "https://host"},
 		"missing file":  {func(o *Options) { o.APIKeyFile = "/nowhere/key" }, "/nowhere/key"},
-		"empty file":    {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: it is empty"},
+		"empty file":    {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: the file is empty"},
 		"two words":     {func(o *Options) { o.APIKeyFile = keyFile(t, apiKey+"\n"+apiKey) }, "more than one word"},
 		"long file":     {func(o *Options) { o.APIKeyFile = keyFile(t, strings.Repeat(apiKey, 1000)) }, "longer than"},
 		"negative time": {func(o *Options) { o.Timeout = -1 }, "time limit"},

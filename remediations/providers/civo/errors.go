@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// refusedError means that the provider certainly did nothing. Error returns one sentence for
-// people: the node, what happened and what to do.
+// refusedError means that Civo certainly did nothing. Its text is one sentence for people: the
+// node, what happened, and what to do.
 type refusedError struct {
 	Reason reason
 	Err    error // the cause; may be nil
 	text   string
-	// again is how long Civo asks clients to wait; zero: Civo asks for no pause.
+	// again is how long Civo asks clients to wait. Zero: Civo did not ask.
 	again time.Duration
 }
 
@@ -25,29 +25,29 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// as returns the refusal in the form that the engine reads.
+// as returns the error as a kit.Refusal.
 func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
 
-// Survey returns the refusal as the result of a survey, including what it concerns.
+// Survey returns the error as the result of a provider's Survey.
 func (e *refusedError) Survey() remediations.Survey { return e.as().Survey() }
 
-// Is finds the engine's errors.
+// Is matches the engine's errors.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
 
-// accountError means that Civo refuses the key, or that the quota is reached. No call for any
-// machine will succeed until a person acts, so the caller must stop calling. It is a *refusedError
-// too: nothing was done.
+// accountError means that Civo refuses the API key, or that the account's quota is reached. No call
+// for any machine will succeed until a person acts. It wraps a *refusedError, because nothing was
+// done.
 type accountError struct{ refused *refusedError }
 
 func (e *accountError) Error() string { return e.refused.text }
 
-// Unwrap returns the *refusedError, which has the reason: Unauthorized or Quota.
+// Unwrap returns the *refusedError, whose Reason is reasonUnauthorized or reasonQuota.
 func (e *accountError) Unwrap() error { return e.refused }
 
-// unknownError means that the provider may or may not have done the write. The caller must treat
-// the write as done until the machine proves otherwise.
+// unknownError means that Civo may or may not have carried out the write. The caller must treat the
+// write as done until the machine proves otherwise.
 type unknownError struct {
 	Err  error // the cause; may be nil
 	text string
@@ -58,11 +58,11 @@ func (e *unknownError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
 func (e *unknownError) Unwrap() error { return e.Err }
 
-// task is what an error is about.
+// task names the call and the machine, for the text of an error.
 type task struct {
 	verb     string
 	machine  engine.Machine
-	instance string // empty while it is not known
+	instance string // empty: not looked up yet
 }
 
 func (t task) String() string {
@@ -85,11 +85,11 @@ func (c *Client) refuse(t task, why reason, cause error, format string, args ...
 
 func (c *Client) doubt(t task, cause error, format string, args ...any) error {
 	cause = c.keys.Error(cause)
-	return &unknownError{Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: it may have been done: %s%s; take it as done and look whether the machine changed",
+	return &unknownError{Err: cause, text: c.keys.Hide(fmt.Sprintf("%s: the call may have been done: %s%s; treat it as done, and check whether the machine changed",
 		t, fmt.Sprintf(format, args...), because(cause)))}
 }
 
-// because is the cause in brackets; it is clean already.
+// because returns the cause in brackets. The caller has already removed secrets.
 func because(cause error) string {
 	if cause == nil {
 		return ""
@@ -97,5 +97,5 @@ func because(cause error) string {
 	return " (" + cause.Error() + ")"
 }
 
-// quote is foreign text in a sentence.
+// quote returns a foreign text for a sentence: without the API key, cut, and quoted.
 func (c *Client) quote(text string) string { return fmt.Sprintf("%q", c.keys.Text(text)) }

@@ -41,7 +41,7 @@ func TestFaultsOfTheLookup(t *testing.T) {
 		"redirect":            {fault: civosim.Redirect(), why: reasonBadAnswer, text: "HTTP 307"},
 		"rate limit":          {fault: civosim.Answer(429, map[string]any{"code": "slow_down", "reason": "x"}), why: reasonUnavailable, text: "HTTP 429", tries: 3},
 		"request timeout":     {fault: civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"}), why: reasonUnavailable, text: "HTTP 408", tries: 3},
-		"page with a 502":     {fault: civosim.HTML(http.StatusBadGateway), why: reasonUnavailable, text: "an HTML page, HTTP 502", tries: 3},
+		"page with a 502":     {fault: civosim.HTML(http.StatusBadGateway), why: reasonUnavailable, text: "an HTML page with HTTP 502", tries: 3},
 		"region not in order": {fault: civosim.Answer(400, map[string]any{"code": "region_unavailable", "reason": "x"}), why: reasonWrongRegion},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestFaultsOfTheWrite(t *testing.T) {
 		"500":                    {fault: civosim.ServerError(), why: unknown, is: civogo.InternalServerError, text: "HTTP 500"},
 		"500 after the work":     {fault: civosim.After(civosim.ServerError()), why: unknown, done: 1},
 		"408 after the work":     {fault: civosim.After(civosim.Answer(408, map[string]any{"code": "timeout", "reason": "x"})), why: unknown, done: 1, text: "HTTP 408"},
-		"cut":                    {fault: civosim.Cut(), why: unknown, text: "the request left"},
+		"cut":                    {fault: civosim.Cut(), why: unknown, text: "the request was sent"},
 		"cut after the work":     {fault: civosim.After(civosim.Cut()), why: unknown, done: 1},
 		"hang":                   {fault: civosim.Hang(), why: unknown, text: "no answer came in time", short: true},
 		"hang after the work":    {fault: civosim.After(civosim.Hang()), why: unknown, done: 1, short: true},
@@ -129,8 +129,8 @@ func TestFaultsOfTheWrite(t *testing.T) {
 	}
 }
 
-// closedPort is an address without a listener; a port that was free a moment ago may be taken the
-// next moment.
+// closedPort is an address without a listener. A port that was found free could be in use a moment
+// later.
 const closedPort = "http://127.0.0.1:1"
 
 func TestConnectionsAreRefused(t *testing.T) {

@@ -10,30 +10,30 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// scheme begins the provider IDs that Civo's cloud controller manager sets.
+// scheme is the beginning of the provider IDs that Civo's cloud controller manager sets.
 const scheme = "civo://"
 
-// providerID is the Node's spec.providerID for the instance.
+// providerID returns the spec.providerID of a Node on the instance.
 func providerID(instance string) string { return scheme + instance }
 
 // Instance is a machine in Civo's data.
 type Instance struct {
 	ID, Hostname, Status string
-	CreatedAt            time.Time // by Civo's clock; zero: Civo did not report it
+	CreatedAt            time.Time // by Civo's clock; zero if Civo did not report it
 	GPUs                 int
 }
 
-// Runs says whether an instance runs.
+// Runs is the answer to the question whether an instance runs.
 type Runs string
 
 const (
 	running Runs = "running"
 	Stopped Runs = "stopped"
-	// between: Civo is at work on it, or its status is unknown.
+	// between: Civo is building or deleting the instance, or its status is unknown.
 	between Runs = "between"
 )
 
-// Runs returns whether the instance runs, according to its status.
+// Runs returns whether the instance runs, from its status.
 func (in Instance) Runs() Runs {
 	switch in.Status {
 	case active:
@@ -44,20 +44,20 @@ func (in Instance) Runs() Runs {
 	return between
 }
 
-// inTransition reports that Civo is building or deleting the instance.
+// inTransition reports whether Civo is building or deleting the instance.
 func (in Instance) inTransition() bool { return in.Status == building || in.Status == deleting }
 
 func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
-// Find looks up the machine, and changes nothing. Its errors are *refusedError: Reboot cannot find
-// a machine either that Find does not find.
+// Find looks up the machine's instance. It changes nothing. Each error is a *refusedError: if Find
+// does not find the machine, Reboot would not find it either.
 func (c *Client) Find(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.find)
 }
 
-// FindForReboot is Find, but refuses an instance that Reboot refuses.
+// FindForReboot is like Find, but also returns an error for an instance that Reboot would refuse.
 func (c *Client) FindForReboot(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.findForReboot)
 }
@@ -71,8 +71,8 @@ func (c *Client) lookUp(ctx context.Context, m engine.Machine, find func(context
 	return find(ctx, t)
 }
 
-// findForReboot finds the machine, and refuses it while Civo builds or deletes it: a reboot in the
-// middle of that can only do harm.
+// findForReboot looks up the machine. It returns an error if Civo is building or deleting the
+// instance, because a reboot in that state could only do harm.
 func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
 	in, err := c.find(ctx, t)
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
 	return in, nil
 }
 
-// find is Find for the holder of the turn.
+// find is Find for a caller that holds the turn.
 func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	id, err := c.instanceID(t)
 	if err != nil {
@@ -103,7 +103,7 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	return c.pickByHostname(t, listed)
 }
 
-// instanceID returns the ID in the provider ID; it is empty if the provider ID is empty.
+// instanceID returns the instance ID in the provider ID. It is empty if the provider ID is empty.
 func (c *Client) instanceID(t task) (string, error) {
 	if t.machine.Node == "" {
 		return "", c.refuse(t, reasonNotFound, nil, "the node has no name")
@@ -113,23 +113,23 @@ func (c *Client) instanceID(t task) (string, error) {
 	}
 	id, ours := strings.CutPrefix(t.machine.ProviderID, scheme)
 	if !ours || !plainID(id) {
-		return "", c.refuse(t, reasonNotFound, nil, "its spec.providerID %.200q is not of the form %s<instance-id>", t.machine.ProviderID, scheme)
+		return "", c.refuse(t, reasonNotFound, nil, "the Node's spec.providerID %.200q is not of the form %s<instance-id>", t.machine.ProviderID, scheme)
 	}
 	return id, nil
 }
 
-// pickByID never falls back to the hostname: a Node whose machine was replaced
-// under the same name must not cost the new machine a reboot.
+// pickByID returns the listed instance with that ID. It never uses the hostname instead. Otherwise,
+// if a machine was replaced under the same name, Drydock would reboot the new one.
 func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance, error) {
 	t.instance = id
 	for _, in := range listed {
 		if in.ID != id {
 			continue
 		}
-		// Civo's cloud controller manager sets provider IDs with civogo's finder, partial matches
-		// included, so an ID alone may be a neighbour's.
+		// Civo's cloud controller manager finds the instance for a provider ID with civogo's
+		// finder, which accepts partial matches. So the ID may belong to another machine.
 		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.Node) {
-			return Instance{}, c.refuse(t, reasonAmbiguous, nil, "its spec.providerID names the instance of another host, %s", c.quote(in.Hostname))
+			return Instance{}, c.refuse(t, reasonAmbiguous, nil, "the Node's spec.providerID is that of another host's instance, %s", c.quote(in.Hostname))
 		}
 		return asInstance(in), nil
 	}
@@ -149,7 +149,7 @@ func (c *Client) pickByHostname(t task, listed []civogo.Instance) (Instance, err
 	case len(found) > 1:
 		return Instance{}, c.twoOfOneName(t, found)
 	case !plainID(found[0].ID):
-		return Instance{}, c.refuse(t, reasonBadAnswer, nil, "the instance of that hostname has an ID that is none: %s", c.quote(found[0].ID))
+		return Instance{}, c.refuse(t, reasonBadAnswer, nil, "the instance of that hostname has an invalid ID: %s", c.quote(found[0].ID))
 	}
 	return asInstance(found[0]), nil
 }
@@ -159,5 +159,5 @@ func (c *Client) twoOfOneName(t task, found []civogo.Instance) error {
 	for _, in := range found {
 		ids = append(ids, in.ID)
 	}
-	return c.refuse(t, reasonAmbiguous, nil, "two instances of one name: %d instances have that hostname: %s", len(found), c.keys.Text(strings.Join(ids, ", ")))
+	return c.refuse(t, reasonAmbiguous, nil, "the hostname is not unique: %d instances have it: %s", len(found), c.keys.Text(strings.Join(ids, ", ")))
 }

@@ -21,19 +21,19 @@ import (
 var errUnused = errors.New("civogo sent no request")
 
 const (
-	// maxRequest bounds what civogo may send; its bodies are two short strings.
+	// maxRequest is the largest request of civogo. Its bodies have two short strings.
 	maxRequest = 64 << 10
-	// dialTimeout bounds the connection and, again, its TLS handshake.
+	// dialTimeout limits the connection. The TLS handshake may take as long again.
 	dialTimeout = 10 * time.Second
 )
 
-// gateway accepts exactly one request from civogo and passes it on to Civo. civogo has no other
-// connection; the package comment says why.
+// gateway is an HTTP server on the loopback interface. It accepts exactly one request of civogo and
+// passes it on to Civo. The package comment says why.
 type gateway struct {
-	ctx    context.Context // ends the request to Civo; civogo chooses a request's context
+	ctx    context.Context // the request to Civo ends with it; civogo takes no context
 	api    *url.URL
 	key    string
-	token  string // civogo gets it as its API key
+	token  string // civogo sends it as its API key
 	gate   *kit.Gate
 	server *http.Server
 	url    string
@@ -41,14 +41,15 @@ type gateway struct {
 	mu     sync.Mutex
 	used   bool
 	answer answer
-	err    error // why there is no whole answer
+	err    error // why there is no complete answer
 }
 
-// answer is the part of Civo's answer that is kept.
+// answer has the parts of Civo's answer that are kept, besides its body.
 type answer struct {
-	status int  // 0 if there is no whole answer
-	page   bool // it is HTML, so it does not come from the API
-	// retryAfter is how long Civo, or a proxy in between, asks clients to wait; zero: it does not.
+	status int  // 0: no complete answer
+	page   bool // the body is HTML, so it is not from Civo's API
+	// retryAfter is how long Civo, or a proxy before it, asks clients to wait. Zero: it did not
+	// ask.
 	retryAfter time.Duration
 }
 
@@ -69,10 +70,10 @@ func openGateway(ctx context.Context, api *url.URL, key string, g *kit.Gate) (*g
 	return gw, nil
 }
 
-// close also ends the idle connection that civogo keeps for every call, with two goroutines.
+// close ends the gateway, and the idle connection that civogo keeps for each call.
 func (g *gateway) close() { _ = g.server.Close() }
 
-// result returns Civo's answer, or why there is no whole one.
+// result returns Civo's answer, or why there is no complete one.
 func (g *gateway) result() (answer, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -80,8 +81,8 @@ func (g *gateway) result() (answer, error) {
 }
 
 func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// Others on this host can reach the port too; only civogo has the token,
-	// and only its first request counts.
+	// Other programs on this host can reach the port, too. Only civogo has the token, and only its
+	// first request is accepted.
 	if subtle.ConstantTimeCompare([]byte(r.Header.Get("Authorization")), []byte("bearer "+g.token)) != 1 || !g.first() {
 		w.WriteHeader(http.StatusForbidden)
 		return
@@ -92,9 +93,9 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mu.Unlock()
 	status := got.status
 	if err != nil || status < http.StatusOK {
-		status = http.StatusBadGateway // for civogo; the outcome comes from result
+		status = http.StatusBadGateway // civogo only needs an error; the real outcome is in result
 	}
-	// None of Civo's headers is passed on: a Location would make civogo repeat the request.
+	// Civo's headers are not passed on: a Location would make civogo repeat the request.
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
@@ -108,7 +109,7 @@ func (g *gateway) first() bool {
 	return first
 }
 
-// forward sends the request to Civo and returns its whole answer.
+// forward sends civogo's request to Civo, and returns the complete answer.
 func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	sent, err := io.ReadAll(io.LimitReader(r.Body, maxRequest))
 	if err != nil {
@@ -117,18 +118,18 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	target := *g.api
 	target.Path = strings.TrimRight(target.Path, "/") + r.URL.Path
 	target.RawQuery = r.URL.RawQuery
-	// A body in memory leaves together with the headers, or not at all.
+	// A body in memory is sent together with the headers, or not at all.
 	req, err := http.NewRequestWithContext(g.ctx, r.Method, target.String(), bytes.NewReader(sent))
 	if err != nil {
 		return answer{}, nil, fmt.Errorf("building the request: %w", err)
 	}
 	req.Header = r.Header.Clone()
 	req.Header.Del("Connection")
-	req.Header.Del("Accept-Encoding") // the transport sets it, so that the limit applies to the plain answer
+	req.Header.Del("Accept-Encoding") // the transport sets it itself, and then limits the size of the decompressed answer
 	req.Header.Set("Authorization", "bearer "+g.key)
 	transport := kit.Transport(dialTimeout)
 	transport.Proxy = http.ProxyFromEnvironment
-	transport.DisableKeepAlives = true                   // no reused connection, so no silent second try
+	transport.DisableKeepAlives = true                   // a reused connection could lead to a silent second try
 	got := kit.Exchange(transport, req, answers, g.gate) // not a Client, because a Client follows redirects
 	return answer{status: got.Status, page: bytes.HasPrefix(bytes.TrimSpace(got.Body), []byte("<")), retryAfter: got.Again}, got.Body, got.Err
 }

@@ -61,12 +61,12 @@ func TestEachBadInputHasItsOwnError(t *testing.T) {
 		},
 		"two instances of one name": {
 			wrong: fault(civosim.Twice("node-1")), why: reasonAmbiguous, concern: kit.Machine,
-			texts: []string{"two instances of one name: 2 instances have that hostname: i-1, "},
+			texts: []string{"the hostname is not unique: 2 instances have it: i-1, "},
 			but:   []string{"find", "reboot", "soft reboot", "replaced"}, // they use the ID
 		},
 		"HTML": {
 			wrong: fault(civosim.HTML(200)), why: reasonBadAnswer, concern: kit.Setup,
-			texts: []string{"is not Civo's API: it sent an HTML page, HTTP 200", "check that apiURL is Civo's API"},
+			texts: []string{"is not Civo's API: an HTML page with HTTP 200", "check that apiURL is Civo's API"},
 		},
 		"silence": {
 			wrong: func(_ *testing.T, s *civosim.Server, o *Options) {
@@ -81,7 +81,7 @@ func TestEachBadInputHasItsOwnError(t *testing.T) {
 		},
 		"Civo is down": {
 			wrong: fault(civosim.HTML(503)), why: reasonUnavailable, concern: kit.Passing,
-			texts: []string{"Civo's API cannot answer just now: it sent an HTML page, HTTP 503"},
+			texts: []string{"Civo's API cannot answer now: an HTML page with HTTP 503"},
 		},
 		"key refused": {wrong: fault(civosim.Unauthorized()), why: reasonUnauthorized, concern: kit.Account, texts: []string{"Civo refuses the API key with HTTP 401"}},
 		"no key": {

@@ -9,11 +9,11 @@ import (
 	"github.com/civo/civogo"
 )
 
-// memberWithin bounds the request for one instance. If it gets no answer, there is still time to
-// read the list before the call must leave.
+// memberWithin limits the request for one instance. It is short: without an answer, there must be
+// time to read the list before the call must be sent.
 const memberWithin = 3 * time.Second
 
-// learn remembers which instances the cluster has, for the holder of the turn.
+// learn records the IDs of the cluster's instances. The caller must hold the turn.
 func (c *Client) learn(listed []civogo.Instance) {
 	c.members = make(map[string]struct{}, len(listed))
 	for _, in := range listed {
@@ -21,14 +21,14 @@ func (c *Client) learn(listed []civogo.Instance) {
 	}
 }
 
-// member looks one instance up by its ID instead of in the list of all instances, which grows with
-// the cluster. By ID Civo shows every instance of the account. So member requests only IDs that the
-// cluster's own list has contained: Civo never reuses an ID, and no instance moves to another
-// cluster.
+// member looks up one instance by its ID. This is cheaper than the list of all instances, which
+// grows with the cluster. By ID, Civo returns every instance of the account. So member requests
+// only an ID that the cluster's list has contained: Civo never reuses an ID, and an instance never
+// moves to another cluster.
 //
-// Only an answer with exactly that ID and that hostname counts. After every other answer, a "not
-// found" included, the list decides. The list is not read if Civo refuses the key or asks clients
-// to wait.
+// found is true only if the answer has exactly that ID and hostname. Otherwise the caller must read
+// the list, also after "not found". The exception is an error: Civo refuses the key, or asks
+// clients to wait.
 func (c *Client) member(ctx context.Context, t task, id string) (in Instance, found bool, err error) {
 	if _, known := c.members[id]; !known {
 		return Instance{}, false, nil

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/internal/lab/civosim"
 )
 
-// TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved: of a pool of three, i-1 is
-// replaced by i-11, and i-10 is off.
+// TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved: in a pool of three, i-11 replaces
+// i-1, and i-10 is off.
 func TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved(t *testing.T) {
 	t.Parallel()
 	fresh := time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
@@ -30,13 +30,13 @@ func TestANeighbourThatIsOffDoesNotKeepAReplacementFromBeingProved(t *testing.T)
 		"stopped":                           {[]civogo.Instance{well, at("i-10", stopped, old), successor}, old, ""},
 		"failed":                            {[]civogo.Instance{well, at("i-10", failed, old), successor}, old, ""},
 		"on again":                          {[]civogo.Instance{well, at("i-10", active, old), successor}, old, ""},
-		"the new one is BUILDING":           {[]civogo.Instance{well, at("i-10", shutOff, old), at("i-11", building, fresh)}, old, "has 1 ACTIVE instances, and had to have 2; " + none},
-		"the new one is off":                {[]civogo.Instance{well, at("i-10", shutOff, old), at("i-11", shutOff, fresh)}, old, "has 1 ACTIVE instances, and had to have 2; " + none},
-		"no new one, and it is on again":    {[]civogo.Instance{well, at("i-10", active, old)}, old, "has 2 ACTIVE instances, and had to have 3; " + none},
-		"it is being replaced as well":      {[]civogo.Instance{well, at("i-10", deleting, old), successor}, old, "has 2 ACTIVE instances, and had to have 3"},
-		"its own new one is not yet ACTIVE": {[]civogo.Instance{well, at("i-12", building, fresh), successor}, old, "has 2 ACTIVE instances, and had to have 3"},
-		"its own new one has failed":        {[]civogo.Instance{well, at("i-12", failed, fresh), successor}, old, "has 2 ACTIVE instances, and had to have 3"},
-		"Civo does not say which is new":    {[]civogo.Instance{well, at("i-10", shutOff, old), successor}, time.Time{}, "has 2 ACTIVE instances, and had to have 3"},
+		"the new one is BUILDING":           {[]civogo.Instance{well, at("i-10", shutOff, old), at("i-11", building, fresh)}, old, "has 1 ACTIVE instances, and needs 2; " + none},
+		"the new one is off":                {[]civogo.Instance{well, at("i-10", shutOff, old), at("i-11", shutOff, fresh)}, old, "has 1 ACTIVE instances, and needs 2; " + none},
+		"no new one, and it is on again":    {[]civogo.Instance{well, at("i-10", active, old)}, old, "has 2 ACTIVE instances, and needs 3; " + none},
+		"it is being replaced as well":      {[]civogo.Instance{well, at("i-10", deleting, old), successor}, old, "has 2 ACTIVE instances, and needs 3"},
+		"its own new one is not yet ACTIVE": {[]civogo.Instance{well, at("i-12", building, fresh), successor}, old, "has 2 ACTIVE instances, and needs 3"},
+		"its own new one has failed":        {[]civogo.Instance{well, at("i-12", failed, fresh), successor}, old, "has 2 ACTIVE instances, and needs 3"},
+		"Civo does not say which is new":    {[]civogo.Instance{well, at("i-10", shutOff, old), successor}, time.Time{}, "has 2 ACTIVE instances, and needs 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := before

@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter is the remediation reboot: it cuts the power of a machine, or has its operating system
-// restart.
+// Rebooter is the remediation reboot. It cuts a machine's power, or lets its operating system
+// restart (soft).
 type Rebooter struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -23,15 +23,15 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Reboot(ctx, m, mayStill))
 }
 
-// Survey finds the machine. So no attempt is spent on a machine that is missing or that Civo is
-// building or deleting, or while the API does not answer.
+// Survey looks up the machine before an intent is written. So no attempt is used if the machine is
+// missing, if Civo is building or deleting it, or if the API does not answer.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, err := c.FindForReboot(ctx, m)
 	return surveyOf(err)
 }
 
-// Testify reports whether the machine's instance runs. An instance that Civo is building or
-// deleting, or whose status this version does not know, shows nothing.
+// Testify reports whether the machine's instance runs. The answer is unknown while Civo builds or
+// deletes the instance, or if its status is unknown.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	in, err := c.Find(ctx, m)
 	if err != nil {
@@ -48,7 +48,8 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// Replacer is the remediation replace: it has a machine deleted and another one of its pool built.
+// Replacer is the remediation replace. It lets Civo delete a machine and build a new one in the
+// same pool.
 type Replacer struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -60,8 +61,8 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Recycle(ctx, m, before, mayStill))
 }
 
-// Survey finds the machine and its pool, which the record keeps: Replaced recognises the
-// replacement by them.
+// Survey looks up the machine and its pool. They are recorded, because Replaced needs them to
+// recognise the replacement.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	b, err := c.Look(ctx, m)
 	if err != nil {
@@ -70,7 +71,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(b)
 }
 
-// Replaced reports how far the replacement is.
+// Replaced reports the progress of the replacement.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediations.Replacement, error) {
 	var before Before
 	if err := b.Read(&before); err != nil {
@@ -79,8 +80,8 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 	return c.Client.Replaced(ctx, before)
 }
 
-// Outcome maps a write's error to one of the three outcomes of a record. An error that is not
-// certainly a refusal means that the write may have been done.
+// Outcome returns the outcome of a write for its error. Any error other than a refusal means that
+// the write may have been done.
 func Outcome(err error) (remediations.CallOutcome, error) {
 	var refused *refusedError
 	switch {
@@ -92,7 +93,7 @@ func Outcome(err error) (remediations.CallOutcome, error) {
 	return remediations.CallUnknown, err
 }
 
-// surveyOf turns Civo's refusal of a read into a reason to wait.
+// surveyOf returns the error of a read as the result of a Survey.
 func surveyOf(err error) remediations.Survey {
 	if err == nil {
 		return remediations.Survey{}

@@ -8,17 +8,17 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Reboot hard-reboots the machine, as if its power were cut. Nil means that Civo accepted the
-// reboot, not that the machine is back. A *refusedError means that Civo certainly did nothing, an
-// *unknownError that it may have: the reboot must then count as issued.
+// Reboot hard-reboots the machine, as if its power was cut. Nil means that Civo accepted the
+// reboot; the machine is not back yet. A *refusedError means that Civo certainly did nothing. An
+// *unknownError means that Civo may have done the reboot, so it counts as done.
 //
-// mayStill is called at the last moment, after the connection is made and before the first byte of
-// the request leaves; if it returns an error, the request is not sent. Nil: no check.
+// mayStill is called when the connection is established, before the first byte of the request is
+// sent. If it returns an error, the request is not sent. A nil mayStill checks nothing.
 func (c *Client) Reboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "rebooting", machine: m}, mayStill, (*civogo.Client).HardRebootInstance)
 }
 
-// SoftReboot makes the machine's operating system restart, which does not work if the system hangs.
+// SoftReboot asks the machine's operating system to restart, which fails if the system hangs.
 // Otherwise it is like Reboot.
 func (c *Client) SoftReboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "soft-rebooting", machine: m}, mayStill, (*civogo.Client).SoftRebootInstance)
@@ -30,8 +30,8 @@ func (c *Client) reboot(ctx context.Context, t task, mayStill func() error, call
 	})
 }
 
-// once makes one write: it waits for its turn, looks the machine up, and sends
-// the request, all while it may still be issued.
+// once makes one write: it waits for its turn, looks up the machine, and sends the request. All
+// this must be done within IssueWithin.
 func (c *Client) once(ctx context.Context, t task, mayStill func() error,
 	lookUp func(context.Context, task) (Instance, error),
 	use func(*civogo.Client, Instance) (*civogo.SimpleResponse, error),

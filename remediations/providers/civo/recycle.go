@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Statuses of an instance, as Civo writes them.
+// Civo's statuses of an instance.
 const (
 	active   = "ACTIVE"
 	building = "BUILDING"
@@ -21,23 +21,28 @@ const (
 	failed   = "FAILED"
 )
 
-// Before is what Look saw of the machine and its pool. It is recorded with the intent, before the
-// call: without it, nothing could prove afterwards that the machine was replaced and not merely
+// Before describes the machine and its pool before a replacement. It is recorded with the intent.
+// Without it, Drydock could not prove afterwards that the machine was replaced, and not only
 // deleted.
 type Before struct {
 	InstanceID string `json:"instance"`
 	Hostname   string `json:"hostname"`
 	PoolID     string `json:"pool"`
 	PoolCount  int    `json:"count"` // how many instances the pool should have
-	// Newest is when the youngest of the cluster's instances was created, by Civo's clock: a
-	// younger instance was created later. Zero: Civo did not report it.
+	// Newest is when the youngest of the cluster's instances was created, by Civo's clock. A
+	// younger instance is new. Zero: Civo did not report it.
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// Look looks up the machine and its pool for a replacement, and changes nothing. It requires more
-// than a reboot: the ID in the provider ID and the exact hostname belong to one instance, and no
-// second instance has that hostname. Civo must not be building or deleting it, it has no GPUs, and
-// one pool lists it. Its errors are *refusedError.
+// Look looks up the machine and its pool for a replacement. It changes nothing. It requires more
+// than a reboot:
+//   - The ID in the provider ID and the exact hostname belong to the same instance, and no other
+//     instance has that hostname.
+//   - Civo is not building or deleting the instance.
+//   - The instance has no GPUs.
+//   - Exactly one pool lists the instance.
+//
+// Its errors are *refusedError.
 func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	t := task{verb: "looking up", machine: m}
 	if err := c.takeTurn(ctx, t); err != nil {
@@ -56,16 +61,16 @@ func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	return Before{InstanceID: in.ID, Hostname: in.Hostname, PoolID: pool.ID, PoolCount: pool.Count, Newest: newest(all)}, nil
 }
 
-// Recycle makes Civo delete the machine and build another one in its pool, without a drain. It
-// first looks the machine up once more, and recycles it only if it is the one that Look saw. Errors
-// and mayStill are as for Reboot; accepted means that Civo has begun, and Replaced reports when the
-// replacement is complete.
+// Recycle lets Civo delete the machine and build another one in its pool, without a drain. It first
+// looks up the machine again, and refuses if it is not the one in before. mayStill and the errors
+// are as for Reboot. Nil means that Civo has begun; Replaced reports when the replacement is
+// complete.
 func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, mayStill func() error) error {
 	lookUp := func(ctx context.Context, t task) (Instance, error) {
 		in, _, err := c.pickForRecycling(ctx, t)
 		if err == nil && (in.ID != before.InstanceID || in.Hostname != before.Hostname) {
 			t.instance = in.ID
-			err = c.refuse(t, reasonChanged, nil, "the machine that was looked at is instance %.100q of hostname %.200q", before.InstanceID, before.Hostname)
+			err = c.refuse(t, reasonChanged, nil, "the recorded machine is instance %.100q with hostname %.200q", before.InstanceID, before.Hostname)
 		}
 		return in, err
 	}
@@ -74,9 +79,9 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 	})
 }
 
-// pickForRecycling returns the only instance that may be recycled, and all instances of the
-// cluster. A recycle names the hostname alone, so a hostname that two instances share is refused,
-// also if the two differ in upper and lower case only.
+// pickForRecycling returns the instance that may be recycled, and all instances of the cluster. A
+// recycle names only the hostname. So it refuses a hostname that two instances share, even if they
+// differ in letter case.
 func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
 	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
 	id, err := c.instanceID(t)
@@ -84,7 +89,7 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 		return fail(err)
 	}
 	if id == "" {
-		return fail(c.refuse(t, reasonNotFound, nil, "the node has no spec.providerID, so its machine and the next one cannot be distinguished"))
+		return fail(c.refuse(t, reasonNotFound, nil, "the node has no spec.providerID, so Drydock could not distinguish the old machine from the new one"))
 	}
 	listed, err := c.instances(ctx, t)
 	if err != nil {
@@ -98,18 +103,18 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 	namesakes := slices.DeleteFunc(slices.Clone(listed), func(i civogo.Instance) bool { return !strings.EqualFold(i.Hostname, t.machine.Node) })
 	switch {
 	case in.Hostname != t.machine.Node:
-		return fail(c.refuse(t, reasonAmbiguous, nil, "its hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
+		return fail(c.refuse(t, reasonAmbiguous, nil, "the instance's hostname at Civo is %s, which is not exactly the node's name", c.quote(in.Hostname)))
 	case len(namesakes) > 1:
 		return fail(c.twoOfOneName(t, namesakes))
 	case in.inTransition():
 		return fail(c.refuse(t, reasonInTransition, nil, "the instance is %s", in.Status))
 	case in.GPUs > 0:
-		return fail(c.refuse(t, reasonGPUs, nil, "the instance has %d GPUs, and a machine with GPUs is never replaced", in.GPUs))
+		return fail(c.refuse(t, reasonGPUs, nil, "the instance has %d GPUs, and Drydock never replaces a machine with GPUs", in.GPUs))
 	}
 	return in, listed, nil
 }
 
-// poolOf finds the pool that lists the instance.
+// poolOf returns the only pool that lists the instance.
 func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, error) {
 	listed, err := c.pools(ctx, t)
 	if err != nil {
@@ -118,11 +123,11 @@ func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, err
 	found := slices.DeleteFunc(listed, func(p civogo.KubernetesPool) bool { return !lists(p, t.instance) })
 	switch {
 	case len(found) == 0:
-		return civogo.KubernetesPool{}, c.refuse(t, reasonNotFound, nil, "no node pool of cluster %s lists the instance, so no new one would come for it", c.o.ClusterID)
+		return civogo.KubernetesPool{}, c.refuse(t, reasonNotFound, nil, "no node pool of cluster %s lists the instance, so Civo would not build a new one", c.o.ClusterID)
 	case len(found) > 1:
 		return civogo.KubernetesPool{}, c.refuse(t, reasonAmbiguous, nil, "%d node pools of cluster %s list the instance", len(found), c.o.ClusterID)
 	case !plainID(found[0].ID) || found[0].Count < 1:
-		return civogo.KubernetesPool{}, c.refuse(t, reasonBadAnswer, nil, "its node pool has the ID %s and should have %d instances, which is impossible", c.quote(found[0].ID), found[0].Count)
+		return civogo.KubernetesPool{}, c.refuse(t, reasonBadAnswer, nil, "Civo reports an impossible node pool for the instance: ID %s, %d instances", c.quote(found[0].ID), found[0].Count)
 	}
 	return found[0], nil
 }
@@ -131,7 +136,7 @@ func lists(p civogo.KubernetesPool, id string) bool {
 	return slices.ContainsFunc(p.Instances, func(in civogo.KubernetesInstance) bool { return in.ID == id })
 }
 
-// newest is when the youngest instance was created.
+// newest returns when the youngest instance was created.
 func newest(all []civogo.Instance) time.Time {
 	var latest time.Time
 	for _, in := range all {

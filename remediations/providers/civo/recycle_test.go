@@ -70,11 +70,11 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 		"no provider ID": {machine: engine.Machine{Node: "node-1"}, why: reasonNotFound, text: "no spec.providerID"},
 		"partial match":  {machine: node1, fault: civosim.Missing("node-1"), why: reasonNotFound, text: "no longer exists"},
 		"two of one hostname": {
-			machine: node1, fault: civosim.Twice("node-1"), why: reasonAmbiguous, text: "2 instances have that hostname: i-1, ",
+			machine: node1, fault: civosim.Twice("node-1"), why: reasonAmbiguous, text: "2 instances have it: i-1, ",
 		},
 		"two but for the letters": {
 			machine: node1, fault: list(instance("i-1", "node-1", active), instance("i-2", "Node-1", active)),
-			why: reasonAmbiguous, text: "2 instances have that hostname: i-1, i-2",
+			why: reasonAmbiguous, text: "2 instances have it: i-1, i-2",
 		},
 		"hostname in other letters": {
 			machine: node1, fault: list(instance("i-1", "Node-1", active)), why: reasonAmbiguous, text: `"Node-1", which is not exactly`,
@@ -89,7 +89,7 @@ func TestOnlyTheMachineThatWasLookedAtIsRecycled(t *testing.T) {
 		},
 		"successor, same name": {
 			machine: engine.Machine{Node: "node-1", ProviderID: "civo://i-2"}, fault: list(instance("i-2", "node-1", active)), why: reasonChanged,
-			text: `the machine that was looked at is instance "i-1"`,
+			text: `the recorded machine is instance "i-1"`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestNoPoolNoReplacement(t *testing.T) {
 		"another's":  {[]any{pool("p", 1, "i-10")}, reasonNotFound, "no node pool of cluster " + clusterID + " lists the instance"},
 		"part of ID": {[]any{pool("p", 1, "i-")}, reasonNotFound, "no node pool"},
 		"two":        {[]any{pool("p", 1, "i-1"), pool("q", 1, "i-1")}, reasonAmbiguous, "2 node pools"},
-		"no count":   {[]any{pool("p", 0, "i-1")}, reasonBadAnswer, "should have 0 instances"},
+		"no count":   {[]any{pool("p", 0, "i-1")}, reasonBadAnswer, "0 instances"},
 		"evil ID":    {[]any{pool("../p", 1, "i-1")}, reasonBadAnswer, `"../p"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,8 +14,9 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// The Deployment of Civo's node-agent, and the environment variables that configure it
-// (civo/node-agent charts/templates/deployment.yaml). Velero has a node-agent, too.
+// Names of the Deployment of Civo's node-agent, and of the environment variables that configure it
+// (civo/node-agent charts/templates/deployment.yaml). Velero also has a Deployment node-agent,
+// without these variables.
 const (
 	nodeAgent            = "node-agent"
 	nodeAgentNamespace   = "kube-system"
@@ -23,8 +24,8 @@ const (
 	nodeAgentMonitorOnly = "CIVO_NODE_AGENT_MONITOR_ONLY"
 )
 
-// NodeAgents are the Deployments of Civo's node-agent that reboot nodes: not one that only
-// monitors, or that has no replicas.
+// NodeAgents returns the Deployments of Civo's node-agent that reboot nodes. It leaves out a
+// Deployment that only monitors, or that has no replicas.
 func NodeAgents(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments(nodeAgentNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeAgent})
 	if err != nil {
@@ -42,7 +43,7 @@ func NodeAgents(ctx context.Context, api kubernetes.Interface) (out []coverage.R
 	return out, nil
 }
 
-// reboots says that the container is Civo's, and may reboot nodes.
+// reboots reports whether the container is Civo's node-agent and may reboot nodes.
 func reboots(c corev1.Container) bool {
 	civos := slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool { return strings.HasPrefix(e.Name, nodeAgentEnvironment) })
 	return civos && !slices.ContainsFunc(c.Env, func(e corev1.EnvVar) bool {

@@ -12,13 +12,14 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Replaced finds out from Civo whether the machine was replaced. The old instance must be gone, and
-// the pool's count must be the same. That many of its instances must be ACTIVE, without those that
-// were there before and are off. A failed read is a *refusedError, and proves nothing.
+// Replaced queries Civo for the progress of a replacement. It is complete if the old instance is
+// gone, the pool's desired count is unchanged, and that many instances of the pool are ACTIVE.
+// Instances that existed before and are off need not be ACTIVE. The error of a failed read is a
+// *refusedError, and proves nothing.
 func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
-	t := task{verb: "looking at the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
+	t := task{verb: "checking the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
-		return remediations.Replacement{}, c.refuse(t, reasonNotFound, nil, "the record does not say which instance and pool there were before")
+		return remediations.Replacement{}, c.refuse(t, reasonNotFound, nil, "the record on the Node lacks the instance or the pool before the replacement")
 	}
 	if err := c.takeTurn(ctx, t); err != nil {
 		return remediations.Replacement{}, err
@@ -40,9 +41,9 @@ func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Repl
 	return r, nil
 }
 
-// oldGone reports whether the old instance is gone, or else why that is unknown. An instance that
-// is DELETING is not gone: its disks may still be written to. If a list lacks the instance, that
-// counts only if the list has the entries that it must have.
+// oldGone reports whether the old instance is gone. If not, or if that is unknown, it returns the
+// reasons. A DELETING instance is not gone: something may still write to its disks. That a list
+// lacks the instance counts only if the list has all other entries that it must have.
 func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (bool, []string) {
 	unlisted := 0
 	for _, p := range pools {
@@ -57,18 +58,18 @@ func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.Ku
 	}
 	switch old := byID(all, before.InstanceID); {
 	case old != nil:
-		return false, []string{fmt.Sprintf("the old instance %s is still there, %s", old.ID, c.quote(old.Status))}
+		return false, []string{fmt.Sprintf("the old instance %s still exists, %s", old.ID, c.quote(old.Status))}
 	case len(all) == 0:
 		return false, []string{"Civo lists no instances at all, which proves nothing"}
 	case unlisted > 0:
-		return false, []string{fmt.Sprintf("Civo's list of instances lacks %d that its node pools have, so it may lack the old one too", unlisted)}
+		return false, []string{fmt.Sprintf("Civo's list of instances lacks %d that its node pools have, so it may also lack the old one", unlisted)}
 	}
 	return true, nil
 }
 
 // poolWhole returns the provider IDs of the pool's new instances, and what the pool lacks compared
-// with before. New instances are ACTIVE and younger than all earlier ones. If Civo does not report
-// the times of creation, no instance is new.
+// with before. A new instance is ACTIVE and younger than all instances before. If Civo does not
+// report creation times, no instance is new.
 func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors, lacks []string) {
 	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
 	if i < 0 {
@@ -88,18 +89,18 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 				successors = append(successors, providerID(in.ID))
 			}
 		case shutOff, stopped, failed:
-			// The replacement need not bring back an instance that was there before. Without the
-			// times of creation the new machine may be the one that is off.
+			// An instance that existed before and is off need not be ACTIVE afterwards. Without
+			// creation times, the instance that is off may be the new one.
 			if !young && !before.Newest.IsZero() {
 				need--
 			}
 		}
 	}
 	if pools[i].Count != before.PoolCount {
-		lacks = append(lacks, fmt.Sprintf("node pool %s should have had %d instances and should now have %d, so a person or program scaled it", before.PoolID, before.PoolCount, pools[i].Count))
+		lacks = append(lacks, fmt.Sprintf("the desired count of node pool %s was %d and is now %d, so a person or program has scaled it", before.PoolID, before.PoolCount, pools[i].Count))
 	}
 	if up != need {
-		lacks = append(lacks, fmt.Sprintf("node pool %s has %d ACTIVE instances, and had to have %d", before.PoolID, up, need))
+		lacks = append(lacks, fmt.Sprintf("node pool %s has %d ACTIVE instances, and needs %d", before.PoolID, up, need))
 	}
 	if len(successors) == 0 && !before.Newest.IsZero() {
 		lacks = append(lacks, fmt.Sprintf("node pool %s has no new instance that is ACTIVE", before.PoolID))

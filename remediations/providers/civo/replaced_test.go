@@ -48,11 +48,11 @@ func TestAReplacementIsProvedStepByStep(t *testing.T) {
 			r = replaced(t, c, seen)
 			require.False(t, r.MachineGone, "DELETING is not gone")
 			require.Contains(t, r.Missing, `the old instance i-1, "DELETING"`)
-			require.Contains(t, r.Missing, "has 1 ACTIVE instances, and had to have 2")
+			require.Contains(t, r.Missing, "has 1 ACTIVE instances, and needs 2")
 
 			deletion <- time.Time{} // the new one is not yet built
 			require.Eventually(t, func() bool { r = replaced(t, c, seen); return r.MachineGone }, time.Minute, time.Millisecond)
-			require.Equal(t, "node pool pool-1 has 1 ACTIVE instances, and had to have 2; node pool pool-1 has no new instance that is ACTIVE", r.Missing)
+			require.Equal(t, "node pool pool-1 has 1 ACTIVE instances, and needs 2; node pool pool-1 has no new instance that is ACTIVE", r.Missing)
 			require.Empty(t, r.Successors)
 
 			built <- time.Time{}
@@ -93,20 +93,20 @@ func TestWhatProvesNothing(t *testing.T) {
 		missing          string
 	}{
 		"all well":            {list{other, younger}, list{pool("pool-1", 2, "i-10", "i-11")}, true, ""},
-		"old one still there": {list{other, younger, instance("i-1", "SHUTOFF", fresh)}, list{pool("pool-1", 2, "i-10", "i-11")}, false, `the old instance i-1 is still there, "SHUTOFF"`},
+		"old one still there": {list{other, younger, instance("i-1", "SHUTOFF", fresh)}, list{pool("pool-1", 2, "i-10", "i-11")}, false, `the old instance i-1 still exists, "SHUTOFF"`},
 		"old one in a pool":   {list{other, younger}, list{pool("pool-1", 2, "i-10", "i-11"), pool("pool-2", 1, "i-1")}, false, `node pool "pool-2" still has the old instance i-1`},
 		"no instances":        {list{}, list{pool("pool-1", 2)}, false, "Civo lists no instances at all, which proves nothing"},
 		"a list with holes":   {list{younger}, list{pool("pool-1", 2, "i-10", "i-11")}, false, "lacks 1 that its node pools have"},
 		"a hole elsewhere":    {list{other, younger}, list{pool("pool-1", 2, "i-10", "i-11"), pool("pool-2", 1, "i-20")}, false, "lacks 1 that its node pools have"},
-		"scaled down":         {list{other}, list{pool("pool-1", 1, "i-10")}, true, "should have had 2 instances and should now have 1, so a person or program scaled it"},
-		"scaled up":           {list{other, younger}, list{pool("pool-1", 3, "i-10", "i-11")}, true, "should now have 3"},
+		"scaled down":         {list{other}, list{pool("pool-1", 1, "i-10")}, true, "was 2 and is now 1, so a person or program has scaled it"},
+		"scaled up":           {list{other, younger}, list{pool("pool-1", 3, "i-10", "i-11")}, true, "and is now 3"},
 		"pool gone":           {list{other, younger}, list{pool("pool-2", 2, "i-10", "i-11")}, true, "node pool pool-1 no longer exists"},
 		"new one of another pool": {
-			list{other, younger}, list{pool("pool-1", 2, "i-10"), pool("pool-2", 1, "i-11")}, true, "has 1 ACTIVE instances, and had to have 2",
+			list{other, younger}, list{pool("pool-1", 2, "i-10"), pool("pool-2", 1, "i-11")}, true, "has 1 ACTIVE instances, and needs 2",
 		},
 		"new one BUILDING":      {list{other, instance("i-11", building, fresh)}, list{pool("pool-1", 2, "i-10", "i-11")}, true, "has 1 ACTIVE instances"},
 		"whole, but none young": {list{other, instance("i-11", active, seen.Newest)}, list{pool("pool-1", 2, "i-10", "i-11")}, true, "has no new instance that is ACTIVE"},
-		"one too many":          {list{other, younger, instance("i-12", active, fresh)}, list{pool("pool-1", 2, "i-10", "i-11", "i-12")}, true, "has 3 ACTIVE instances, and had to have 2"},
+		"one too many":          {list{other, younger, instance("i-12", active, fresh)}, list{pool("pool-1", 2, "i-10", "i-11", "i-12")}, true, "has 3 ACTIVE instances, and needs 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sim := provider(t)
@@ -139,7 +139,7 @@ func TestARecordWithoutItsBeforeProvesNothing(t *testing.T) {
 	c := client(t, sim.URL())
 	for _, b := range []Before{{}, {InstanceID: "i-1", PoolID: "pool-1"}, {InstanceID: "i-1", PoolCount: 1}, {PoolID: "pool-1", PoolCount: 1}} {
 		_, err := c.Replaced(t.Context(), b)
-		requireRefused(t, err, reasonNotFound, "the record does not say")
+		requireRefused(t, err, reasonNotFound, "the record on the Node lacks")
 	}
 	require.Empty(t, sim.Calls())
 }

@@ -24,7 +24,7 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// everyText returns all that an error or a value could put into a log or an event.
+// everyText returns all texts that an error or a value could put into a log or an Event.
 func everyText(values ...any) string {
 	var all strings.Builder
 	for _, v := range values {
@@ -37,7 +37,7 @@ func everyText(values ...any) string {
 	return all.String()
 }
 
-// tattling answers every request with the key in every place of the answer.
+// tattling answers every request, with the key in each part of the answer.
 func tattling(key string) map[string]civosim.Fault {
 	refusal := func(code string) map[string]any {
 		return map[string]any{"result": "failed", "code": code, "reason": "bearer " + key, "details": strings.Repeat("x", 250) + key}

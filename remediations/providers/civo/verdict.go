@@ -13,18 +13,18 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// readVerdict judges a call that changes nothing: it returns nil or a *refusedError. Only a 2xx
-// that civogo could read counts as an answer.
+// readVerdict returns the error of a read, a *refusedError, or nil. Only a 2xx that civogo could
+// decode is a success. asked names the requested data.
 func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
 		return c.refuse(t, reasonUnauthorized, o.keyError, "there is no API key")
 	case errors.Is(o.transport, bounded.ErrTooLarge):
-		return c.refuse(t, reasonBadAnswer, o.transport, "Civo's %s is none", asked)
+		return c.refuse(t, reasonBadAnswer, o.transport, "Civo's %s is unusable", asked)
 	case o.transport != nil:
 		return c.refuse(t, reasonUnreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
 	case o.unavailable():
-		err := c.refuse(t, reasonUnavailable, o.err, "Civo's API cannot answer just now: %s", o.kind())
+		err := c.refuse(t, reasonUnavailable, o.err, "Civo's API cannot answer now: %s", o.kind())
 		var refused *refusedError
 		if errors.As(err, &refused) {
 			refused.again = o.retryAfter
@@ -35,26 +35,26 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):
 		return c.rejection(t, o)
 	}
-	return c.refuse(t, reasonBadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.api.Host, o.kind(), asked)
+	return c.refuse(t, reasonBadAnswer, o.err, "the answer from %s is not Civo's API: %s instead of the %s", c.api.Host, o.kind(), asked)
 }
 
-// kind describes the sort of answer.
+// kind describes the answer by its status, and whether it is an HTML page.
 func (o outcome) kind() string {
 	if o.page {
-		return fmt.Sprintf("it sent an HTML page, HTTP %d", o.status)
+		return fmt.Sprintf("an HTML page with HTTP %d", o.status)
 	}
-	return fmt.Sprintf("it sent HTTP %d", o.status)
+	return fmt.Sprintf("HTTP %d", o.status)
 }
 
-// rejection is the error for a 4xx of Civo's own, with a different text for each case.
+// rejection returns the error for a 4xx answer of Civo itself.
 func (c *Client) rejection(t task, o outcome) error {
 	why := c.reasonOf(o)
 	switch why {
 	case reasonUnknownCluster:
-		// Civo says the same of a cluster that is in another region.
+		// Civo gives the same answer for a cluster in another region.
 		return c.refuse(t, why, o.err, "unknown cluster, or wrong region: Civo has no cluster %s in region %s", c.o.ClusterID, c.o.Region)
 	case reasonWrongRegion:
-		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or not just now", c.o.Region)
+		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or the region is unavailable", c.o.Region)
 	case reasonNotFound:
 		return c.refuse(t, why, o.err, "the instance no longer exists (Civo answered HTTP %d)", o.status)
 	case reasonUnauthorized:
@@ -66,13 +66,13 @@ func (c *Client) rejection(t task, o outcome) error {
 	}
 }
 
-// writeVerdict judges a write. It returns nil, *refusedError, or *unknownError whenever it is not
+// writeVerdict returns the error of a write: nil, a *refusedError, or an *unknownError if it is not
 // certain that nothing was done.
 func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outcome) error {
 	switch {
 	case o.keyError != nil:
 		return c.refuse(t, reasonUnauthorized, o.keyError, "there is no API key")
-	case g.Withdraw(): // true: it has not left
+	case g.Withdraw(): // true: the request was not sent
 		if no := g.Forbidden(); no != nil {
 			return c.refuse(t, reasonWithheld, no, "the request was not sent")
 		}
@@ -82,11 +82,11 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 		}
 		return c.refuse(t, reasonUnreachable, cause, "the request did not reach Civo at %s", c.api.Host)
 	case o.transport != nil:
-		return c.doubt(t, o.transport, "the request left and no whole answer came")
+		return c.doubt(t, o.transport, "the request was sent, but no complete answer came")
 	case unreadable(o):
-		// This answer is not from Civo's API, so its status proves nothing.
+		// The answer is not from Civo's API, so its status proves nothing.
 		return c.doubt(t, o.err, "the answer cannot be read: %s", o.kind())
-	case o.status/100 == 4 && o.status != http.StatusRequestTimeout: // a proxy may send it when the request has reached Civo
+	case o.status/100 == 4 && o.status != http.StatusRequestTimeout: // a proxy may answer 408 after the request has reached Civo
 		return c.rejection(t, o)
 	case o.status/100 != 2:
 		return c.doubt(t, o.err, "Civo answered with HTTP %d", o.status)
@@ -98,8 +98,8 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 	return nil
 }
 
-// resultVerdict judges an HTTP 200 without success. An answer without a result does not come from
-// Civo, and proves nothing.
+// resultVerdict returns the error of an HTTP 200 without success. An answer without a result is not
+// from Civo, and proves nothing.
 func (c *Client) resultVerdict(t task, o outcome) error {
 	r := o.result
 	if r.Result == "" {
@@ -113,7 +113,7 @@ func (c *Client) resultVerdict(t task, o outcome) error {
 	return c.refuse(t, why, nil, "Civo's result is not success but %s", said)
 }
 
-// unreadable reports an error answer that civogo could not decode.
+// unreadable reports whether civogo could not decode the answer.
 func unreadable(o outcome) bool {
 	return o.panicked || errors.Is(o.err, civogo.ResponseDecodeFailedError)
 }
@@ -127,7 +127,7 @@ var sentinels = []struct {
 	{civogo.AuthenticationFailedError, reasonUnauthorized},
 	{civogo.AuthenticationInvalidKeyError, reasonUnauthorized},
 	{civogo.AuthenticationAccessDeniedError, reasonUnauthorized},
-	{civogo.DatabaseAccountNotFoundError, reasonUnauthorized}, // what the real API answers to an unknown key
+	{civogo.DatabaseAccountNotFoundError, reasonUnauthorized}, // the real API answers so to an unknown key
 	{civogo.DatabaseAccountAccessDeniedError, reasonUnauthorized},
 	{civogo.AccountNotEnabledIncCardError, reasonUnauthorized},
 	{civogo.AccountNotEnabledWithoutCardError, reasonUnauthorized},
@@ -138,7 +138,7 @@ var sentinels = []struct {
 	{civogo.DatabaseKubernetesNodeNotFoundError, reasonNotFound},
 }
 
-// reasonOf sorts a 4xx answer that civogo could read.
+// reasonOf returns the reason of a 4xx answer that civogo could decode.
 func (c *Client) reasonOf(o outcome) reason {
 	for _, s := range sentinels {
 		if errors.Is(o.err, s.err) {
@@ -146,7 +146,7 @@ func (c *Client) reasonOf(o outcome) reason {
 		}
 	}
 	switch {
-	case strings.Contains(o.err.Error(), "database_region_not_found"): // civogo has no name for it
+	case strings.Contains(o.err.Error(), "database_region_not_found"): // civogo has no error value for it
 		return reasonWrongRegion
 	case o.status == http.StatusTooManyRequests:
 		return reasonUnavailable

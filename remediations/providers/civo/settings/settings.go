@@ -1,4 +1,4 @@
-// Package settings is Civo's section of the configuration.
+// Package settings is the configuration's section providers.civo.
 package settings
 
 import (
@@ -15,18 +15,18 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.civo.
+// Section declares providers.civo: schema, reader, and steps.
 var Section = section.Section{Key: "civo", Schema: schema, Steps: map[string]string{"reboot": "", "replace": ""}, Read: section.Declared[Civo]()}
 
-// Civo configures the Civo provider.
+// Civo is the content of providers.civo.
 type Civo struct {
 	APIURL     *url.URL      `json:"apiURL"`
 	ClusterID  string        `json:"clusterID"`
 	Region     string        `json:"region"`
 	APIKeyFile string        `json:"apiKeyFile" as:"file"`
 	Timeout    time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves; nil: those whose spec.providerID is
-	// Civo's.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node whose
+	// spec.providerID begins with civo://.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
@@ -41,6 +41,6 @@ func (c *Civo) Testifies() bool { return true }
 // Warn implements section.Warner.
 func (c *Civo) Warn(at section.Pointer, say func(p section.Pointer, format string, args ...any)) {
 	if c.APIURL.Scheme != "https" && !section.Loopback(c.APIURL.Hostname()) {
-		say(at.To("apiURL"), "is not https: the API key travels in clear text")
+		say(at.To("apiURL"), "is not https, so the API key is sent unencrypted")
 	}
 }
