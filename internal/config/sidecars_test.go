@@ -60,13 +60,13 @@ func TestSidecarsAreIgnoredUnlessConfigured(t *testing.T) {
 // server's own audience, that host may use it there.
 func TestATokenInClearTextIsWarnedOf(t *testing.T) {
 	for auth, want := range map[string]string{
-		"auth: {serviceAccount: {name: a}}":                     "name in auth.serviceAccount.audiences what the pods' proxies accept",
-		"auth: {serviceAccount: {name: a, audiences: [proxy]}}": "everyone who can read it can approve sidecars with it",
+		"auth: {serviceAccount: {name: a}}":                     "write the audiences that the pods' proxies accept into auth.serviceAccount.audiences",
+		"auth: {serviceAccount: {name: a, audiences: [proxy]}}": "everyone who can read the token can approve sidecars with it",
 		"scheme: https, auth: {serviceAccount: {name: a}}":      "",
 		"auth: {}": "",
 	} {
 		_, warnings := mustLoad(t, base+"providers: {sidecars: [{name: sei, "+auth+"}]}\n")
-		const says = "providers.sidecars[0]: the token travels over http in clear text"
+		const says = "providers.sidecars[0]: the token is sent over unencrypted http"
 		if want == "" {
 			require.NotContains(t, lines(warnings), says, auth)
 			continue

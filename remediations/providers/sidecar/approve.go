@@ -16,23 +16,26 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-var errNoWord = errors.New("the caller gave no last check")
+var errNoWord = errors.New("the caller has no last check")
 
-// Approve looks once more, and requires that Look allows the approval and that the pod and its node
-// are the same. Then it calls mayStill, and sends the approval, once. Nil: it was accepted; the
-// answer shows no more, and the next look shows whether the gate is open. A *refusedError:
-// certainly nothing was approved. Any other error: perhaps.
+// Approve observes the pod again. It sends the approval only if the observation allows it, and the
+// pod and its node are the same as in asked. It calls mayStill right before it sends the approval,
+// once.
 //
-// Its task is a UUID that was never used before. A sidecar remembers all UUIDs for ever, and
-// answers a known one as if it were new, without doing anything.
+// Nil means that the approval was accepted. Only the next observation shows whether the gate is
+// open. A *refusedError means that certainly nothing was approved. Any other error means that the
+// approval may have arrived.
+//
+// asked.Task must be a UUID that was never used. A sidecar remembers all UUIDs: it answers a known
+// one like a new one, but does nothing.
 func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill func() error) error {
 	taskID := asked.Task
 	a := &attempt{pod: asked.Pod, tokens: c.tokens}
 	if id, err := uuid.Parse(taskID); err != nil || id.String() != taskID {
-		return a.refuse(reasonRejected, nil, "the task's id %q is not a UUID in its usual form", clip(taskID))
+		return a.refuse(reasonRejected, nil, "the task's ID %q is not a UUID in the usual form", clip(taskID))
 	}
 	if mayStill == nil {
-		return a.refuse(reasonWithheld, errNoWord, "it is unknown whether the approval is still allowed")
+		return a.refuse(reasonWithheld, errNoWord, "Drydock cannot check whether the approval is still allowed")
 	}
 	var at target
 	a.saw, at = c.look(ctx, asked.Pod)
@@ -47,13 +50,13 @@ func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill fu
 	return c.post(ctx, a, at, taskID, mayStill)
 }
 
-// post approves by HTTP. Until its last few lines only a TCP connection was opened, so all earlier
-// errors are certain refusals.
+// post approves by HTTP. Before exchange it only opens a connection, so every error before that is
+// certainly a refusal.
 func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string, mayStill func() error) error {
 	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
 	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
 	if err != nil {
-		return a.refuse(reasonRejected, err, "the request cannot be made")
+		return a.refuse(reasonRejected, err, "the request is invalid")
 	}
 	if json.Valid([]byte(body)) {
 		req.Header.Set("Content-Type", "application/json")
@@ -61,7 +64,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	if c.o.Token != nil {
 		token, err := c.token(ctx)
 		if err != nil {
-			return a.refuse(reasonUnauthorized, err, "there is no token to send")
+			return a.refuse(reasonUnauthorized, err, "the token cannot be read")
 		}
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
@@ -80,7 +83,7 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	return c.verdict(a, got)
 }
 
-// lastCheck calls mayStill, and checks whether there is still time.
+// lastCheck calls mayStill, and returns an error if the time has ended.
 func lastCheck(ctx context.Context, mayStill func() error) error {
 	if err := mayStill(); err != nil {
 		return err
@@ -88,42 +91,42 @@ func lastCheck(ctx context.Context, mayStill func() error) error {
 	return ctx.Err()
 }
 
-// verdict returns the meaning of the answer to an approval. Its code is enough: the code comes
-// before the rest.
+// verdict returns the error of the answer to an approval. Nil: it was accepted. The status code
+// alone decides, so an incomplete body does not matter.
 func (c *Client) verdict(a *attempt, got reply) error {
 	text := said(answerText(c.tokens, got.body))
 	switch {
 	case slices.Contains(c.o.ApproveCodes, got.status):
 		return nil
 	case got.status == http.StatusUnauthorized:
-		return a.refuse(reasonUnauthorized, nil, "it answered 401%s; %s", text, c.unauthorized(a))
+		return a.refuse(reasonUnauthorized, nil, "the sidecar answered 401%s; %s", text, c.unauthorized(a))
 	case got.status == http.StatusForbidden:
-		return a.refuse(reasonUnauthorized, nil, "it answered 403%s; %s", text, forbidden(a))
+		return a.refuse(reasonUnauthorized, nil, "the sidecar answered 403%s; %s", text, forbidden(a))
 	case got.status >= 400 && got.status < 500:
-		return a.refuse(reasonRejected, nil, "it answered %d%s", got.status, text)
+		return a.refuse(reasonRejected, nil, "the sidecar answered %d%s", got.status, text)
 	}
-	return a.doubt(nil, "it answered %d%s", got.status, text)
+	return a.doubt(nil, "the sidecar answered %d%s", got.status, text)
 }
 
 func (c *Client) unauthorized(a *attempt) string {
 	if c.o.Token == nil {
-		return "it wants a token, and the sidecar provider " + c.o.Name + " has none configured"
+		return "it requires a token, but the sidecar provider " + c.o.Name + " has none; configure auth"
 	}
-	return "it does not accept the token of the sidecar provider " + c.o.Name + ": check its owner and its audience, and that the pod's proxy may review tokens" + ownerHint(a)
+	return "it rejects the token of the sidecar provider " + c.o.Name + ": check the token's ServiceAccount and audience, and that the pod's proxy may review tokens" + ownerHint(a)
 }
 
 func forbidden(a *attempt) string {
 	if a.saw.Owner == (remediations.Object{}) {
-		return "the token's ServiceAccount lacks the right that the pod's proxy asks for"
+		return "the token's ServiceAccount lacks the right that the pod's proxy requires"
 	}
-	return fmt.Sprintf("the token's ServiceAccount lacks the right to create seinodetasks.sei.io of the name %s in namespace %s, which the pod's proxy asks for",
+	return fmt.Sprintf("the token's ServiceAccount lacks the right that the pod's proxy requires: create seinodetasks.sei.io with the name %s in namespace %s",
 		a.saw.Owner.Name, a.saw.Owner.Namespace)
 }
 
-// ownerHint names the right that is needed next.
+// ownerHint returns the right that the ServiceAccount of a valid token needs, too.
 func ownerHint(a *attempt) string {
 	if a.saw.Owner == (remediations.Object{}) {
 		return ""
 	}
-	return fmt.Sprintf("; its ServiceAccount needs the right to create seinodetasks.sei.io of the name %s", a.saw.Owner.Name)
+	return fmt.Sprintf("; the ServiceAccount also needs the right to create seinodetasks.sei.io with the name %s", a.saw.Owner.Name)
 }

@@ -29,12 +29,12 @@ func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 		asks func(*engine.Approval)
 		text string
 	}{
-		"another UID":       {now: func(p *corev1.Pod) { p.UID = "uid-2" }, text: "another pod of that name, with the UID uid-2"},
-		"another node":      {now: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, text: `it is on node "node-2"`},
+		"another UID":       {now: func(p *corev1.Pod) { p.UID = "uid-2" }, text: "replaced by another one with the UID uid-2"},
+		"another node":      {now: func(p *corev1.Pod) { p.Spec.NodeName = "node-2" }, text: `the pod is now on node "node-2"`},
 		"being deleted":     {now: func(p *corev1.Pod) { p.DeletionTimestamp = &p.CreationTimestamp }, text: "is being deleted"},
-		"not selected":      {now: func(p *corev1.Pod) { p.Labels = nil }, text: "is not one that"},
-		"asked without UID": {asks: func(a *engine.Approval) { a.Pod.UID = "" }, text: "another pod"},
-		"asked for node":    {asks: func(a *engine.Approval) { a.Node = "" }, text: "it is on node"},
+		"not selected":      {now: func(p *corev1.Pod) { p.Labels = nil }, text: "does not select pod"},
+		"asked without UID": {asks: func(a *engine.Approval) { a.Pod.UID = "" }, text: "the pod was replaced by another one"},
+		"asked for node":    {asks: func(a *engine.Approval) { a.Node = "" }, text: "the pod is now on node"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t)
@@ -58,7 +58,7 @@ func TestAPodThatWasReplacedIsNotApproved(t *testing.T) {
 	}
 	s := closed(t)
 	require.NoError(t, s.kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("pods"), namespace, thePod.Name))
-	requireRefused(t, s.approve(t), reasonChanged, "there is no such pod any more")
+	requireRefused(t, s.approve(t), reasonChanged, "the pod no longer exists")
 	require.Empty(t, s.g.Probes())
 }
 
@@ -123,18 +123,18 @@ func TestOnlyCertainOutcomesAreReported(t *testing.T) {
 		refused reason // empty: perhaps
 		text    string
 	}{
-		"400":                {to(400, `{"error":"unknown task type"}`), reasonRejected, "it answered 400: unknown task type"},
-		"400 with a page":    {to(400, "<html>\n<b>no"), reasonRejected, "it answered 400: <html> <b>no"},
-		"400 with a message": {to(400, `{"message":"no"}`), reasonRejected, "it answered 400: no"},
-		"400 of null":        {to(400, "null"), reasonRejected, "it answered 400: null"},
-		"404 without a word": {to(404, ""), reasonRejected, "it answered 404"},
-		"409":                {to(409, "busy"), reasonRejected, "it answered 409: busy"},
-		"429":                {to(429, "slow down"), reasonRejected, "it answered 429: slow down"},
-		"500":                {to(500, `{"error":"disk full"}`), "", "it answered 500: disk full"},
-		"502":                {to(502, "bad gateway"), "", "it answered 502"},
-		"503":                {to(503, ""), "", "it answered 503"},
-		"another 2xx":        {to(204, ""), "", "it answered 204"},
-		"302":                {to(302, ""), "", "it answered 302"},
+		"400":                {to(400, `{"error":"unknown task type"}`), reasonRejected, "the sidecar answered 400: unknown task type"},
+		"400 with a page":    {to(400, "<html>\n<b>no"), reasonRejected, "the sidecar answered 400: <html> <b>no"},
+		"400 with a message": {to(400, `{"message":"no"}`), reasonRejected, "the sidecar answered 400: no"},
+		"400 of null":        {to(400, "null"), reasonRejected, "the sidecar answered 400: null"},
+		"404 without a word": {to(404, ""), reasonRejected, "the sidecar answered 404"},
+		"409":                {to(409, "busy"), reasonRejected, "the sidecar answered 409: busy"},
+		"429":                {to(429, "slow down"), reasonRejected, "the sidecar answered 429: slow down"},
+		"500":                {to(500, `{"error":"disk full"}`), "", "the sidecar answered 500: disk full"},
+		"502":                {to(502, "bad gateway"), "", "the sidecar answered 502"},
+		"503":                {to(503, ""), "", "the sidecar answered 503"},
+		"another 2xx":        {to(204, ""), "", "the sidecar answered 204"},
+		"302":                {to(302, ""), "", "the sidecar answered 302"},
 		"torn":               {onPost(raw("")), "", "no answer came from"},
 		"garbage":            {onPost(raw("garbage\r\n\r\n")), "", "malformed"},
 		"torn within":        {onPost(raw("HTTP/1.1 2")), "", "no answer came from"},
@@ -219,10 +219,10 @@ func TestTheProxysRefusalsNameTheRightThatIsMissing(t *testing.T) {
 		texts     []string
 		noSeiNode bool // the pod has no SeiNode
 	}{
-		"no token":     {texts: []string{"it answered 401", "wants a token, and the sidecar provider sei has none configured"}},
-		"unknown":      {token: "nobodys", texts: []string{"it answered 401", "does not accept the token", "create seinodetasks.sei.io of the name rpc-1"}},
-		"no right":     {token: "weak", texts: []string{"it answered 403: Forbidden", "lacks the right to create seinodetasks.sei.io of the name rpc-1 in namespace pacific-1"}},
-		"no SeiNode":   {token: "weak", noSeiNode: true, texts: []string{"it answered 403", "lacks the right that the pod's proxy asks for"}},
+		"no token":     {texts: []string{"the sidecar answered 401", "it requires a token, but the sidecar provider sei has none; configure auth"}},
+		"unknown":      {token: "nobodys", texts: []string{"the sidecar answered 401", "it rejects the token", "create seinodetasks.sei.io with the name rpc-1"}},
+		"no right":     {token: "weak", texts: []string{"the sidecar answered 403: Forbidden", "lacks the right that the pod's proxy requires: create seinodetasks.sei.io with the name rpc-1 in namespace pacific-1"}},
+		"no SeiNode":   {token: "weak", noSeiNode: true, texts: []string{"the sidecar answered 403", "lacks the right that the pod's proxy requires"}},
 		"with a right": {token: token},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -291,7 +291,7 @@ func TestWithoutAUsableTokenNothingLeaves(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := closed(t, func(o *Options) { o.Token = func(context.Context) (string, error) { return give() } })
 			err := s.approve(t)
-			requireRefused(t, err, reasonUnauthorized, "there is no token to send")
+			requireRefused(t, err, reasonUnauthorized, "the token cannot be read")
 			require.Equal(t, name == "error", errors.Is(err, gone))
 			require.Empty(t, s.g.Posts())
 		})

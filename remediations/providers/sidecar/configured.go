@@ -7,14 +7,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// maxTokenBytes bounds a token's file.
+// maxTokenBytes is the largest size of a token's file.
 const maxTokenBytes = 64 << 10
 
-// Token returns a bearer token, each time that one is needed.
+// Token is a function that returns a bearer token. It is called for each approval.
 type Token func(context.Context) (string, error)
 
-// Configured makes the Clients for the configuration's section, with the other options that they
-// need. asked returns the tokens of a ServiceAccount.
+// Configured returns the Clients for the configuration's section. o has the options that are not in
+// the configuration. asked returns the source of tokens of a ServiceAccount.
 func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) Token) (Clients, error) {
 	out := Clients{}
 	for _, s := range all {
@@ -28,7 +28,7 @@ func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) 
 	return out, nil
 }
 
-// tokenOf returns the source of the provider's token; nil: no token is sent.
+// tokenOf returns the source of the provider's token. Nil: no token is sent.
 func tokenOf(s settings.Sidecar, asked func(settings.TokenFor) Token) Token {
 	switch {
 	case s.TokenFor != nil:

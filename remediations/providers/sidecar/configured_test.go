@@ -18,8 +18,8 @@ func TestTokenOfASidecarProvider(t *testing.T) {
 	token := tokenOf(settings.Sidecar{Name: "p", TokenFile: file}, nil)
 	for content, says := range map[string]string{
 		" second\n":                          "",
-		"\n":                                 "reading the sidecar provider p's token file " + file + ": it is empty",
-		strings.Repeat("x", maxTokenBytes+1): "reading the sidecar provider p's token file " + file + ": it is longer than 65536 bytes",
+		"\n":                                 "reading the sidecar provider p's token file " + file + ": the file is empty",
+		strings.Repeat("x", maxTokenBytes+1): "reading the sidecar provider p's token file " + file + ": the file is longer than 65536 bytes",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 		got, err := token(t.Context())

@@ -12,20 +12,20 @@ import (
 // reason is why nothing was approved.
 type reason string
 
-// The reasons, all of them.
+// All reasons.
 const (
-	reasonChanged      reason = "Changed"      // the look right before it does not allow it
+	reasonChanged      reason = "Changed"      // the observation right before the approval does not allow it
 	reasonWithheld     reason = "Withheld"     // the caller's mayStill returned an error, or its time had ended
-	reasonUnauthorized reason = "Unauthorized" // no token, or a right is missing: a person must act
-	reasonRejected     reason = "Rejected"     // understood and refused
-	reasonFailed       reason = "Failed"       // no connection
+	reasonUnauthorized reason = "Unauthorized" // there is no token, or a right is missing: a person must act
+	reasonRejected     reason = "Rejected"     // the sidecar or the API server refused the approval
+	reasonFailed       reason = "Failed"       // there was no connection
 )
 
-// refusedError means that certainly nothing was approved. Error returns one sentence for people:
-// the pod, what happened and what to do.
+// refusedError means that certainly nothing was approved. Its text is one sentence for people: the
+// pod, what happened, and what to do.
 type refusedError struct {
 	Reason reason
-	// Saw is the look before the approval; its At is zero if there was none.
+	// Saw is the observation before the approval. If its At is zero, there was none.
 	Saw  kind.Observation
 	Err  error // the cause; may be nil
 	text string
@@ -36,8 +36,8 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// Is matches the engine's errors. Every error concerns this one pod: also a proxy that refuses the
-// token, which may happen once by mistake.
+// Is matches the engine's errors. Every error concerns only this pod. This is also so for a token
+// that the pod's proxy refuses, because a proxy may refuse it once by mistake.
 func (e *refusedError) Is(target error) bool {
 	r := kit.Refusal{Why: kit.While, Text: e.text}
 	switch e.Reason {
@@ -54,7 +54,7 @@ func (e *refusedError) Is(target error) bool {
 type attempt struct {
 	pod    remediations.Pod
 	saw    kind.Observation
-	tokens *redact.Keyring // to keep them out of texts
+	tokens *redact.Keyring // tokens that no text may contain
 }
 
 func (a *attempt) refuse(why reason, cause error, format string, args ...any) error {
@@ -63,13 +63,13 @@ func (a *attempt) refuse(why reason, cause error, format string, args ...any) er
 	return &refusedError{Reason: why, Saw: a.saw, Err: cause, text: text}
 }
 
-// doubt is every other error: the approval may have arrived.
+// doubt returns the error of an approval that may have arrived.
 func (a *attempt) doubt(cause error, format string, args ...any) error {
-	text := fmt.Sprintf("approving the sidecar of pod %s: it may have been approved: %s", a.pod, fmt.Sprintf(format, args...))
+	text := fmt.Sprintf("approving the sidecar of pod %s: the sidecar may have been approved: %s", a.pod, fmt.Sprintf(format, args...))
 	if cause == nil {
-		return fmt.Errorf("%s; its health shows the outcome", text)
+		return fmt.Errorf("%s; the next probe shows the outcome", text)
 	}
-	return fmt.Errorf("%s: %w; its health shows the outcome", text, a.tokens.Error(cause))
+	return fmt.Errorf("%s: %w; the next probe shows the outcome", text, a.tokens.Error(cause))
 }
 
 func because(err error) string {

@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// maxAnswer bounds the body of an answer, which is at most a short text; maxHeader bounds its
-	// header.
+	// maxAnswer is the largest body of an answer, which normally has a short text. maxHeader is the
+	// largest header.
 	maxAnswer = 4 << 10
 	maxHeader = 16 << 10
 )
 
-// tlsConfig returns nil for http. It is made for each connection, so that a new authority needs no
-// restart.
+// tlsConfig returns the TLS configuration for the pod's address, or nil for http. It is made for
+// each connection, so a new CA file needs no restart.
 func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	if c.o.Scheme != "https" {
 		return nil, nil
 	}
-	cfg := c.o.TLS // a copy: the check may change it
+	cfg := c.o.TLS // a copy, because NewTLSConfig may change it
 	t, err := promconfig.NewTLSConfig(&cfg)
 	if err != nil {
 		return nil, fmt.Errorf("reading the TLS configuration: %w", err)
@@ -37,7 +37,7 @@ func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	return t, nil
 }
 
-// connect opens a new connection to the sidecar, without any proxy. Nothing is sent but a TLS
+// connect opens a new connection to the sidecar, without a proxy. It sends nothing except a TLS
 // handshake.
 func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 	cfg, err := c.tlsConfig(at.addr.Addr())
@@ -51,7 +51,7 @@ func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 	secured := tls.Client(conn, cfg)
 	if err := secured.HandshakeContext(ctx); err != nil {
 		_ = conn.Close()
-		return nil, fmt.Errorf("speaking TLS with %s: %w", at.addr, err)
+		return nil, fmt.Errorf("TLS handshake with %s: %w", at.addr, err)
 	}
 	return secured, nil
 }
@@ -59,12 +59,12 @@ func (c *Client) connect(ctx context.Context, at target) (net.Conn, error) {
 // reply is the answer to a request.
 type reply struct {
 	status int
-	body   []byte // its beginning
-	torn   error  // why the body is not whole
+	body   []byte // the first maxAnswer bytes
+	torn   error  // why the body is incomplete
 }
 
-// exchange sends one request on a connection, and closes the connection. It is HTTP/1.1, and a
-// redirect is an answer like any other.
+// exchange sends one HTTP/1.1 request on the connection, and closes the connection. It does not
+// follow redirects.
 func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	once := make(chan net.Conn, 1)
 	once <- conn
@@ -82,7 +82,7 @@ func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	}
 	defer conn.Close()
 	req.Header.Set("User-Agent", "drydock")
-	// Not a Client, because a Client follows redirects and keeps cookies.
+	// An http.Client would follow redirects and keep cookies.
 	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		return reply{}, err
@@ -92,7 +92,7 @@ func exchange(conn net.Conn, req *http.Request) (reply, error) {
 	return reply{status: resp.StatusCode, body: body, torn: err}, nil
 }
 
-// url makes a URL from the pod's address and the configuration.
+// url returns a URL with the pod's address and the configured scheme.
 func (c *Client) url(at target, path string) string {
 	return c.o.Scheme + "://" + at.addr.String() + path
 }

@@ -9,14 +9,14 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Look reads the pod, its owner and, unless there is a hold, its health. It does not fail: the
-// answer says what is unknown.
+// Look reads the pod and its owner. If nothing holds the repair, it also probes the sidecar's
+// health. It returns no error: the Observation says what is unknown.
 func (c *Client) Look(ctx context.Context, p remediations.Pod) kind.Observation {
 	s, _ := c.look(ctx, p)
 	return s
 }
 
-// look also returns the sidecar's address, if it was probed.
+// look is like Look. It also returns the sidecar's address, if it has probed the sidecar.
 func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation, target) {
 	s := kind.Observation{At: c.o.Now(), Pod: remediations.Pod{Namespace: p.Namespace, Name: p.Name}}
 	pod, unknown := c.readPod(ctx, p.Namespace, p.Name)
@@ -31,7 +31,7 @@ func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation
 	says := c.readOwner(ctx, pod)
 	s.Owner, s.Held, s.Unknown, s.ClosedSince, s.OpenAt = says.owner, says.held, says.unknown, says.closedSince, says.openAt
 	if pod.DeletionTimestamp != nil {
-		// This is certain, whatever else is unknown.
+		// The deletion is certain, even if other facts are unknown.
 		s.Held, s.Unknown = fmt.Sprintf("pod %s is being deleted", s.Pod), ""
 	}
 	if s.Held != "" || s.Unknown != "" {
@@ -53,15 +53,15 @@ func against(s *kind.Observation, a engine.Approval) string {
 	case s.Unknown != "":
 		return s.Unknown
 	case s.Pod.UID == "":
-		return "there is no such pod any more"
+		return "the pod no longer exists"
 	case a.Pod.UID == "" || s.Pod.UID != a.Pod.UID:
-		return fmt.Sprintf("it is another pod of that name, with the UID %s", s.Pod.UID)
+		return fmt.Sprintf("the pod was replaced by another one with the UID %s", s.Pod.UID)
 	case s.Node != a.Node:
-		return fmt.Sprintf("it is on node %q", s.Node)
+		return fmt.Sprintf("the pod is now on node %q", s.Node)
 	case s.Held != "":
 		return s.Held
 	case s.Health != kind.HealthNotReady:
-		return fmt.Sprintf("its sidecar does not wait for an approval (%s): %s", s.Health, s.Detail)
+		return fmt.Sprintf("the sidecar does not wait for an approval (%s): %s", s.Health, s.Detail)
 	}
 	return ""
 }

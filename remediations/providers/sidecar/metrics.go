@@ -9,7 +9,7 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// outcomes are the metric's values for the results of a probe.
+// outcomes has the metric's label value for each result of a probe.
 var outcomes = map[kind.Health]string{
 	kind.HealthReady: "ready", kind.HealthNotReady: "not_ready", kind.HealthUnreachable: "unreachable", kind.HealthProbeError: "probe_error",
 }
@@ -19,7 +19,8 @@ type probes struct {
 	counters map[kind.Health]prometheus.Counter
 }
 
-// newProbes makes all series at once, so that the first probe is an increase for Prometheus.
+// newProbes registers the metric and creates all its series at once. Otherwise Prometheus would not
+// see the first probe as an increase.
 func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
 	if r == nil {
 		return nil, nil
@@ -28,7 +29,7 @@ func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
 		Name: "drydock_sidecar_probes_total", Help: "Probes of gated sidecars, by provider and outcome.",
 	}, []string{"provider", "outcome"})
 	if err := r.Register(total); err != nil {
-		// Another provider's Client was first.
+		// Another provider's Client has already registered the metric.
 		var already prometheus.AlreadyRegisteredError
 		known := false
 		if errors.As(err, &already) {

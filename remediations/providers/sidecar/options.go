@@ -22,27 +22,27 @@ import (
 const (
 	defaultHealthTimeout  = 2 * time.Second
 	defaultApproveTimeout = 10 * time.Second
-	// apiTimeout bounds each request to the API server, so that a look fits into the seconds that a
-	// repair has.
+	// apiTimeout limits each request to the API server. It is short, so that an observation takes
+	// only the seconds that a repair allows.
 	apiTimeout = 5 * time.Second
 )
 
-// Options say how to reach one kind of gated sidecar. The default time limit of a probe is 2 s,
-// from the connection to the end of the answer. That of an approval is 10 s, from the request for
-// the token on.
+// Options says how to probe and approve one kind of gated sidecars. A probe has 2 s by default,
+// from the connection to the end of the answer. An approval has 10 s by default, which includes the
+// request for the token.
 type Options struct {
 	settings.Sidecar
-	// Token is called for each approval. Its result is sent as a bearer token, never with a probe.
-	// Nil: no token is sent.
+	// Token is called for each approval, and its result is sent as a bearer token. A probe never
+	// has a token. Nil: no token is sent.
 	Token Token
-	// Client reads pods, and whether the API server knows SeiNodes at all. Dynamic reads SeiNodes
-	// and creates SeiNodeTasks; it may be nil if the configuration uses neither.
+	// Client reads pods, and whether the API server has the kind SeiNode. Dynamic reads SeiNodes
+	// and creates SeiNodeTasks. It may be nil if the configuration uses neither.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
-	// Registerer takes the metric drydock_sidecar_probes_total, which all Clients of one Registerer
-	// share. Nil: none.
+	// Registerer registers the metric drydock_sidecar_probes_total. All Clients with the same
+	// Registerer share the metric. Nil: there is no metric.
 	Registerer prometheus.Registerer
-	// Now is the clock that Sighting.At is read from.
+	// Now returns the current time, for Observation.At.
 	Now func() time.Time
 }
 
@@ -51,11 +51,10 @@ type Client struct {
 	o          Options
 	probes     *probes
 	tokens     *redact.Keyring
-	apiTimeout time.Duration // apiTimeout, but for tests
+	apiTimeout time.Duration // apiTimeout, except in tests
 }
 
-// New checks the options, and makes no request. The error names the option that is missing or
-// wrong.
+// New checks the options. It sends no request. An error names the wrong option.
 func New(o Options) (*Client, error) {
 	if o.HealthTimeout == 0 {
 		o.HealthTimeout = defaultHealthTimeout
@@ -82,21 +81,21 @@ func New(o Options) (*Client, error) {
 func (o *Options) validate() error {
 	switch {
 	case o.Name == "":
-		return errors.New("its name is empty")
+		return errors.New("the name is empty")
 	case o.Selector == nil || o.Selector.Empty():
-		return errors.New("its selector selects every pod; say which pods have such a sidecar")
+		return errors.New("the selector selects every pod; select the pods that have such a sidecar")
 	case o.Scheme != "http" && o.Scheme != "https":
-		return fmt.Errorf("its scheme %q is neither http nor https", o.Scheme)
+		return fmt.Errorf("the scheme %q is neither http nor https", o.Scheme)
 	case !validPort(o.Port):
-		return fmt.Errorf("its port %q is neither a container port's name nor a number from 1 to 65535", o.Port)
+		return fmt.Errorf("the port %q is neither a container port's name nor a number from 1 to 65535", o.Port)
 	case o.HealthTimeout < 0 || o.ApproveTimeout < 0:
 		return errors.New("a time limit is negative")
 	case !validCode(o.ReadyCode) || !validCode(o.NotReadyCode) || o.ReadyCode == o.NotReadyCode:
 		return fmt.Errorf("the codes %d for ready and %d for not ready are not two different HTTP status codes", o.ReadyCode, o.NotReadyCode)
 	case o.Owner != "" && o.Owner != settings.OwnerSeiNode:
-		return fmt.Errorf("its owner %q is neither empty nor %s", o.Owner, settings.OwnerSeiNode)
+		return fmt.Errorf("the owner %q is neither empty nor %s", o.Owner, settings.OwnerSeiNode)
 	case o.Via != settings.ViaHTTP && o.Via != settings.ViaSeiNodeTask:
-		return fmt.Errorf("its via %q is neither %s nor %s", o.Via, settings.ViaHTTP, settings.ViaSeiNodeTask)
+		return fmt.Errorf("the via %q is neither %s nor %s", o.Via, settings.ViaHTTP, settings.ViaSeiNodeTask)
 	case o.Via == settings.ViaSeiNodeTask && o.Owner != settings.OwnerSeiNode:
 		return fmt.Errorf("via %s needs the owner %s", settings.ViaSeiNodeTask, settings.OwnerSeiNode)
 	case o.Client == nil || o.Now == nil:
@@ -105,7 +104,7 @@ func (o *Options) validate() error {
 		return errors.New("the client that reads SeiNodes is missing")
 	}
 	if err := validPath(o.HealthPath); err != nil {
-		return fmt.Errorf("its health path %q %w", o.HealthPath, err)
+		return fmt.Errorf("the health path %q %w", o.HealthPath, err)
 	}
 	for _, n := range o.Namespaces {
 		if len(validation.IsDNS1123Label(n)) > 0 {
@@ -121,13 +120,13 @@ func (o *Options) validate() error {
 // validateHTTP checks the settings that only ViaHTTP uses.
 func (o *Options) validateHTTP() error {
 	if err := validPath(o.ApprovePath); err != nil {
-		return fmt.Errorf("its approve path %q %w", o.ApprovePath, err)
+		return fmt.Errorf("the approve path %q %w", o.ApprovePath, err)
 	}
 	if o.ApproveMethod == "" || strings.ContainsFunc(o.ApproveMethod, func(r rune) bool { return r < 'A' || r > 'Z' }) {
-		return fmt.Errorf("its approve method %q is not an HTTP method", o.ApproveMethod)
+		return fmt.Errorf("the approve method %q is not an HTTP method", o.ApproveMethod)
 	}
 	if len(o.ApproveCodes) == 0 || slices.ContainsFunc(o.ApproveCodes, func(c int) bool { return !validCode(c) }) {
-		return fmt.Errorf("its codes for an accepted approval, %v, are not HTTP status codes", o.ApproveCodes)
+		return fmt.Errorf("the codes for an accepted approval, %v, are not HTTP status codes", o.ApproveCodes)
 	}
 	return nil
 }
@@ -141,7 +140,8 @@ func validPort(p string) bool {
 	return len(validation.IsValidPortName(p)) == 0
 }
 
-// validPath checks that the part of a URL after the pod's address is a path, with a query at most.
+// validPath returns an error if p, the part of a URL after the pod's address, is not a path with an
+// optional query.
 func validPath(p string) error {
 	u, err := url.Parse("http://pod:1" + p)
 	if !strings.HasPrefix(p, "/") || err != nil || u.Fragment != "" {

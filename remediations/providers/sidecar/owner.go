@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// seiNodeLabel names the SeiNode that a pod belongs to.
+// seiNodeLabel is the label with the name of the SeiNode that a pod belongs to.
 const seiNodeLabel = "sei.io/node"
 
 var (
@@ -26,19 +26,19 @@ var (
 	seiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// errNoSeiNodes: the cluster does not have that kind, so a SeiNode cannot own any pod.
-var errNoSeiNodes = errors.New("the API server knows no SeiNodes")
+// errNoSeiNodes: the cluster does not have the kind SeiNode, so no SeiNode owns a pod.
+var errNoSeiNodes = errors.New("the API server does not serve SeiNodes")
 
 // ownerSays is the effect of a pod's SeiNode on an approval: nothing, a hold, or an unknown state.
-// It also has what the SeiNode's controller saw of the gate.
+// closedSince and openAt are what the SeiNode's controller has observed of the gate.
 type ownerSays struct {
 	owner               remediations.Object
 	held, unknown       string
 	closedSince, openAt time.Time
 }
 
-// readOwner reads the SeiNode that the pod's label names. A SeiNode that cannot be read is unknown,
-// never allowed.
+// readOwner reads the SeiNode in the pod's label. If it cannot be read, the state is unknown, so
+// nothing is approved.
 func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	unknown := func(format string, args ...any) ownerSays { return ownerSays{unknown: fmt.Sprintf(format, args...)} }
 	name, labelled := pod.Labels[seiNodeLabel]
@@ -46,7 +46,7 @@ func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 		return ownerSays{}
 	}
 	if len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return unknown("the label %s of pod %s/%s names no SeiNode: %q", seiNodeLabel, pod.Namespace, pod.Name, clip(name))
+		return unknown("the label %s of pod %s/%s is not the name of a SeiNode: %q", seiNodeLabel, pod.Namespace, pod.Name, clip(name))
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.apiTimeout)
 	defer cancel()
@@ -55,7 +55,7 @@ func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	case errors.Is(err, errNoSeiNodes):
 		return ownerSays{}
 	case apierrors.IsNotFound(err):
-		return unknown("there is no SeiNode %s/%s, which the label %s of pod %s names", pod.Namespace, name, seiNodeLabel, pod.Name)
+		return unknown("SeiNode %s/%s, which is in the label %s of pod %s, does not exist", pod.Namespace, name, seiNodeLabel, pod.Name)
 	case err != nil:
 		return unknown("reading SeiNode %s/%s: %s", pod.Namespace, name, clip(err.Error()))
 	case node.GetNamespace() != pod.Namespace || node.GetName() != name:
@@ -78,8 +78,8 @@ func about(o remediations.Object, text string) string {
 	return fmt.Sprintf("SeiNode %s/%s %s", o.Namespace, o.Name, text)
 }
 
-// seiNode reads a SeiNode. A server that does not know the kind answers "not found" too, but not
-// about this object.
+// seiNode reads a SeiNode. An API server without this kind also answers "not found", but about the
+// path and not about an object.
 func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	node, err := c.o.Dynamic.Resource(seiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
@@ -87,11 +87,11 @@ func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstruct
 	}
 	groups, err := c.o.Client.Discovery().ServerGroupsWithContext(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("asking the API server whether it knows SeiNodes: %w", err)
+		return nil, fmt.Errorf("checking whether the API server serves SeiNodes: %w", err)
 	}
 	if slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == seiNodes.Group }) {
-		// The API may be a newer version with holds that this version cannot read.
-		return nil, fmt.Errorf("the API server knows the group %s, but not SeiNodes of version %s", seiNodes.Group, seiNodes.Version)
+		// The API may have a newer version, with holds that this code cannot read.
+		return nil, fmt.Errorf("the API server serves the group %s, but not SeiNodes of version %s", seiNodes.Group, seiNodes.Version)
 	}
 	return nil, errNoSeiNodes
 }

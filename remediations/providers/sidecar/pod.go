@@ -17,16 +17,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// target is where a pod's sidecar listens.
+// target is the address at which a pod's sidecar listens.
 type target struct {
 	pod  string
 	addr netip.AddrPort
 }
 
-// readPod reads the pod. Nil and an empty text: there is no such pod.
+// readPod reads the pod. If it returns nil, the text says why. If the text is empty, too, the pod
+// does not exist.
 func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.Pod, string) {
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
-		return nil, fmt.Sprintf("%q in namespace %q cannot be a pod's name", clip(name), clip(namespace))
+		return nil, fmt.Sprintf("%q in namespace %q is not a valid name of a pod", clip(name), clip(namespace))
 	}
 	if len(c.o.Namespaces) > 0 && !slices.Contains(c.o.Namespaces, namespace) {
 		return nil, fmt.Sprintf("pod %s/%s is not in a namespace of the sidecar provider %s", namespace, name, c.o.Name)
@@ -45,26 +46,26 @@ func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.P
 	return pod, ""
 }
 
-// notSelected returns why the pod is not of this kind. Empty: it is.
+// notSelected returns why the pod is not of this kind of sidecars. Empty: it is.
 func (c *Client) notSelected(pod *corev1.Pod) string {
 	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
 		return ""
 	}
-	return fmt.Sprintf("pod %s/%s is not one that the sidecar provider %s selects (%s)", pod.Namespace, pod.Name, c.o.Name, clip(c.o.Selector.String()))
+	return fmt.Sprintf("the sidecar provider %[3]s does not select pod %[1]s/%[2]s (selector %[4]s)", pod.Namespace, pod.Name, c.o.Name, clip(c.o.Selector.String()))
 }
 
-// locate returns the sidecar's address, or why there is none.
+// locate returns the sidecar's address, or the reason why it has none.
 func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	name := pod.Namespace + "/" + pod.Name
 	if pod.Status.Phase != corev1.PodRunning {
-		return target{}, fmt.Sprintf("pod %s is %s and not Running", name, clip(string(pod.Status.Phase)))
+		return target{}, fmt.Sprintf("pod %s is %s instead of Running", name, clip(string(pod.Status.Phase)))
 	}
 	if pod.Status.PodIP == "" {
 		return target{}, fmt.Sprintf("pod %s has no address yet", name)
 	}
 	ip, err := netip.ParseAddr(pod.Status.PodIP)
 	if err != nil || !canBePods(ip) {
-		return target{}, fmt.Sprintf("the address %q of pod %s cannot be a pod's", clip(pod.Status.PodIP), name)
+		return target{}, fmt.Sprintf("the address %q of pod %s cannot be the address of a pod", clip(pod.Status.PodIP), name)
 	}
 	port, unknown := c.port(pod)
 	if unknown != "" {
@@ -73,13 +74,14 @@ func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	return target{pod: name, addr: netip.AddrPortFrom(ip, port)}, ""
 }
 
-// canBePods excludes addresses where another host answers, for example a cloud's metadata service.
+// canBePods excludes addresses at which another host may answer, for example a cloud's metadata
+// service.
 func canBePods(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// port is the configured number, or that of the one container port of the configured name.
+// port returns the configured number, or the number of the container port with the configured name.
 func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 	if n, err := strconv.ParseUint(c.o.Port, 10, 16); err == nil {
 		return uint16(n), ""
@@ -91,18 +93,19 @@ func (c *Client) port(pod *corev1.Pod) (uint16, string) {
 				continue
 			}
 			if found != 0 && found != p.ContainerPort {
-				return 0, fmt.Sprintf("has two container ports of the name %s, %d and %d", c.o.Port, found, p.ContainerPort)
+				return 0, fmt.Sprintf("has two container ports with the name %s, %d and %d", c.o.Port, found, p.ContainerPort)
 			}
 			found = p.ContainerPort
 		}
 	}
 	if found < 1 || found > 65535 {
-		return 0, fmt.Sprintf("has no container port of the name %s", c.o.Port)
+		return 0, fmt.Sprintf("has no container port with the name %s", c.o.Port)
 	}
 	return uint16(found), ""
 }
 
-// running returns the containers that run as long as their pod.
+// running returns the containers that run as long as their pod: normal containers, and init
+// containers that are sidecars.
 func running(pod *corev1.Pod) []corev1.Container {
 	all := slices.Clone(pod.Spec.Containers)
 	for _, init := range pod.Spec.InitContainers {
@@ -113,18 +116,19 @@ func running(pod *corev1.Pod) []corev1.Container {
 	return all
 }
 
-// startedAt returns the last start of the container that has the gate. In a SeiNode's pod the
-// container's name shows which one that is. In any other pod it is the last start of a container
-// that may have the gate: any that runs as long as its pod, except the one that waits behind the
-// gate. The port may be that of a proxy. Zero: the pod's status does not show it.
+// startedAt returns when the container with the gate last started. In a SeiNode's pod, that
+// container has a known name. In any other pod, each container that runs as long as its pod may
+// have the gate, except the container that waits behind it; then the last start of these counts.
+// The port does not show the container, because it may be that of a proxy. Zero: the pod's status
+// does not show the time.
 func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	names := map[string]bool{}
 	for _, container := range running(pod) {
 		names[container.Name] = container.Name != seidContainer
 	}
 	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
-		// The start of another container closes no gate. So it must not explain a gate that a
-		// person has closed.
+		// The start of another container does not close the gate. So it must not explain a gate
+		// that a person has closed.
 		names = map[string]bool{gateContainer: true}
 	}
 	var last time.Time
@@ -136,8 +140,8 @@ func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	return last
 }
 
-// restarts reports whether an init container is a sidecar in Kubernetes' sense: it runs as long as
-// its pod.
+// restarts reports whether an init container is a sidecar in the sense of Kubernetes: it runs as
+// long as its pod.
 func restarts(c corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 }

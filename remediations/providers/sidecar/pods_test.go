@@ -50,21 +50,21 @@ func TestOnlySelectedPodsAreContacted(t *testing.T) {
 	}{
 		"selected":          {contacted: true},
 		"of that namespace": {options: func(o *Options) { o.Namespaces = []string{"a", namespace} }, contacted: true},
-		"other labels":      {pod: func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }, unknown: "is not one that the sidecar provider sei selects (sei.io/node)"},
-		"no labels":         {pod: func(p *corev1.Pod) { p.Labels = nil }, unknown: "is not one that"},
+		"other labels":      {pod: func(p *corev1.Pod) { p.Labels = map[string]string{"app": "x"} }, unknown: "(selector sei.io/node)"},
+		"no labels":         {pod: func(p *corev1.Pod) { p.Labels = nil }, unknown: "does not select pod"},
 		"other namespace":   {options: func(o *Options) { o.Namespaces = []string{"a"} }, unknown: "is not in a namespace of"},
-		"pending":           {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, unknown: "is Pending and not Running"},
-		"no phase":          {pod: func(p *corev1.Pod) { p.Status.Phase = "" }, unknown: "not Running"},
-		"over":              {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, unknown: "is Failed and not Running"},
+		"pending":           {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodPending }, unknown: "is Pending instead of Running"},
+		"no phase":          {pod: func(p *corev1.Pod) { p.Status.Phase = "" }, unknown: "instead of Running"},
+		"over":              {pod: func(p *corev1.Pod) { p.Status.Phase = corev1.PodFailed }, unknown: "is Failed instead of Running"},
 		"being deleted":     {pod: func(p *corev1.Pod) { p.DeletionTimestamp = &metav1.Time{} }, held: "is being deleted"},
 		"no UID":            {pod: func(p *corev1.Pod) { p.UID = "" }, unknown: "another object"},
 		"no address":        {pod: func(p *corev1.Pod) { p.Status.PodIP = "" }, unknown: "has no address yet"},
-		"port not there":    {pod: func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[:1] }, unknown: "has no container port of the name api"},
+		"port not there":    {pod: func(p *corev1.Pod) { p.Spec.InitContainers = p.Spec.InitContainers[:1] }, unknown: "has no container port with the name api"},
 		"port of UDP":       {pod: func(p *corev1.Pod) { p.Spec.InitContainers[1].Ports[0].Protocol = corev1.ProtocolUDP }, unknown: "has no container port"},
 		"port out of range": {pod: func(p *corev1.Pod) { p.Spec.InitContainers[1].Ports[0].ContainerPort = 70000 }, unknown: "has no container port"},
 		"two of one name": {pod: func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = []corev1.ContainerPort{{Name: "api", ContainerPort: 1}}
-		}, unknown: "has two container ports of the name api"},
+		}, unknown: "has two container ports with the name api"},
 		"port of a container": {pod: func(p *corev1.Pod) {
 			p.Spec.Containers[0].Ports = p.Spec.InitContainers[1].Ports
 			p.Spec.InitContainers = nil
@@ -107,7 +107,7 @@ func TestAnAddressOfNoPodIsNotContacted(t *testing.T) {
 			pod := seiPod(t, g)
 			pod.Status.PodIP = ip
 			s := newScene(t, g, pod, seiNode())
-			require.Contains(t, s.look(t).Unknown, "cannot be a pod's")
+			require.Contains(t, s.look(t).Unknown, "cannot be the address of a pod")
 			requireRefused(t, s.approve(t), reasonChanged)
 			require.Empty(t, g.Probes())
 		})
@@ -120,14 +120,14 @@ func TestAPodThatIsNotThereOrCannotBeRead(t *testing.T) {
 	none.Pod.Name = "rpc-2-0"
 	got := s.Look(t.Context(), none.Pod)
 	require.Equal(t, kind.Observation{At: options().Now(), Pod: remediations.Pod{Namespace: namespace, Name: "rpc-2-0"}}, got, "there is no such pod, and nothing is unknown")
-	requireRefused(t, s.Approve(t.Context(), none, yes), reasonChanged, "no such pod")
+	requireRefused(t, s.Approve(t.Context(), none, yes), reasonChanged, "the pod no longer exists")
 
 	before := len(s.kube.Actions())
 	for _, name := range []string{"", "..", "a/b", "Rpc-1-0", "rpc-1-0/log", "rpc-1-0\n", strings.Repeat("a", 300)} {
 		got := s.Look(t.Context(), remediations.Pod{Namespace: namespace, Name: name})
-		require.Contains(t, got.Unknown, "cannot be a pod's name")
+		require.Contains(t, got.Unknown, "is not a valid name of a pod")
 		requireText(t, got.Unknown)
-		require.Contains(t, s.Look(t.Context(), remediations.Pod{Namespace: name, Name: "rpc-1-0"}).Unknown, "cannot be a pod's name")
+		require.Contains(t, s.Look(t.Context(), remediations.Pod{Namespace: name, Name: "rpc-1-0"}).Unknown, "is not a valid name of a pod")
 	}
 	require.Len(t, s.kube.Actions(), before, "such a name never reaches the API server")
 
@@ -190,7 +190,7 @@ func TestAnswersAreBounded(t *testing.T) {
 
 	s.g.answer(endless(400, "POST"))
 	err := s.approve(t)
-	requireRefused(t, err, reasonRejected, "it answered 400: é [31m")
+	requireRefused(t, err, reasonRejected, "the sidecar answered 400: é [31m")
 	require.LessOrEqual(t, len(err.Error()), 400)
 	s.g.Close() // waits until its handlers have seen the connections closed
 	require.Less(t, sent.Load(), int64(2*len(long)), "nobody read on")
@@ -243,7 +243,7 @@ func TestTLSIsAsConfigured(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := scene(cfg)
 			require.Equal(t, kind.HealthUnreachable, s.look(t).Health)
-			require.Contains(t, s.look(t).Detail, "speaking TLS with")
+			require.Contains(t, s.look(t).Detail, "TLS handshake with")
 		})
 	}
 

@@ -10,7 +10,7 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Clients are the configured providers of sidecars, by name.
+// Clients has the configured kinds of sidecars by name.
 type Clients map[string]*Client
 
 // Look implements engine.Sidecars.
@@ -22,8 +22,8 @@ func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) 
 	return client.Look(ctx, p)
 }
 
-// Approve implements engine.Sidecars. An error that is not certainly a refusal means that the
-// sidecar may have been approved.
+// Approve implements engine.Sidecars. An error other than a refusedError means that the sidecar may
+// have been approved.
 func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
 	client := c[a.Provider]
 	if client == nil {
@@ -41,5 +41,5 @@ func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func()
 }
 
 func unnamed(provider string) error {
-	return fmt.Errorf("no provider of sidecars has the name %q", provider)
+	return fmt.Errorf("providers.sidecars has no item with the name %q", provider)
 }

@@ -194,7 +194,7 @@ func TestS0_6AcceptedIsSuccessAndTheNextLookProves(t *testing.T) {
 func TestS0_7AFailedAttemptIsFollowedByAnother(t *testing.T) {
 	s := closed(t)
 	s.g.answer(to(500, `{"error":"disk full"}`))
-	requirePerhaps(t, s.approve(t), "it answered 500: disk full")
+	requirePerhaps(t, s.approve(t), "the sidecar answered 500: disk full")
 	require.Len(t, s.g.Posts(), 1, "one request an attempt, whatever its end")
 	s.g.answer(nil)
 	require.NoError(t, s.approve(t))

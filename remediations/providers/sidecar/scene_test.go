@@ -331,7 +331,7 @@ func requireRefused(t *testing.T, err error, why reason, texts ...string) {
 
 func requirePerhaps(t *testing.T, err error, texts ...string) {
 	t.Helper()
-	require.ErrorContains(t, err, "it may have been approved")
+	require.ErrorContains(t, err, "the sidecar may have been approved")
 	var refused *refusedError
 	require.NotErrorAs(t, err, &refused)
 	for _, text := range texts {

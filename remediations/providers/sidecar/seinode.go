@@ -9,17 +9,18 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The fields of a SeiNode (sei.io/v1alpha1) that are read, as its controller writes them. Older
-// controllers lack some of them; an absent field means nothing.
+// This file reads these fields of a SeiNode (sei.io/v1alpha1), as its controller writes them. Older
+// controllers do not write all of them. A missing field has no meaning.
 //
 //	status.phase                       Pending, Initializing, Running, Failed or Terminating.
 //	spec.paused                        its pods are scaled away.
 //	status.plan.phase                  Active, Complete or Failed; the last two are cleared.
-//	status.adoptedWorkflow             a SeiNodeTaskWorkflow drives the node, or failed and holds it.
-//	status.conditions                  Paused, and all whose type ends in InProgress:
+//	status.adoptedWorkflow             a SeiNodeTaskWorkflow controls the node, or has failed and
+//	                                   holds it.
+//	status.conditions                  Paused, and all types that end in InProgress:
 //	                                   NodeUpdateInProgress, WorkflowInProgress,
-//	                                   DataResetInProgress, MaintenanceInProgress; SidecarReady is
-//	                                   what the controller saw of the gate.
+//	                                   DataResetInProgress, MaintenanceInProgress. SidecarReady has
+//	                                   what the controller has observed of the gate.
 //	spec.maintenance.hold, status.maintenanceHold
 //	                                   a requested maintenance hold, and the one in effect.
 //	spec.dataResetGeneration, status.dataResetGeneration
@@ -28,16 +29,19 @@ import (
 //	spec.sidecar.image, status.currentSidecarImage
 //	                                   the sidecar's image, if it is not the controller's default.
 //
-// The controller refuses its own mark-ready for the same reasons. The sidecar itself never refuses.
+// For the same reasons, the controller refuses to mark the sidecar ready. The sidecar itself never
+// refuses.
 
-// The containers of a SeiNode's pod: gateContainer has the gate, and seidContainer waits behind it.
+// The names of containers in a SeiNode's pod. gateContainer has the gate, and seidContainer waits
+// behind it.
 const (
 	gateContainer = "sei-sidecar"
 	seidContainer = "seid"
 )
 
-// seiNodeSays returns what the SeiNode says about an approval of the pod's sidecar: both empty if
-// nothing forbids it. A field with another type than expected is unknown.
+// seiNodeSays returns why the SeiNode forbids an approval of the pod's sidecar (held), or why that
+// is unknown. Both are empty if nothing forbids it. If a field has an unexpected type, the state is
+// unknown.
 func seiNodeSays(node map[string]any, pod *corev1.Pod) (held, unknown string) {
 	r := reading{node: node}
 	for _, rule := range []func(*reading, *corev1.Pod) string{
@@ -63,7 +67,7 @@ func deleted(r *reading, _ *corev1.Pod) string {
 
 func notRunning(r *reading, _ *corev1.Pod) string {
 	if phase := r.text("status", "phase"); phase != "Running" {
-		return fmt.Sprintf("is in phase %q and not Running; the controller that starts it approves its sidecar", clip(phase))
+		return fmt.Sprintf("is in phase %q instead of Running; its controller approves the sidecar when it starts the node", clip(phase))
 	}
 	return ""
 }
@@ -81,7 +85,7 @@ func underPlan(r *reading, _ *corev1.Pod) string {
 		return ""
 	}
 	if phase := r.text("status", "plan", "phase"); phase != "Complete" && phase != "Failed" {
-		return fmt.Sprintf("has a plan under way (status.plan is %q); its controller approves the sidecar itself", clip(phase))
+		return fmt.Sprintf("has a plan in progress (status.plan is %q); its controller approves the sidecar itself", clip(phase))
 	}
 	return ""
 }
@@ -112,16 +116,16 @@ func underCondition(r *reading, _ *corev1.Pod) string {
 		case status == "True":
 			held = fmt.Sprintf("has the condition %s (%s)", clip(kind), clip(reason))
 		default:
-			r.unknown = fmt.Sprintf("has the condition %s of status %q, which says nothing", clip(kind), clip(status))
+			r.unknown = fmt.Sprintf("has the condition %s with the status %q, which is neither True nor False", clip(kind), clip(status))
 			return ""
 		}
 	}
 	return held
 }
 
-// seiNodeSaw returns what the SeiNode's controller saw of the gate, from the condition
-// SidecarReady: since when it has found the gate closed, or when it found it open. Both are zero if
-// the condition shows neither state, or no time.
+// seiNodeSaw returns what the SeiNode's controller has observed of the gate, from the condition
+// SidecarReady. closedSince is since when the gate has been closed. openAt is when the controller
+// found it open. Both are zero if the condition has neither state, or no time.
 func seiNodeSaw(node map[string]any) (closedSince, openAt time.Time) {
 	r := reading{node: node}
 	for _, entry := range r.list("status", "conditions") {
@@ -157,40 +161,43 @@ func underMaintenance(r *reading, _ *corev1.Pod) string {
 
 func underReset(r *reading, _ *corev1.Pod) string {
 	if want, done := r.number("spec", "dataResetGeneration"), r.number("status", "dataResetGeneration"); want > done {
-		return fmt.Sprintf("waits for its data to be reset (spec.dataResetGeneration is %d, done is %d)", want, done)
+		return fmt.Sprintf("waits for a reset of its data (spec.dataResetGeneration is %d, status.dataResetGeneration is %d)", want, done)
 	}
 	return ""
 }
 
-// drifted compares images: an update of an image ends with an approval by the controller.
+// drifted compares the images in the spec with those that are rolled out. During an update of an
+// image Drydock holds, because the update ends with an approval by the controller.
 func drifted(r *reading, pod *corev1.Pod) string {
 	want, rolledOut := r.text("spec", "image"), r.text("status", "currentImage")
 	if want == "" || want != rolledOut {
-		return fmt.Sprintf("wants the image %q, and %q is rolled out; the update approves the sidecar itself", clip(want), clip(rolledOut))
+		return fmt.Sprintf("needs the image %q, but %q is rolled out; the update approves the sidecar itself", clip(want), clip(rolledOut))
 	}
 	for _, c := range pod.Spec.Containers {
 		if c.Name == seidContainer && c.Image != want {
-			return fmt.Sprintf("wants the image %q, and its pod has %q", clip(want), clip(c.Image))
+			return fmt.Sprintf("needs the image %q, but its pod has %q", clip(want), clip(c.Image))
 		}
 	}
-	// An empty status is not a drift; the controller treats it the same way.
+	// An empty status does not count as a difference. The controller treats it the same way.
 	want, rolledOut = r.text("spec", "sidecar", "image"), r.text("status", "currentSidecarImage")
 	if want != "" && rolledOut != "" && want != rolledOut {
-		return fmt.Sprintf("wants the sidecar's image %q, and %q is rolled out", clip(want), clip(rolledOut))
+		return fmt.Sprintf("needs the sidecar's image %q, but %q is rolled out", clip(want), clip(rolledOut))
 	}
 	return ""
 }
 
-// reading reads fields, and remembers the field that has an unexpected type. Absent fields are
-// zero.
+// reading reads fields of an object. unknown describes the last field with an unexpected type. A
+// missing field is read as the zero value.
 type reading struct {
 	node    map[string]any
 	unknown string
 }
 
-func (r *reading) odd(field string) { r.unknown = "has a " + field + " of an unexpected form" }
+func (r *reading) odd(field string) {
+	r.unknown = "has the field " + field + " with an unexpected type"
+}
 
-// field is nil if there is none, or if a person wrote null.
+// field returns the value at the path. Nil: the field is missing, or its value is null.
 func (r *reading) field(path ...string) any {
 	v, _, err := unstructured.NestedFieldNoCopy(r.node, path...)
 	if err != nil {

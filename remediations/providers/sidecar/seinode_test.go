@@ -86,7 +86,7 @@ func TestS0_16EveryHoldHolds(t *testing.T) {
 		"maintenance asked for":       {"AfterExit", "spec.maintenance.hold", "", `spec.maintenance.hold is "AfterExit"`},
 		"maintenance in effect":       {"Immediate", "status.maintenanceHold", "", `status.maintenanceHold is "Immediate"`},
 		"maintenance in progress":     {conditions(condition("MaintenanceInProgress", "True", "Held")), "status.conditions", nil, "MaintenanceInProgress (Held)"},
-		"data to be reset":            {int64(2), "spec.dataResetGeneration", int64(0), "spec.dataResetGeneration is 2, done is 0"},
+		"data to be reset":            {int64(2), "spec.dataResetGeneration", int64(0), "spec.dataResetGeneration is 2, status.dataResetGeneration is 0"},
 		"data reset failed":           {conditions(condition("DataResetInProgress", "True", "ResetFailed")), "status.conditions", nil, "DataResetInProgress (ResetFailed)"},
 		"what comes after this":       {conditions(condition("SomethingNewInProgress", "True", "New")), "status.conditions", nil, "SomethingNewInProgress (New)"},
 		"paused":                      {true, "spec.paused", false, "is paused"},
@@ -105,13 +105,13 @@ func TestS0_16EveryHoldHolds(t *testing.T) {
 
 func TestS0_5ImageDriftAndPlansAreTheControllersOwn(t *testing.T) {
 	for name, tc := range map[string]nodeCase{
-		"image wanted":          {"seid:v7", "spec.image", image, `wants the image "seid:v7", and "` + image + `" is rolled out`},
-		"image rolled out":      {"seid:v5", "status.currentImage", image, `and "seid:v5" is rolled out`},
-		"image not seen yet":    {gone, "status.currentImage", image, `and "" is rolled out`},
-		"no image":              {gone, "spec.image", image, `wants the image ""`},
+		"image wanted":          {"seid:v7", "spec.image", image, `needs the image "seid:v7", but "` + image + `" is rolled out`},
+		"image rolled out":      {"seid:v5", "status.currentImage", image, `but "seid:v5" is rolled out`},
+		"image not seen yet":    {gone, "status.currentImage", image, `but "" is rolled out`},
+		"no image":              {gone, "spec.image", image, `needs the image ""`},
 		"update in progress":    {without("NodeUpdateInProgress", condition("NodeUpdateInProgress", "True", "UpdateStarted")), "status.conditions", without("NodeUpdateInProgress"), "NodeUpdateInProgress (UpdateStarted)"},
 		"plan under way":        {map[string]any{"phase": "Active", "tasks": []any{}}, "status.plan", map[string]any{"phase": "Complete"}, `status.plan is "Active"`},
-		"plan of no phase":      {map[string]any{}, "status.plan", nil, "has a plan under way"},
+		"plan of no phase":      {map[string]any{}, "status.plan", nil, "has a plan in progress"},
 		"plan of another phase": {map[string]any{"phase": "Waiting"}, "status.plan", map[string]any{"phase": "Failed"}, `status.plan is "Waiting"`},
 		"its own mark-ready":    {map[string]any{"phase": "Active", "tasks": []any{map[string]any{"type": "mark-ready"}}}, "status.plan", gone, "approves the sidecar itself"},
 	} {
@@ -121,7 +121,7 @@ func TestS0_5ImageDriftAndPlansAreTheControllersOwn(t *testing.T) {
 
 func TestS0_5MissingImagesDoNotMatch(t *testing.T) {
 	held, unknown := seiNodeSays(set(set(seiNode(), gone, "spec", "image"), gone, "status", "currentImage"), &corev1.Pod{})
-	require.Contains(t, held, `wants the image "", and "" is rolled out`)
+	require.Contains(t, held, `needs the image "", but "" is rolled out`)
 	require.Empty(t, unknown)
 }
 
@@ -130,7 +130,7 @@ func TestS0_5TheSidecarsOwnImage(t *testing.T) {
 		wants, rolledOut any
 		text             string
 	}{
-		{"seictl:2", "seictl:1", `wants the sidecar's image "seictl:2", and "seictl:1" is rolled out`},
+		{"seictl:2", "seictl:1", `needs the sidecar's image "seictl:2", but "seictl:1" is rolled out`},
 		{"seictl:2", "seictl:2", ""},
 		{"seictl:2", gone, ""}, // not seen yet
 		{gone, "seictl:1", ""}, // the controller's default
@@ -147,7 +147,7 @@ func TestS0_5APodOfAnotherImageIsHeld(t *testing.T) {
 	pod := seiPod(t, g)
 	pod.Spec.Containers[0].Image = "seid:v7" // the image was put back while the pod was replaced
 	s := newScene(t, g, pod, seiNode())
-	require.Contains(t, s.look(t).Held, `wants the image "`+image+`", and its pod has "seid:v7"`)
+	require.Contains(t, s.look(t).Held, `needs the image "`+image+`", but its pod has "seid:v7"`)
 	requireRefused(t, s.approve(t), reasonChanged)
 	require.Empty(t, g.Posts())
 }
@@ -201,7 +201,7 @@ func TestWhatCannotBeReadHolds(t *testing.T) {
 		text string
 	}{
 		"forbidden":   {apierrors.NewForbidden(group, seiName, nil), "forbidden"},
-		"missing":     {apierrors.NewNotFound(group, seiName), "there is no SeiNode pacific-1/rpc-1, which the label sei.io/node of pod rpc-1-0 names"},
+		"missing":     {apierrors.NewNotFound(group, seiName), "SeiNode pacific-1/rpc-1, which is in the label sei.io/node of pod rpc-1-0, does not exist"},
 		"timeout":     {apierrors.NewTimeoutError("slow", 1), "slow"},
 		"unavailable": {apierrors.NewServiceUnavailable("starting"), "starting"},
 		"other":       {fmt.Errorf("line\n%s", strings.Repeat("x", 999)), "reading SeiNode"},
@@ -231,7 +231,7 @@ func TestWhatCannotBeReadHolds(t *testing.T) {
 			pod := seiPod(t, g)
 			pod.Labels[seiNodeLabel] = label
 			s := newScene(t, g, pod, seiNode())
-			require.Contains(t, s.look(t).Unknown, "names no SeiNode")
+			require.Contains(t, s.look(t).Unknown, "is not the name of a SeiNode")
 			require.Empty(t, s.dyn.Actions(), "nothing is asked for under such a name")
 			require.Empty(t, g.Probes())
 		})
@@ -310,9 +310,9 @@ func TestAClusterWithoutSeiNodesHoldsNothingAndOneOfANewerKindHolds(t *testing.T
 		unknown  string
 	}{
 		"no such kind":           {groups: []string{"apps"}},
-		"another version":        {groups: []string{"apps", "sei.io"}, unknown: "knows the group sei.io, but not SeiNodes of version v1alpha1"},
-		"not to be found out":    {groups: nil, unknown: "whether it knows SeiNodes"},
-		"the kind, not this one": {groups: []string{"sei.io"}, seiNodes: notFound, unknown: "there is no SeiNode pacific-1/rpc-1"},
+		"another version":        {groups: []string{"apps", "sei.io"}, unknown: "serves the group sei.io, but not SeiNodes of version v1alpha1"},
+		"not to be found out":    {groups: nil, unknown: "whether the API server serves SeiNodes"},
+		"the kind, not this one": {groups: []string{"sei.io"}, seiNodes: notFound, unknown: "SeiNode pacific-1/rpc-1, which is in the label"},
 		"the kind and this one": {groups: []string{"sei.io"}, seiNodes: func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
 			_ = json.NewEncoder(w).Encode(seiNode())

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// The SeiNodeTask's name is taskPrefix and the task's id, so that a second attempt with the
-	// same id makes no second task.
+	// taskPrefix and the task's ID form the name of the SeiNodeTask, so a second attempt with the
+	// same ID creates no second task.
 	taskPrefix = "drydock-"
-	// taskWait bounds how long the task may wait for the SeiNode to be Running, and taskSeconds how
-	// long it may then take. Later another process may work on the SeiNode, and Drydock no longer
-	// waits for this approval.
+	// taskWait limits how long the task may wait until the SeiNode is Running. taskSeconds limits
+	// how long it may then take. Both are short, because later another process may change the
+	// SeiNode, and Drydock no longer waits for this approval.
 	taskWait    = "30s"
 	taskSeconds = int64(60)
 )
 
-// createTask approves through the SeiNode's own controller.
+// createTask approves by a SeiNodeTask, which the SeiNode's controller carries out.
 func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayStill func() error) error {
 	owner := a.saw.Owner
 	if owner == (remediations.Object{}) {
-		return a.refuse(reasonRejected, nil, "the pod has no SeiNode, which a SeiNodeTask needs; configure via: http for it")
+		return a.refuse(reasonRejected, nil, "the pod has no SeiNode, which a SeiNodeTask needs; configure via: http for this kind of sidecars")
 	}
 	task := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": seiNodeTasks.GroupVersion().String(),
@@ -64,5 +64,5 @@ func (c *Client) createTask(ctx context.Context, a *attempt, taskID string, mayS
 	case utilnet.IsConnectionRefused(err):
 		return a.refuse(reasonFailed, err, "there is no connection to the API server")
 	}
-	return a.doubt(err, "no answer came to the SeiNodeTask %s%s", taskPrefix, taskID)
+	return a.doubt(err, "no answer came to the creation of SeiNodeTask %s%s", taskPrefix, taskID)
 }

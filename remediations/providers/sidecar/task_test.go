@@ -90,7 +90,7 @@ func TestWhatTheAPIServerSaysToASeiNodeTask(t *testing.T) {
 		"no such kind": {apierrors.NewGenericServerResponse(404, "post", group, "", "404 page not found", 0, true), reasonRejected, "refused"},
 		"bad request":  {apierrors.NewBadRequest("no"), reasonRejected, "refused"},
 		"too many":     {apierrors.NewTooManyRequests("slow", 1), reasonRejected, "refused"},
-		"timeout":      {apierrors.NewTimeoutError("slow", 1), "", "no answer came to the SeiNodeTask"},
+		"timeout":      {apierrors.NewTimeoutError("slow", 1), "", "no answer came to the creation of SeiNodeTask"},
 		"internal":     {apierrors.NewInternalError(errors.New("etcd")), "", "no answer came"},
 		"unavailable":  {apierrors.NewServiceUnavailable("starting"), "", "no answer came"},
 		"torn":         {&url.Error{Op: "Post", URL: "https://api", Err: syscall.ECONNRESET}, "", "connection reset"},

@@ -7,13 +7,13 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText bounds quoted foreign text, in bytes.
+// maxText is how many bytes of a foreign text are quoted.
 const maxText = 200
 
-// clip makes foreign text safe to show: one line of bounded length.
+// clip makes a foreign text safe to show: one printable line, cut to maxText.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// answerText returns an answer's text without any token, because the other side may repeat a token.
+// answerText returns the text in an answer's body, without tokens, which the other side may repeat.
 func answerText(tokens *redact.Keyring, body []byte) string {
 	var said struct {
 		Error   string `json:"error"`
@@ -31,7 +31,7 @@ func answerText(tokens *redact.Keyring, body []byte) string {
 	return tokens.Text(text)
 }
 
-// said appends a text that may be empty.
+// said returns ": " and the text, or nothing if the text is empty.
 func said(text string) string {
 	if text == "" {
 		return ""

@@ -8,10 +8,12 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// newTokens holds the tokens that must be in no text, because a sidecar may repeat them.
+// newTokens returns a Keyring for tokens. It removes them from texts, because a sidecar may repeat
+// a token in its answer.
 func newTokens() *redact.Keyring { return &redact.Keyring{Mark: "[token]", Most: maxText} }
 
-// token returns the result of Options.Token, checked for use in a header.
+// token returns the result of Options.Token. It returns an error if the token cannot be sent in a
+// header.
 func (c *Client) token(ctx context.Context) (string, error) {
 	token, err := c.o.Token(ctx)
 	token = strings.TrimSpace(token)
@@ -19,9 +21,9 @@ func (c *Client) token(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", err
 	case token == "":
-		return "", errors.New("it is empty")
+		return "", errors.New("the token is empty")
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return "", errors.New("it has characters that no token has")
+		return "", errors.New("the token has invalid characters")
 	}
 	c.tokens.Add(token)
 	return token, nil

@@ -1,4 +1,4 @@
-// Package settings is the gated sidecars' section of the configuration.
+// Package settings is the configuration's section providers.sidecars: gated sidecars.
 package settings
 
 import (
@@ -21,23 +21,24 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.sidecars.
+// Section declares providers.sidecars: schema, reader, and steps.
 var Section = section.Section{Key: "sidecars", Schema: schema, Steps: map[string]string{"mark-ready": ""}, Read: section.Reading(read)}
 
-// Placeholder marks the place of the task's id in a body.
+// Placeholder is the text in a body that is replaced by the task's ID.
 const Placeholder = "{id}"
 
-// The values of Owner and Via.
+// Values of Owner and Via.
 const (
 	OwnerSeiNode   = "seinode"
 	ViaHTTP        = "http"
 	ViaSeiNodeTask = "seinodetask"
 )
 
-// Sidecars are the kinds of gated sidecars that can be approved.
+// Sidecars is the content of providers.sidecars: the kinds of gated sidecars that Drydock may
+// approve.
 type Sidecars []Sidecar
 
-// Namespaces returns the namespaces of all kinds; empty: all namespaces.
+// Namespaces returns the namespaces of all kinds. Empty: all namespaces.
 func (s Sidecars) Namespaces() []string {
 	var out []string
 	for _, one := range s {
@@ -54,7 +55,7 @@ type Sidecar struct {
 	Name       string
 	Selector   k8slabels.Selector
 	Namespaces []string
-	// Scheme is http or https; Port a container port's name, or a number.
+	// Scheme is http or https. Port is the name of a container port, or a number.
 	Scheme, Port string
 
 	HealthPath              string
@@ -65,12 +66,11 @@ type Sidecar struct {
 	ApproveCodes                            []int
 	ApproveTimeout                          time.Duration
 
-	// TokenFile and TokenFor are the sources of the bearer token; if neither is set, no token is
-	// sent.
+	// TokenFile and TokenFor are sources of the bearer token. If neither is set, no token is sent.
 	TokenFile string
 	TokenFor  *TokenFor
 	TLS       promconfig.TLSConfig
-	// Owner is OwnerSeiNode or empty, Via one of the two.
+	// Owner is OwnerSeiNode or empty. Via is ViaHTTP or ViaSeiNodeTask.
 	Owner, Via string
 }
 
@@ -134,10 +134,10 @@ func one(r section.Reader, at section.Pointer, raw *raw) Sidecar {
 		s.Owner = raw.Owner
 	}
 	if s.Via == ViaSeiNodeTask && s.Owner == "" {
-		r.Fault(at.To("via"), "a SeiNodeTask needs the SeiNode that it is for; write owner: seinode")
+		r.Fault(at.To("via"), "a SeiNodeTask needs a SeiNode; write owner: seinode")
 	}
 	if s.Selector = r.Selector(at.To("selector"), raw.Selector); s.Selector == nil && !r.Faulty(at.To("selector")) {
-		r.Fault(at.To("selector"), "selects every pod; write which pods have such a sidecar")
+		r.Fault(at.To("selector"), "selects every pod; write labels of the pods that have such a sidecar")
 		s.Selector = k8slabels.Nothing()
 	}
 	for i, n := range raw.Namespaces {
@@ -177,7 +177,7 @@ func (s *Sidecar) auth(r section.Reader, at section.Pointer, raw *raw) {
 		return
 	}
 	if raw.Auth.TokenFile != "" {
-		r.Fault(at.To("serviceAccount"), "tokenFile is set, too; remove one of them")
+		r.Fault(at.To("serviceAccount"), "must not be set together with tokenFile; remove one of them")
 	}
 	s.TokenFor = &TokenFor{Audiences: a.Audiences, ServiceAccount: types.NamespacedName{
 		Namespace: r.Namespace(at.To("serviceAccount", "namespace"), a.Namespace), Name: r.ObjectName(at.To("serviceAccount", "name"), a.Name),
@@ -203,10 +203,10 @@ func (all Sidecars) Warn(at section.Pointer, say func(section.Pointer, string, .
 		if s.Scheme == "https" || (s.TokenFor == nil && s.TokenFile == "") {
 			continue
 		}
-		of := "everyone who can read it can approve sidecars with it"
+		of := "everyone who can read the token can approve sidecars with it"
 		if s.TokenFor != nil && len(s.TokenFor.Audiences) == 0 {
-			of = "everyone who can read it can be that ServiceAccount at the API server for ten minutes: name in auth.serviceAccount.audiences what the pods' proxies accept"
+			of = "everyone who can read the token can act as that ServiceAccount at the API server for ten minutes: write the audiences that the pods' proxies accept into auth.serviceAccount.audiences"
 		}
-		say(at.To(i), "the token travels over http in clear text, and %s; write scheme: https where the pods serve it", of)
+		say(at.To(i), "the token is sent over unencrypted http, and %s; write scheme: https if the pods serve it", of)
 	}
 }
