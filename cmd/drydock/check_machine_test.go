@@ -228,7 +228,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 				"reachability": unreachable("connection refused"),
 				"host key": {func(r *room) {
 					r.file("known", knownHost(r.section["hosts"].(obj)["port"], newKey(r.t)))
-				}, "host key"},
+				}, "the host showed the key"},
 				"identity": {func(r *room) { r.boot(otherUUID) }, "the boot ID of host \"n1\" is " + theBoot},
 			},
 		},
@@ -236,7 +236,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 			[]string{"replace of Node n1: the first call would send (nothing was sent): PATCH URL/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet/machines/one/status"},
 			map[string]trouble{
 				"rights":   {func(r *room) { r.api.forbids = "/machines" }, "Forbidden"},
-				"identity": {func(r *room) { r.provider("rack://2") }, "its spec.providerID is \"rack://1\", not the Node's \"rack://2\""},
+				"identity": {func(r *room) { r.provider("rack://2") }, "its spec.providerID is \"rack://1\" and the Node's is \"rack://2\""},
 				"absence":  {func(r *room) { delete(r.api.objects, "/apis/cluster.x-k8s.io/v1beta2/namespaces/fleet/clusters/prod") }, "Cluster fleet/prod does not exist"},
 			},
 		},
@@ -254,26 +254,26 @@ func TestCheckProvesEachProvider(t *testing.T) {
 				"absence": {func(r *room) {
 					delete(r.api.objects, "/apis/self-node-remediation.medik8s.io/v1alpha1/namespaces/snr/selfnoderemediationtemplates/own")
 				}, "does not exist; create it, or correct the plan"},
-				"identity": {func(r *room) { r.meta()["annotations"] = obj{} }, "its agent would never reboot it"},
+				"identity": {func(r *room) { r.meta()["annotations"] = obj{} }, "the remediator's agent would never reboot the Node"},
 			},
 		},
 		"external-replace": {"external", beginMachineDeletion,
 			[]string{"external-replace of Node n1: the first call would send (nothing was sent): POST URL/apis/machine-deletion-remediation.medik8s.io/v1alpha1/namespaces/mdr/machinedeletionremediations {"},
 			map[string]trouble{
-				"identity": {func(r *room) { r.provider("rack://2") }, "Machine one and the Node do not name each other"},
+				"identity": {func(r *room) { r.provider("rack://2") }, "Machine one does not match the Node"},
 			},
 		},
 		"annotation of the Node": {"annotation", func(r *room) { r.section = obj{"annotation": obj{"preset": "deckhouse"}} },
 			[]string{"reboot of Node n1: the first call would send (nothing was sent): PATCH URL/api/v1/nodes/n1 {", `"update.node.deckhouse.io/reboot":"drydock"`},
 			map[string]trouble{
-				"under way": {func(r *room) { r.meta()["annotations"] = obj{"update.node.deckhouse.io/reboot": ""} }, "is being rebooted or kept off already"},
+				"under way": {func(r *room) { r.meta()["annotations"] = obj{"update.node.deckhouse.io/reboot": ""} }, "is already being rebooted or kept off"},
 			},
 		},
 		"annotation of a host": {"annotation", beginMetal3,
 			[]string{"reboot of Node n1: the first call would send (nothing was sent): PATCH URL/apis/metal3.io/v1alpha1/namespaces/metal/baremetalhosts/host-a {", `"reboot.metal3.io":"{\"mode\":\"hard\"}"`},
 			map[string]trouble{
 				"rights":   {func(r *room) { r.api.forbids = "/baremetalhosts" }, "Forbidden"},
-				"identity": {func(r *room) { r.provider("metal3://metal/host-b/m3m-a") }, "Machine a and the Node do not name each other"},
+				"identity": {func(r *room) { r.provider("metal3://metal/host-b/m3m-a") }, "Machine a does not match the Node"},
 			},
 		},
 		"fence": {"fence", beginFence,
@@ -284,7 +284,7 @@ func TestCheckProvesEachProvider(t *testing.T) {
 			map[string]trouble{
 				"credentials":  {func(r *room) { r.file("password", "wrong") }, "the device cannot be reached, or refuses the account"},
 				"reachability": unreachable("Connection timed out"),
-				"identity":     {func(r *room) { r.file("machines.csv", "node,plug\nn2,1\n") }, "no agent of providers.fence names this node"},
+				"identity":     {func(r *room) { r.file("machines.csv", "node,plug\nn2,1\n") }, "no agent of providers.fence has this node"},
 			},
 		},
 	} {

@@ -1,12 +1,14 @@
-// Package annotation reboots machines through controllers that reboot a machine for an annotation:
-// on the Node, on the object that owns its machine, or, by the preset metal3, on Metal3's
-// BareMetalHost.
+// Package annotation reboots machines through controllers that reboot a machine when they see an
+// annotation. The annotation is on the Node, on the object that owns the Node's machine, or, with
+// the preset metal3, on Metal3's BareMetalHost.
 //
-// The annotation is written to the object with the UID and version that were read. So it is written
-// at most once, and never over another client's. The attempt's ID is written with it, and on an
-// object of another kind the Node's name. A controller that removes the annotation, or says that it
-// is done, proves nothing: the proof is the Node's new boot ID. When the attempt has ended, Ender
-// removes what is left of Drydock's.
+// The API server accepts the annotation only if the object still has the UID and version that
+// Drydock read. So the annotation is written at most once, and never replaces another client's.
+// Drydock writes the attempt's ID with it, and on an object other than a Node also the Node's name.
+//
+// That the controller removes the annotation, or reports that it is done, proves nothing. The proof
+// is the Node's new boot ID. When the attempt has ended, Ender removes the rest of Drydock's
+// annotations.
 package annotation
 
 import (
@@ -29,7 +31,8 @@ import (
 
 const (
 	nodeKey = "drydock.dev/node"
-	// askedLabel finds the objects that Drydock has written to. Nodes are found in the cache.
+	// askedLabel is on the objects that Drydock has written to, to find them. Nodes need no label,
+	// because they are in the cache.
 	askedLabel = "drydock.dev/asked"
 )
 
@@ -40,9 +43,9 @@ type Client struct {
 	kind string
 }
 
-// New makes no request.
+// New returns a Client. It sends no request.
 func New(o settings.Annotation, api *rest.Config) (*Client, error) {
-	of, needs := settings.Object{APIVersion: "v1", Kind: "Node"}, "check that nothing answers in its place"
+	of, needs := settings.Object{APIVersion: "v1", Kind: "Node"}, "check that nothing answers instead of the API server"
 	if o.Object != nil {
 		of, needs = *o.Object, "the controller of the machines must be installed in this cluster"
 	}
@@ -53,7 +56,7 @@ func New(o settings.Annotation, api *rest.Config) (*Client, error) {
 	return &Client{client, o, of.Kind}, nil
 }
 
-// object has the fields that are read of a Node, of an object that owns a machine, and of a
+// object has the fields that Drydock reads of a Node, of an object that owns a machine, or of a
 // BareMetalHost.
 type object struct {
 	metav1.TypeMeta
@@ -72,13 +75,13 @@ type object struct {
 
 func (c *Client) plural() string { return strings.ToLower(c.kind) + "s" }
 
-// ours reports that Drydock alone has set the annotation.
+// ours reports whether only Drydock has set the annotation.
 func ours(o *object, key string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: o.ObjectMeta}, key)
 	return err == nil && owns
 }
 
-// look finds the node's object and changes nothing. Its errors say why no reboot may be requested
+// look returns the node's object. It changes nothing. An error says why no reboot may be requested
 // now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	find := c.owner
@@ -104,8 +107,8 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*object, error) {
 	return &object{TypeMeta: n.TypeMeta, ObjectMeta: n.ObjectMeta}, nil
 }
 
-// owner returns the only object with the Node's spec.providerID. If it names a Node, it must be
-// this one.
+// owner returns the only object with the Node's spec.providerID. If the object has a Node in its
+// status, it must be this one.
 func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its %s cannot be identified", c.kind)
@@ -121,19 +124,20 @@ func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	case len(all) > 1:
 		return nil, kit.Refuse(kit.Machine, "%s and %s both have the spec.providerID of the Node", kubeapi.Name(&all[0]), kubeapi.Name(&all[1]))
 	case all[0].Status.NodeRef.Name != "" && all[0].Status.NodeRef.Name != m.Node:
-		return nil, kit.Refuse(kit.Machine, "%s names Node %s in status.nodeRef", kubeapi.Name(&all[0]), c.Quote(all[0].Status.NodeRef.Name))
+		return nil, kit.Refuse(kit.Machine, "%s has another Node in status.nodeRef: %s", kubeapi.Name(&all[0]), c.Quote(all[0].Status.NodeRef.Name))
 	}
 	return &all[0], nil
 }
 
-// held names everything that forbids a reboot, at once; nil: nothing does.
+// held returns one error with everything that forbids the reboot now. Nil: nothing does.
 func (c *Client) held(o *object) error {
 	var all kit.Holds
 	all.If(o.DeletionTimestamp != nil, kit.Machine, "%s is being deleted", kubeapi.Name(o))
 	for _, key := range slices.Sorted(maps.Keys(o.Annotations)) {
-		// Metal3's key with a suffix keeps the host off for as long as it is there.
+		// With Metal3, a key with a suffix keeps the host powered off as long as the annotation
+		// exists.
 		asked := key == c.o.Key && !metav1.HasAnnotation(o.ObjectMeta, c.o.Done) || strings.HasPrefix(key, c.o.Key+"/")
-		all.If(asked, kit.While, "%s is being rebooted or kept off already (annotation %s)", kubeapi.Name(o), c.Quote(key))
+		all.If(asked, kit.While, "%s is already being rebooted or kept off (annotation %s)", kubeapi.Name(o), c.Quote(key))
 	}
 	if c.o.Preset == settings.Metal3 {
 		c.hostHeld(o, &all)

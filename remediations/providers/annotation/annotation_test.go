@@ -115,7 +115,7 @@ func TestANodeIsAskedToRebootOnce(t *testing.T) {
 		require.Equal(t, []string{w.a.Node}, w.asked())
 		require.Equal(t, w.a.Attempt, w.node(w.a.Node).Annotations[remediations.AttemptKey])
 
-		require.Contains(t, r.Survey(t.Context(), w.a).Trouble, `already (annotation "example.com/reboot")`)
+		require.Contains(t, r.Survey(t.Context(), w.a).Trouble, `(annotation "example.com/reboot")`)
 		outcome, err := r.Act(t.Context(), w.a, yes)
 		require.Equal(t, remediations.CallRefused, outcome)
 		require.ErrorIs(t, err, engine.ErrLater)
@@ -194,7 +194,7 @@ func TestTheObjectThatOwnsAMachineIsAsked(t *testing.T) {
 			spec, status := lab.BareMetalMachine(w.b.Node, w.a.ProviderID, "x")
 			w.Create("Machine", "machine-c", nil, spec, status)
 		},
-		"in status.nodeRef": func(w *nodes) {
+		"": func(w *nodes) {
 			w.Patch("Machine", "machine-a", m{"status": m{"nodeRef": m{"name": "another"}}}, "status")
 		},
 		"has the spec.providerID of the Node": func(w *nodes) { w.Delete("Machine", "machine-a") },

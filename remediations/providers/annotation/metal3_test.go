@@ -27,7 +27,7 @@ func TestAHostIsAskedToRebootOnce(t *testing.T) {
 		require.Equal(t, []string{want, machine.Attempt, machine.Node}, []string{a[rebootKey], a[remediations.AttemptKey], a[nodeKey]})
 		outcome, err = r.Act(t.Context(), machine, yes)
 		require.Equal(t, remediations.CallRefused, outcome)
-		require.ErrorContains(t, err, `is being rebooted or kept off already (annotation "reboot.metal3.io")`)
+		require.ErrorContains(t, err, `is already being rebooted or kept off (annotation "reboot.metal3.io")`)
 	}
 }
 
@@ -50,7 +50,7 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 		`Machine machine-a is being updated in place: Updating is True, InPlaceUpdating`: func(w *world) {
 			w.Patch("Machine", "machine-a", m{"status": m{"conditions": []any{m{"type": "Updating", "status": "True", "reason": "InPlaceUpdating", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}}, "status")
 		},
-		"is off, the baremetal-operator says":                        says(m{"poweredOn": false}),
+		"is off according to the baremetal-operator":                 says(m{"poweredOn": false}),
 		`Machine machine-a has the infrastructure "Metal3Machine x"`: func(w *world) { w.Patch("Machine", "machine-a", m{"spec": m{"infrastructureRef": m{"name": "x"}}}) },
 		"no Machine in namespace":                                    func(w *world) { w.Delete("Machine", "machine-a") },
 		`has the consumer "Metal3Machine m3m-x"`:                     func(w *world) { w.Patch("BareMetalHost", "host-a", m{"spec": m{"consumerRef": m{"name": "m3m-x"}}}) },
@@ -71,10 +71,10 @@ func TestWhatStandsAgainstAReboot(t *testing.T) {
 	for _, id := range []string{"", "metal3://2b0d6ac2-5e8f-4a3e-b8a7-0c3a5d1f0e11", "metal3://elsewhere/host-a/m3m-a", "civo://1"} {
 		machine := w.a
 		machine.ProviderID = id
-		require.Contains(t, w.rebooter(nil).Survey(t.Context(), machine).Trouble, "not metal3://"+w.Name+"/HOST/METAL3MACHINE")
+		require.Contains(t, w.rebooter(nil).Survey(t.Context(), machine).Trouble, "instead of metal3://"+w.Name+"/HOST/METAL3MACHINE")
 	}
 	said := w.rebooter(lab.Shared(t).ConfigAs("somebody")).Survey(t.Context(), w.a)
-	require.Contains(t, said.Trouble, "docs/providers/annotation.md has the rights that it needs")
+	require.Contains(t, said.Trouble, "docs/providers/annotation.md lists the rights that Drydock needs")
 	require.True(t, said.Fleetwide)
 }
 

@@ -16,10 +16,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Rebooter is the remediation reboot: a controller reboots the machine for an annotation.
+// Rebooter is the remediation reboot. It sets an annotation, and a controller reboots the machine.
 type Rebooter struct{ *Client }
 
-// Survey finds the object, and names everything that forbids the request.
+// Survey looks up the object, and reports everything that forbids the request.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, err := c.look(ctx, m); err != nil {
 		return c.Sentence(err, "the %s of node %q", c.kind, m.Node).Survey()
@@ -35,7 +35,7 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 
 func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so the annotation's owner would be unknown")
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, which the object needs")
 	}
 	o, err := c.look(ctx, m)
 	if err != nil {
@@ -47,9 +47,9 @@ func (c Rebooter) act(ctx context.Context, m engine.Machine, mayStill func() err
 	})
 }
 
-// changing changes the object as it was read: not another one that has its name now, and not a
-// later version. Nil removes a key. The controller's answer is removed, too: it is about an earlier
-// request.
+// changing returns the request that changes annotations. The API server refuses it if the object
+// was replaced or changed since it was read. A nil value removes a key. The request also removes
+// the controller's answer, because that belongs to an earlier request.
 func (c *Client) changing(o *object, annotations map[string]any, node, label any) kubeapi.Request {
 	meta := map[string]any{"uid": o.UID, "resourceVersion": o.ResourceVersion, "annotations": annotations}
 	if c.o.Done != "" {
@@ -64,19 +64,19 @@ func (c *Client) changing(o *object, annotations map[string]any, node, label any
 	}
 }
 
-// Ender removes Drydock's annotations from objects whose attempts have ended. It works from the
-// objects that exist, so it also finds what was left by a crash.
+// Ender removes Drydock's annotations from objects whose attempts have ended. It lists the existing
+// objects, so it also finds annotations that were left by a crash.
 type Ender struct {
 	*Client
-	// Registry has the remediations that records may name.
+	// Registry has the remediations that records on Nodes may name.
 	Registry remediations.Registry
 	// Nodes returns all Nodes from the cache.
 	Nodes func(context.Context) ([]*corev1.Node, error)
 }
 
-// End goes once through the objects that Drydock has written to. It withdraws a request that no
-// controller has acted on. What another client has written, or changed since, stays. Its error
-// joins those of all objects.
+// End checks each object that Drydock has written to once. If the attempt has ended, it withdraws a
+// request that no controller has acted on. It does not remove what another client has written or
+// has changed since. The error joins the errors of all objects.
 func (e Ender) End(ctx context.Context) error {
 	all, err := e.written(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (e Ender) End(ctx context.Context) error {
 	var out []error
 	for i := range all {
 		if err := e.end(ctx, &all[i]); err != nil {
-			out = append(out, e.Sentence(err, "removing ended attempts from %s", kubeapi.Name(&all[i])))
+			out = append(out, e.Sentence(err, "removing the annotations of an ended attempt from %s", kubeapi.Name(&all[i])))
 		}
 	}
 	return errors.Join(out...)
@@ -100,7 +100,7 @@ func (e Ender) written(ctx context.Context) (all []object, err error) {
 		if n.Annotations[remediations.AttemptKey] == "" {
 			continue
 		}
-		var one object // the cache lacks who set what
+		var one object // the cache has no managedFields, which ours needs
 		if err := e.Get(ctx, "nodes/"+n.Name, "Node", &one); errors.Is(err, kubeapi.ErrNotFound) {
 			continue
 		} else if err != nil {
@@ -113,7 +113,7 @@ func (e Ender) written(ctx context.Context) (all []object, err error) {
 
 func (e Ender) end(ctx context.Context, o *object) error {
 	if !ours(o, remediations.AttemptKey) {
-		return nil // another client's
+		return nil // another client has set the annotation
 	}
 	node := o.Name
 	if e.o.Object != nil {

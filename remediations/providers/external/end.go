@@ -13,19 +13,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// stopWithin is how long a remediator has to stop after Drydock annotated that it timed out.
+// stopWithin is how long a remediator has to stop after Drydock has set the annotation that it
+// timed out.
 const stopWithin = time.Minute
 
-// Ender deletes the objects whose attempts have ended. It works from the objects that exist, so it
-// also finds an object that was left by a crash.
+// Ender deletes the remediation objects whose attempts have ended. It lists the existing objects,
+// so it also finds objects that were left by a crash.
 type Ender struct {
 	*Client
-	// Registry has the remediations that records may name.
+	// Registry has the remediations that records on Nodes may name.
 	Registry remediations.Registry
 }
 
-// End deletes every object that Drydock made and whose attempt has ended. It returns the joined
-// errors.
+// End checks each object that Drydock made, and deletes it if its attempt has ended. It returns the
+// joined errors.
 func (e Ender) End(ctx context.Context) error {
 	var all []error
 	for _, t := range e.o.Templates {
@@ -38,13 +39,13 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	api, kind := e.of(t), kindOf(t)
 	objects, err := kubeapi.List[object](ctx, api, plural(kind), kind, url.Values{"labelSelector": {madeLabel + "=" + madeBy}})
 	if err != nil {
-		return e.core.Sentence(err, "listing the remediations that Drydock made")
+		return e.core.Sentence(err, "listing Drydock's remediation objects")
 	}
 	var all []error
 	for i := range objects {
 		one := &objects[i]
 		if one.Annotations[attemptKey] == "" || one.DeletionTimestamp != nil {
-			continue // not Drydock's, or already being deleted
+			continue // the object is not Drydock's, or is already being deleted
 		}
 		if err := e.end(ctx, api, one); err != nil {
 			all = append(all, e.core.Sentence(err, "ending %s", kubeapi.Name(one)))
@@ -53,8 +54,8 @@ func (e Ender) endAll(ctx context.Context, t remediations.Template) error {
 	return errors.Join(all...)
 }
 
-// end deletes the object if its attempt has ended. If the remediator may still be at work, end
-// first sets the annotation that it timed out.
+// end deletes the object if its attempt has ended. If the remediator may still be working, end
+// first sets the annotation that it timed out, and deletes the object later.
 func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error {
 	over, cured, err := e.core.Over(ctx, e.Registry, one.about(), one.Annotations[attemptKey])
 	switch {
@@ -70,7 +71,7 @@ func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error 
 	return api.TakeBack(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change})
 }
 
-// stopped reports that the remediator has had its time to stop.
+// stopped reports whether the remediator has had stopWithin to stop.
 func (e Ender) stopped(one *object) bool {
 	at, err := time.Parse(time.RFC3339, one.Annotations[timedOutKey])
 	return err == nil && e.o.Now().Sub(at) >= stopWithin

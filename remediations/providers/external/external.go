@@ -1,21 +1,23 @@
-// Package external reboots machines through remediators in the cluster: SelfNodeRemediation and
-// FenceAgentsRemediation of Medik8s, Metal3Remediation, and others of the same contract.
-// MachineDeletionRemediation of Medik8s replaces machines.
+// Package external reboots and replaces machines through other remediators in the cluster.
+// SelfNodeRemediation and FenceAgentsRemediation of Medik8s, Metal3Remediation, and others with the
+// same contract reboot machines. MachineDeletionRemediation of Medik8s replaces machines.
 //
-// A remediator acts for as long as a remediation object exists. Drydock makes the object from the
-// template that the plan's step names. Its kind is the template's without "Template", its namespace
-// is the template's, its name is the Node's, and its spec is the template's spec.template.spec.
-// Annotations name the Node, the template and the attempt of Drydock that made it. A
-// Metal3Remediation has the name of the Node's Machine, and belongs to it.
+// A remediator acts as long as a remediation object exists. Drydock makes the object from the
+// template in the plan's step:
+//   - kind: the template's kind without "Template"
+//   - namespace: the template's
+//   - name: the Node's; for a Metal3Remediation, the name of the Node's Machine, which owns it
+//   - spec: the template's spec.template.spec
+//   - annotations: the Node, the template, and Drydock's attempt
 //
-// Two objects of one name cannot exist, so the object is made at most once. Any other object about
-// the Node is a hold, whether another attempt or another client made it. This applies to all kinds
-// that the plans name a template for. The object's status is the remediator's opinion; the proof is
-// the Node's new boot ID, or the new Machine in place of the old one.
+// The API server refuses a second object of the same name, so Drydock makes it at most once. Any
+// other object for the Node is a hold, whether another attempt or another client made it. This
+// applies to all kinds that have a template in the plans. The object's status is not a proof. The
+// proof is the Node's new boot ID, or the new Machine.
 //
-// When the attempt has ended, Ender stops a remediator that is still at work, by the annotation
-// that it timed out, and deletes the object. The deletion also undoes the remediator's changes:
-// remediators remove their taints.
+// When the attempt has ended, Ender sets the annotation at which a remediator stops, and deletes
+// the object. At the deletion, remediators undo their changes: for example, they remove their
+// taints.
 package external
 
 import (
@@ -31,13 +33,13 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// API is how the API server is reached.
+	// API is the connection to the API server.
 	API *rest.Config
-	// Timeout bounds one request. Zero: 5 s.
+	// Timeout limits one request. Zero: 5 s.
 	Timeout time.Duration
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
-	// Templates are the templates of the plans.
+	// Templates are the templates in the plans.
 	Templates []remediations.Template
 }
 
@@ -47,10 +49,10 @@ type Client struct {
 	o    Options
 }
 
-// New checks the options. It makes no request.
+// New checks the options. It sends no request.
 func New(o Options) (*Client, error) {
 	core, err := kubeapi.New(kubeapi.Options{
-		REST: o.API, APIVersion: "v1", Needs: "check that nothing answers in its place", Docs: "docs/providers/remediators.md", Timeout: o.Timeout,
+		REST: o.API, APIVersion: "v1", Needs: "check that nothing answers instead of the API server", Docs: "docs/providers/remediators.md", Timeout: o.Timeout,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configuring external remediators: %w", err)
@@ -59,12 +61,13 @@ func New(o Options) (*Client, error) {
 	return &Client{core, o}, nil
 }
 
-// Requests returns how many requests one attempt sends at most: at most six before an object is
-// made, and one after a refusal. Further requests list the objects of each further kind of the
-// plans, and for Metal3's the Machines.
+// Requests returns how many requests one attempt sends at most: up to six before an object is made,
+// one to make it, and one after a refusal. For each further kind in the plans there is one more
+// request that lists its objects, and one for the Machines if the kind is Metal3's.
 func (c *Client) Requests() int { return 8 + 2*max(0, len(c.o.Templates)-1) }
 
-// places returns the templates without those whose objects are listed together with another one's.
+// places returns one template for each API version, kind and namespace, because their objects are
+// listed together.
 func places(templates []remediations.Template) (out []remediations.Template) {
 	for _, t := range templates {
 		if !slices.ContainsFunc(out, func(o remediations.Template) bool { return samePlace(o, t) }) {
@@ -78,7 +81,7 @@ func samePlace(a, b remediations.Template) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace
 }
 
-// of returns a client for the template's group and namespace.
+// of returns a client for the objects of the template's API group in its namespace.
 func (c *Client) of(t remediations.Template) *kubeapi.Client {
-	return c.core.In(t.APIVersion, t.Namespace, "the remediator that the template belongs to must be installed")
+	return c.core.In(t.APIVersion, t.Namespace, "the remediator of the template must be installed")
 }

@@ -67,9 +67,9 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 		}},
 		"no agent": {set: func(w *world, on *engine.Machine) {
 			w.PatchNode(on.Node, m{"metadata": m{"annotations": m{rebootableKey: nil}}})
-		}, says: "its agent would never reboot it"},
+		}, says: "the remediator's agent would never reboot the Node"},
 		"no template":       {set: func(_ *world, on *engine.Machine) { on.Template.Name = "other" }, says: "/other does not exist; create it, or correct the plan"},
-		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "request a policy whose plan has this step"},
+		"nobody's template": {set: func(_ *world, on *engine.Machine) { on.Template = remediations.Template{} }, says: "request the step by a policy whose plan has it"},
 		"no such kind":      {set: func(_ *world, on *engine.Machine) { on.Template.APIVersion = "nobody.example/v1" }, says: "does not serve nobody.example/v1"},
 		"an empty template": {set: func(w *world, on *engine.Machine) {
 			w.template("StrangersRemediationTemplate", m{"template": nil})
@@ -79,13 +79,13 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 			w.template("StrangersRemediationTemplate", m{"template": m{"spec": m{"how": m{"it": "likes"}}}})
 			on.Template = w.named("StrangersRemediationTemplate")
 		}},
-		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "is there already, and Drydock did not make it"},
+		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "already exists, and Drydock did not make it"},
 		"somebody's by note": {set: func(w *world, on *engine.Machine) {
 			w.Create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: on.Node}}, m{}, nil)
-		}, says: "x-7 is there already"},
+		}, says: "x-7 already exists"},
 		"an earlier one's": {set: func(w *world, on *engine.Machine) {
 			w.Create("SelfNodeRemediation", on.Node, m{"annotations": m{attemptKey: "old-0-1"}}, m{}, nil)
-		}, says: `of attempt "old-0-1" is still there`},
+		}, says: `of attempt "old-0-1" still exists`},
 		"another Node's": {set: func(w *world, _ *engine.Machine) {
 			w.Create("SelfNodeRemediation", "x-7", m{"annotations": m{nodeKey: "x"}}, m{}, nil)
 		}},
@@ -93,10 +93,10 @@ func TestWhatStandsAgainstAnObject(t *testing.T) {
 			w.Patch("Machine", "machine-1", m{"spec": m{"providerID": "metal3://x"}})
 			w.Patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
 		}, says: "no Machine in namespace"},
-		"two Machines": {metal: true, set: func(w *world, on *engine.Machine) { w.machine("machine-2", on.Node, "metal3://x") }, says: "could both be the Node's"},
+		"two Machines": {metal: true, set: func(w *world, on *engine.Machine) { w.machine("machine-2", on.Node, "metal3://x") }, says: "could both be the Node's; correct status.nodeRef or spec.providerID of one of them"},
 		"a Machine's other": {metal: true, set: func(w *world, _ *engine.Machine) {
 			w.Patch("Machine", "machine-1", m{"status": m{"nodeRef": m{"name": "x"}}}, "status")
-		}, says: "do not name each other"},
+		}, says: "does not match the Node"},
 		"a Machine that is updated in place": {metal: true, set: func(w *world, _ *engine.Machine) {
 			w.Patch("Machine", "machine-1", m{"metadata": m{"annotations": m{"in-place-updates.internal.cluster.x-k8s.io/update-in-progress": ""}}})
 		}, says: "Machine machine-1 is being updated in place"},
@@ -137,15 +137,15 @@ func TestAnObjectOfAnotherKindOfThePlansStandsAgainstOne(t *testing.T) {
 		"none": {set: func(*world, *engine.Machine) {}},
 		"an earlier attempt's": {set: func(w *world, on *engine.Machine) {
 			w.Create("SelfNodeRemediation", on.Node, m{"annotations": m{nodeKey: on.Node, attemptKey: "abcdef-0-1"}}, m{}, nil)
-		}, says: `of attempt "abcdef-0-1" is still there`},
-		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "is there already, and Drydock did not make it"},
+		}, says: `of attempt "abcdef-0-1" still exists`},
+		"somebody's": {set: func(w *world, on *engine.Machine) { w.Create("SelfNodeRemediation", on.Node, nil, m{}, nil) }, says: "already exists, and Drydock did not make it"},
 		"another Node's": {set: func(w *world, on *engine.Machine) {
 			w.Create("SelfNodeRemediation", w.two.Node, m{"annotations": m{nodeKey: w.two.Node, attemptKey: "fedcba-0-1"}}, m{}, nil)
 		}},
 		"somebody's of Metal3": {set: func(w *world, on *engine.Machine) {
 			*on = w.metal()
 			w.Create("Metal3Remediation", "machine-1", nil, m{}, nil)
-		}, says: "machine-1 is there already"},
+		}, says: "machine-1 already exists"},
 		"another Machine's of Metal3": {set: func(w *world, on *engine.Machine) {
 			*on = w.metal()
 			w.Create("Metal3Remediation", "machine-2", nil, m{}, nil)

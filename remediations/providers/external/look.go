@@ -15,22 +15,22 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// look returns the object that would be made for the node, and the Node. It changes nothing. Its
-// errors say why no object may be made now.
+// look returns the object that Drydock would make for the node, and the Node. It changes nothing.
+// An error says why no object may be made now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.Node, error) {
 	if m.Template == (remediations.Template{}) {
-		return nil, nil, kit.Refuse(kit.Machine, "no policy names the template; request a policy whose plan has this step")
+		return nil, nil, kit.Refuse(kit.Machine, "the request names no template; request the step by a policy whose plan has it")
 	}
 	n, err := c.core.NodeOf(ctx, m.Node, m.UID, m.ProviderID)
 	if err != nil {
 		return nil, nil, err
 	}
 	if n.Labels[excludeKey] == "true" {
-		return nil, nil, kit.Refuse(kit.Machine, "the Node has the label %s=true, so a remediator leaves it alone; remove the label", excludeKey)
+		return nil, nil, kit.Refuse(kit.Machine, "the Node has the label %s=true, so remediators ignore it; remove the label", excludeKey)
 	}
 	t := m.Template
 	if kindOf(t) == selfNode && n.Annotations[rebootableKey] != "true" {
-		return nil, nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, so its agent would never reboot it; check that the agent runs on the Node",
+		return nil, nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, so the remediator's agent would never reboot the Node; check that the agent runs there",
 			rebootableKey, c.core.Quote(n.Annotations[rebootableKey]))
 	}
 	api := c.of(t)
@@ -60,8 +60,8 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, *corev1.N
 	return made, n, c.alone(ctx, t, made.Name, n)
 }
 
-// alone makes sure that the name is free, and that no kind that the plans name has an object about
-// the Node: such an object is another client's request about the same machine.
+// alone returns an error if the object's name is in use, or if a kind in the plans has an object
+// for the Node. Such an object is another request for the same machine.
 func (c *Client) alone(ctx context.Context, own remediations.Template, name string, n *corev1.Node) error {
 	if err := c.free(ctx, own, name, n); err != nil {
 		return err
@@ -77,8 +77,8 @@ func (c *Client) alone(ctx context.Context, own remediations.Template, name stri
 	return nil
 }
 
-// free makes sure that the template's kind has no object about the Node or of that name. The name
-// is empty for a kind that will not be made now.
+// free returns an error if the template's kind has an object for the Node or with that name. The
+// name is empty if no object of that kind will be made now.
 func (c *Client) free(ctx context.Context, t remediations.Template, name string, n *corev1.Node) error {
 	kind := kindOf(t)
 	all, err := kubeapi.List[object](ctx, c.of(t), plural(kind), kind, nil)
@@ -89,7 +89,8 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 		return err
 	}
 	if name == "" && kind == metal3 && len(all) > 0 {
-		// An object that Cluster API made has the Machine's name, and no annotation that names the Node.
+		// An object that Cluster API made has the Machine's name, and no annotation with the Node's
+		// name.
 		switch machine, err := c.core.MachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID); {
 		case err == nil:
 			name = machine.Name
@@ -102,23 +103,23 @@ func (c *Client) free(ctx context.Context, t remediations.Template, name string,
 		switch {
 		case one.Name != name && one.about() != n.Name:
 		case one.Annotations[attemptKey] != "":
-			return kit.Refuse(kit.While, "%s of attempt %s is still there; Drydock deletes it, and its remediator must let it go", kubeapi.Name(one), c.core.Quote(one.Annotations[attemptKey]))
+			return kit.Refuse(kit.While, "%s of attempt %s still exists; Drydock deletes it, and its remediator must remove its finalizers", kubeapi.Name(one), c.core.Quote(one.Annotations[attemptKey]))
 		default:
-			return kit.Refuse(kit.While, "%s is there already, and Drydock did not make it; who made it has the machine repaired", kubeapi.Name(one))
+			return kit.Refuse(kit.While, "%s already exists, and Drydock did not make it: another program has requested a repair of the machine", kubeapi.Name(one))
 		}
 	}
 	return nil
 }
 
-// unserved reports that the API server does not serve the template's kind, so no object of it can
-// be there.
+// unserved reports whether the API server does not serve the template's kind. Then no object of it
+// can exist.
 func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
 	a := c.of(t).Send(ctx, kubeapi.Request{Method: http.MethodGet, Path: plural(kindOf(t)), Query: url.Values{"limit": {"1"}}})
 	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound
 }
 
-// own gives the object the name of the Node's Machine, and makes the Machine its owner: Metal3
-// finds its host only in this way. The Machine must be in the template's namespace.
+// own gives the object the name of the Node's Machine, and makes the Machine its owner, because
+// Metal3 finds the host by these. The Machine must be in the template's namespace.
 func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
 	one, err := c.core.IdleMachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
 	if err != nil {

@@ -12,35 +12,36 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// The parts of OpenShift's Machine API that are read. A MachineDeletionRemediation deletes the
+// The parts of OpenShift's Machine API that Drydock reads. A MachineDeletionRemediation deletes the
 // machine through this API.
 const (
 	machineVersion = "machine.openshift.io/v1beta1"
-	// machines is the only namespace that the Machine API uses.
+	// machines is the namespace of all Machines of the Machine API.
 	machines = "openshift-machine-api"
-	// machineKey is the Node's annotation that shows the remediator the Machine. A kubelet can
-	// forge it, so it is compared.
+	// machineKey is the Node's annotation with the Machine that the remediator would delete. A
+	// kubelet can forge it, so Drydock compares it with the Machine.
 	machineKey = "machine.openshift.io/machine"
 	phaseKey   = "machine.openshift.io/instance-state"
 )
 
-// sight is a Node's Machine, and the MachineSet that would make another one.
+// sight has a Node's Machine, and the MachineSet that would make a new one.
 type sight struct {
 	machine *kubeapi.Machine
 	set     kubeapi.MachineSet
-	owned   []kubeapi.Machine // the MachineSet's Machines, this one among them
+	owned   []kubeapi.Machine // the MachineSet's Machines, this one included
 }
 
 func (c *Client) machines() *kubeapi.Client {
-	return c.core.In(machineVersion, machines, "the Machine API of OpenShift must be there for MachineDeletionRemediation")
+	return c.core.In(machineVersion, machines, "MachineDeletionRemediation needs OpenShift's Machine API")
 }
 
 func (c *Client) listMachines(ctx context.Context) ([]kubeapi.Machine, error) {
 	return kubeapi.List[kubeapi.Machine](ctx, c.machines(), "machines", "Machine", nil)
 }
 
-// machineOf finds the Node's Machine, which must be the one that the remediator would delete. It
-// changes nothing. Its errors say why the Machine may not be deleted now.
+// machineOf returns the Node's Machine and its MachineSet. The Machine must be the one that the
+// remediator would delete. machineOf changes nothing. An error says why the Machine may not be
+// deleted now.
 func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) {
 	all, err := c.listMachines(ctx)
 	if err != nil {
@@ -48,7 +49,7 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	}
 	s := &sight{}
 	if s.machine, err = c.core.PickMachine(all, n.Name, n.Spec.ProviderID); errors.Is(err, kubeapi.ErrNotFound) {
-		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s names the Node in status.nodeRef or has its spec.providerID", machines)
+		return nil, kit.Refuse(kit.Machine, "no Machine in namespace %s has the Node in status.nodeRef or has its spec.providerID", machines)
 	} else if err != nil {
 		return nil, err
 	}
@@ -58,31 +59,31 @@ func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) 
 	case n.Spec.ProviderID == "":
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its machine cannot be identified")
 	case n.Annotations[machineKey] != machines+"/"+one.Name:
-		return nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, and its Machine is %s/%s, so the remediator would delete another one", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
+		return nil, kit.Refuse(kit.Machine, "the Node's annotation %s is %s, but its Machine is %s/%s, so the remediator would delete another Machine", machineKey, c.core.Quote(n.Annotations[machineKey]), machines, one.Name)
 	case one.DeletionTimestamp != nil:
-		return nil, kit.Refuse(kit.While, "Machine %s is being deleted already", one.Name)
+		return nil, kit.Refuse(kit.While, "Machine %s is already being deleted", one.Name)
 	case owner == nil || owner.Kind != "MachineSet":
-		return nil, kit.Refuse(kit.Machine, "Machine %s does not belong to a MachineSet, so nothing would make another one in its place", one.Name)
+		return nil, kit.Refuse(kit.Machine, "Machine %s does not belong to a MachineSet, so no new Machine would be made", one.Name)
 	}
 	err = c.machines().Get(ctx, "machinesets/"+owner.Name, "MachineSet", &s.set)
 	switch {
 	case errors.Is(err, kubeapi.ErrNotFound) || err == nil && s.set.UID != owner.UID:
-		return nil, kit.Refuse(kit.Machine, "MachineSet %s, which Machine %s belongs to, does not exist any more", owner.Name, one.Name)
+		return nil, kit.Refuse(kit.Machine, "MachineSet %s, the owner of Machine %s, no longer exists", owner.Name, one.Name)
 	case err != nil:
 		return nil, err
 	case s.set.DeletionTimestamp != nil:
-		return nil, kit.Refuse(kit.Machine, "MachineSet %s is being deleted, and would make no new Machine", owner.Name)
+		return nil, kit.Refuse(kit.Machine, "MachineSet %s is being deleted, so it would make no new Machine", owner.Name)
 	case s.set.Status.Replicas > s.set.Wanted():
-		return nil, kit.Refuse(kit.While, "MachineSet %s has %d Machines and is to have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
+		return nil, kit.Refuse(kit.While, "MachineSet %s has %d Machines and should have %d, so it would make no new one", owner.Name, s.set.Status.Replicas, s.set.Wanted())
 	}
 	s.owned = kubeapi.OwnedBy(all, owner.UID)
 	return s, nil
 }
 
-// progress describes how far the Machine API is with the Machine.
+// progress describes how far the Machine API is with the deletion of the Machine.
 func (c *Client) progress(m *kubeapi.Machine) string {
 	if m.DeletionTimestamp == nil {
-		return "it has not been deleted yet"
+		return "nothing has deleted it yet"
 	}
-	return fmt.Sprintf("it is being deleted since %s, and its instance is %s", m.DeletionTimestamp.UTC().Format("15:04:05"), c.core.Quote(m.Annotations[phaseKey]))
+	return fmt.Sprintf("it has been in deletion since %s, and its instance is %s", m.DeletionTimestamp.UTC().Format("15:04:05"), c.core.Quote(m.Annotations[phaseKey]))
 }

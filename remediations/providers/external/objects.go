@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// Keys of the contract of external remediations.
+	// Annotations and a label of the contract between remediators and their clients.
 	nodeKey     = "remediation.medik8s.io/node-name"
 	templateKey = "remediation.medik8s.io/template-name"
 	timedOutKey = "remediation.medik8s.io/nhc-timed-out"
 	excludeKey  = "remediation.medik8s.io/exclude-from-remediation"
-	// rebootableKey is set by SelfNodeRemediation's agent on its Node. Without "true" the agent
-	// never reboots the Node.
+	// rebootableKey is the annotation that SelfNodeRemediation's agent sets on its Node. If it is
+	// not "true", the agent never reboots the Node.
 	rebootableKey = "is-reboot-capable.self-node-remediation.medik8s.io"
 
-	// attemptKey is Drydock's attempt that made the object, and madeLabel finds all such objects.
+	// attemptKey is the annotation with Drydock's attempt that made the object. madeLabel is on all
+	// objects of Drydock, to find them.
 	attemptKey = remediations.AttemptKey
 	madeLabel  = "app.kubernetes.io/managed-by"
 	madeBy     = "drydock"
@@ -30,8 +31,8 @@ const (
 	metal3   = "Metal3Remediation"
 )
 
-// kindOf returns the kind of the objects that are made from the template, and plural its form in a
-// path. All known remediators use these forms.
+// kindOf returns the kind of the objects that are made from the template. plural returns a kind's
+// form in a URL's path. All known remediators use these forms.
 func kindOf(t remediations.Template) string { return strings.TrimSuffix(t.Kind, "Template") }
 
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
@@ -49,7 +50,8 @@ type status struct {
 	Phase      string             `json:"phase,omitempty"`
 }
 
-// about returns the Node that the object is about, by its remediator's rule.
+// about returns the name of the object's Node, by the rule of remediators: the annotation, or else
+// the object's name.
 func (o *object) about() string {
 	if node := o.Annotations[nodeKey]; node != "" {
 		return node
@@ -57,7 +59,7 @@ func (o *object) about() string {
 	return o.Name
 }
 
-// specOf returns the template's spec for its objects.
+// specOf returns the spec that the template has for its objects.
 func specOf(template *object) (json.RawMessage, error) {
 	var spec struct {
 		Template struct {

@@ -13,10 +13,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Remediator is the remediation external: a remediation object is made.
+// Remediator is the remediation external. It makes a remediation object.
 type Remediator struct{ *Client }
 
-// Survey names everything that forbids the object.
+// Survey reports everything that forbids the object.
 func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, _, err := c.look(ctx, m); err != nil {
 		return c.core.Sentence(err, "the remediation of node %q", m.Node).Survey()
@@ -27,7 +27,7 @@ func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.S
 // Act implements engine.Actuator.
 func (c Remediator) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	return c.core.Ended(outcome, err, fmt.Sprintf("asking for the remediation of node %q by %s", m.Node, m.Template), "the object may have been made")
+	return c.core.Ended(outcome, err, fmt.Sprintf("requesting the remediation of node %q by %s", m.Node, m.Template), "the object may have been made")
 }
 
 func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
@@ -38,10 +38,10 @@ func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() e
 	return c.make(ctx, m, made, mayStill)
 }
 
-// make makes the object, once.
+// make makes the object, once, and returns the outcome.
 func (c *Client) make(ctx context.Context, m engine.Machine, made *object, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, so the object's owner would be unknown")
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, which the object needs")
 	}
 	api := c.of(m.Template)
 	r := kubeapi.Request{Method: http.MethodPost, Path: plural(made.Kind), ContentType: "application/json", Body: made}
@@ -52,8 +52,8 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	if outcome != remediations.CallRefused || ctx.Err() != nil || errors.Is(err, engine.ErrAccount) {
 		return outcome, err
 	}
-	// An object of that name may already exist: it is another client's, unless it has this
-	// attempt's ID.
+	// An object of that name may already exist. It is this attempt's if it has the attempt's ID,
+	// for example after a lost answer; otherwise it is another client's.
 	var there object
 	if api.Get(ctx, r.Path+"/"+made.Name, made.Kind, &there) == nil && mine(&there, made) {
 		return remediations.CallAccepted, nil
@@ -61,7 +61,7 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	return outcome, err
 }
 
-// mine reports that this attempt made the object.
+// mine reports whether this attempt made the object.
 func mine(shown, made *object) bool {
 	return shown.Kind == made.Kind && shown.Name == made.Name && shown.UID != "" && shown.Annotations[attemptKey] == made.Annotations[attemptKey]
 }

@@ -11,11 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation external-replace: a MachineDeletionRemediation is made. Its
-// remediator deletes the Node's Machine, and the Machine's MachineSet makes another one.
+// Replacer is the remediation external-replace. It makes a MachineDeletionRemediation. The
+// remediator deletes the Node's Machine, and the Machine's MachineSet makes a new one.
 type Replacer struct{ *Client }
 
-// read reads what was recorded with the intent.
+// read returns the data that was recorded with the intent.
 func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	if err := kept.Read(&was); err != nil {
 		return was, err
@@ -23,7 +23,7 @@ func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	return was, was.Whole()
 }
 
-// Survey finds the Machine, and names everything that forbids its deletion.
+// Survey looks up the Machine, and reports everything that forbids its deletion.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, _, err := c.sight(ctx, m)
 	if err != nil {
@@ -32,7 +32,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(kubeapi.BeforeOf(s.machine, s.machine.Spec.ProviderID, &s.set, s.owned))
 }
 
-// sight returns the Machine, and the object that would be made for it.
+// sight returns the Machine, and the object that Drydock would make for it.
 func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object, error) {
 	made, n, err := c.look(ctx, m)
 	if err != nil {
@@ -45,7 +45,7 @@ func (c Replacer) sight(ctx context.Context, m engine.Machine) (*sight, *object,
 // Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	return c.core.Ended(outcome, err, fmt.Sprintf("asking for the replacement of node %q by %s", m.Node, m.Template), "the object may have been made")
+	return c.core.Ended(outcome, err, fmt.Sprintf("requesting the replacement of node %q by %s", m.Node, m.Template), "the object may have been made")
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
@@ -58,21 +58,21 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "Machine %s has the UID %s, and the record has Machine %s of UID %s", s.machine.Name, s.machine.UID, was.Machine, was.UID)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "Machine %s has the UID %s, but the record has Machine %s with the UID %s", s.machine.Name, s.machine.UID, was.Machine, was.UID)
 	}
 	return c.make(ctx, m, made, mayStill)
 }
 
-// Replaced reports how far the replacement is, by the Machines alone: the object's Succeeded is its
-// remediator's opinion.
+// Replaced reports the progress of the replacement. It uses only the Machines: the object's
+// condition Succeeded is not a proof.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	was, err := read(kept)
 	if err != nil {
-		return remediations.Replacement{}, c.core.Sentence(kit.Refuse(kit.Machine, "%s", err), "looking for the replacement")
+		return remediations.Replacement{}, c.core.Sentence(kit.Refuse(kit.Machine, "%s", err), "checking the replacement")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {
-		return remediations.Replacement{}, c.core.Sentence(err, "looking for the replacement of Machine %q", was.Machine)
+		return remediations.Replacement{}, c.core.Sentence(err, "checking the replacement of Machine %q", was.Machine)
 	}
 	return r, nil
 }
@@ -93,7 +93,7 @@ func (c Replacer) replaced(ctx context.Context, was kubeapi.SetBefore) (r remedi
 	old := ""
 	for i := range all {
 		if one := &all[i]; string(one.UID) == was.UID {
-			old = fmt.Sprintf("the old Machine %s is still there: %s", one.Name, c.progress(one))
+			old = fmt.Sprintf("the old Machine %s still exists: %s", one.Name, c.progress(one))
 		}
 	}
 	var members []kubeapi.Member

@@ -160,21 +160,21 @@ func TestWhatStandsAgainstAReplacement(t *testing.T) {
 		says string
 	}{
 		"nothing": {set: func(*world) {}},
-		"the remediator would delete another one": {func(w *world) {
+		"the remediator would delete another Machine": {func(w *world) {
 			w.PatchNode(w.one.Node, m{"metadata": m{"annotations": m{machineKey: machines + "/" + w.named1("two")}}})
-		}, "so the remediator would delete another one"},
+		}, "so the remediator would delete another Machine"},
 		"no annotation": {func(w *world) {
 			w.PatchNode(w.one.Node, m{"metadata": m{"annotations": m{machineKey: nil}}})
 		}, "annotation machine.openshift.io/machine is \"\""},
 		"nobody's Machine": {func(w *world) { machine(w, m{"metadata": m{"ownerReferences": nil}}) }, "does not belong to a MachineSet"},
 		"going": {func(w *world) {
 			require.NoError(w.T, w.openshift.Of("Machine").Delete(context.WithoutCancel(w.T.Context()), w.named1("one"), metav1.DeleteOptions{}))
-		}, "is being deleted already"},
-		"no MachineSet": {func(w *world) { w.openshift.Delete("MachineSet", w.named1("pool")) }, "does not exist any more"},
+		}, "is already being deleted"},
+		"no MachineSet": {func(w *world) { w.openshift.Delete("MachineSet", w.named1("pool")) }, "no longer exists"},
 		"fewer are wanted": {func(w *world) {
 			w.openshift.Patch("MachineSet", w.named1("pool"), m{"spec": m{"replicas": 1}})
-		}, "has 2 Machines and is to have 1"},
-		"somebody's object": {func(w *world) { w.Create(machineDeletion, w.one.Node, nil, m{}, nil) }, "is there already, and Drydock did not make it"},
+		}, "has 2 Machines and should have 1"},
+		"somebody's object": {func(w *world) { w.Create(machineDeletion, w.one.Node, nil, m{}, nil) }, "already exists, and Drydock did not make it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t).replacing()
@@ -220,7 +220,7 @@ func TestAMachineDeletionIsProvenByAnotherMachine(t *testing.T) {
 	// The remediator finds the Machine by the Node's annotation, and reports success before
 	// anything is gone.
 	w.Patch(machineDeletion, on.Node, m{"status": m{"conditions": []any{m{"type": "Succeeded", "status": "True", "reason": "MachineDeleted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}}}}, "status")
-	require.Contains(t, replaced().Missing, "is still there: it has not been deleted yet")
+	require.Contains(t, replaced().Missing, "still exists: nothing has deleted it yet")
 	node, err := lab.Shared(t).Client().CoreV1().Nodes().Get(t.Context(), on.Node, metav1.GetOptions{})
 	require.NoError(t, err)
 	name := strings.TrimPrefix(node.Annotations[machineKey], machines+"/")

@@ -1,4 +1,4 @@
-// Package settings is the section of the configuration about reboots by annotation.
+// Package settings is the configuration's section providers.annotation: reboots by annotation.
 package settings
 
 import (
@@ -14,10 +14,10 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.annotation.
+// Section declares providers.annotation: schema, reader, and steps.
 var Section = section.Section{Key: "annotation", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[Annotation]()}
 
-// Metal3 and Gardener are the presets that differ from others in more than the annotation.
+// Metal3 and Gardener are presets with rules of their own, besides the annotation.
 const (
 	Metal3   = "metal3"
 	Gardener = "gardener"
@@ -25,27 +25,30 @@ const (
 
 // Presets are the annotations of known controllers.
 var Presets = map[string]Annotation{
-	// deckhouse/deckhouse candi/bashible/common-steps/all/095_check_reboot_annotation.sh.tpl: the
-	// key alone counts. The script on the node removes it when the node is drained.
+	// deckhouse/deckhouse candi/bashible/common-steps/all/095_check_reboot_annotation.sh.tpl. The
+	// value does not matter. The script on the node removes the annotation when the node is
+	// drained.
 	"deckhouse": {Key: "update.node.deckhouse.io/reboot", Value: "drydock"},
-	// gardener/machine-controller-manager issue 1106 proposes it (2026-09): no release has it.
+	// gardener/machine-controller-manager issue 1106 proposes this annotation. No release acts on
+	// it yet (2026-09).
 	Gardener: {Key: "node.machine.gardener.cloud/trigger-reboot", Value: "true"},
 	// metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
 	Metal3: {Key: "reboot.metal3.io", Value: `{"mode":"hard"}`, Object: &Object{APIVersion: "metal3.io/v1alpha1", Kind: "BareMetalHost"}},
 }
 
-// Annotation configures the provider.
+// Annotation is the content of providers.annotation.
 type Annotation struct {
 	Preset string `json:"preset"`
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Done   string `json:"done"`
-	// Object is the kind of the annotated objects in Namespace; nil: the Node itself.
+	// Object is the kind of the annotated objects, which are in Namespace. Nil: the Node itself is
+	// annotated.
 	Object    *Object       `json:"object"`
 	Namespace string        `json:"namespace"`
 	Timeout   time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves; nil: any, or those with the preset's
-	// spec.providerID.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node; with the preset
+	// metal3, every Node whose spec.providerID begins with metal3://.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
@@ -62,12 +65,12 @@ func (c *Annotation) Check(r section.Reader, at section.Pointer) {
 	case r.Faulty(at.To("preset")):
 		return
 	case known && (c.Key != "" || c.Value != "" || c.Done != "" || c.Object != nil):
-		r.Fault(at, "preset %s already says key, value, done and object; remove them, or remove preset", c.Preset)
+		r.Fault(at, "preset %s already has key, value, done and object; remove these keys, or remove preset", c.Preset)
 		return
 	case known:
 		c.Key, c.Value, c.Object = preset.Key, preset.Value, preset.Object
 	case c.Key == "" || c.Value == "":
-		r.Fault(at, "needs preset, or key and value: the annotation to set")
+		r.Fault(at, "needs preset, or the annotation to set: key and value")
 		return
 	}
 	for key, value := range map[string]string{"key": c.Key, "done": c.Done} {
@@ -77,15 +80,16 @@ func (c *Annotation) Check(r section.Reader, at section.Pointer) {
 	}
 	switch {
 	case c.Done != "" && c.Done == c.Key:
-		r.Fault(at.To("done"), "is the same as key; write the other key that the controller sets, or remove done")
+		r.Fault(at.To("done"), "is the same as key; write the key that the controller sets when it is done, or remove done")
 	case c.Object != nil && c.Namespace == "":
-		r.Fault(at, "needs namespace: that of the %ss", c.Object.Kind)
+		r.Fault(at, "needs the namespace of the %ss; write namespace", c.Object.Kind)
 	case c.Object == nil && c.Namespace != "":
-		r.Fault(at.To("namespace"), "makes no sense here: the annotation is set on Nodes, which have no namespace; remove it")
+		r.Fault(at.To("namespace"), "is not used, because the annotation is set on Nodes, which have no namespace; remove it")
 	}
 }
 
-// ValueOf returns the value for a reboot, which Metal3 alone has in two forms.
+// ValueOf returns the annotation's value for a reboot. Only Metal3 has another value for a soft
+// reboot.
 func (c *Annotation) ValueOf(soft bool) string {
 	if soft && c.Preset == Metal3 {
 		return `{"mode":"soft"}`
@@ -96,7 +100,7 @@ func (c *Annotation) ValueOf(soft bool) string {
 // Warn implements section.Warner.
 func (c *Annotation) Warn(at section.Pointer, say func(p section.Pointer, format string, args ...any)) {
 	if c.Preset == Gardener {
-		say(at.To("preset"), "no release of the machine-controller-manager up to 0.63 acts on %s, which is a proposal (gardener/machine-controller-manager issue 1106): without one that does, each reboot ends after its wait, and nothing was done", c.Key)
+		say(at.To("preset"), "no release of the machine-controller-manager up to 0.63 acts on %s, which is only proposed (gardener/machine-controller-manager issue 1106); with such a release nothing reboots, and each attempt ends after its wait", c.Key)
 	}
 }
 

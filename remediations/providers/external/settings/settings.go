@@ -1,4 +1,4 @@
-// Package settings is the section of the configuration about remediators of the cluster.
+// Package settings is the configuration's section providers.external: remediators in the cluster.
 package settings
 
 import (
@@ -14,15 +14,15 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.external.
+// Section declares providers.external: schema, reader, and steps.
 var Section = section.Section{Key: "external", Schema: schema, Steps: map[string]string{"external": "", "external-replace": ""}, Read: section.Declared[External]()}
 
-// External configures the provider. Its templates are in the plans.
+// External is the content of providers.external. The templates are in the plans.
 type External struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves; nil: all.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are the users that the Machine API's requests about Nodes come from.
+	// Users are the user names in the requests of the Machine API's controllers about Nodes.
 	Users []string `json:"users"`
 }
 
