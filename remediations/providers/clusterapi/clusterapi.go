@@ -1,20 +1,21 @@
-// Package clusterapi replaces the machines behind Nodes through Cluster API, whose management
-// cluster is this one or another.
+// Package clusterapi replaces the machines behind Nodes through Cluster API. The management cluster
+// may be this cluster or another one.
 //
-// Drydock requests the replacement, and the Machine's MachineSet replaces: it drains the Node,
-// deletes the machine and makes another one. The form of the request:
+// Drydock requests the replacement, and the Machine's MachineSet carries it out: it drains the
+// Node, deletes the machine and makes a new one. The request has one of three forms:
 //
-//   - A MachineHealthCheck selects the Machine: the annotation cluster.x-k8s.io/remediate-machine,
-//     with the attempt's ID.
-//   - No MachineHealthCheck selects it: the conditions HealthCheckSucceeded=False and
-//     OwnerRemediated=False in the Machine's status, in the form of v1beta2. Conditions of the same
-//     names below status.deprecated do nothing.
-//   - No MachineHealthCheck selects it, and the configuration says delete: the Machine is deleted.
+//   - If a MachineHealthCheck selects the Machine, Drydock sets the annotation
+//     cluster.x-k8s.io/remediate-machine to the attempt's ID.
+//   - Otherwise, Drydock sets the conditions HealthCheckSucceeded=False and OwnerRemediated=False
+//     in the Machine's status, in the form of v1beta2. Conditions of the same names below
+//     status.deprecated have no effect.
+//   - If withoutHealthCheck is delete in the configuration, Drydock deletes the Machine instead of
+//     setting conditions.
 //
-// A Machine is the Node's only if spec.providerID of both is the same, the Machine's status.nodeRef
-// names the Node, and no other Machine of the cluster has either. Its UID is recorded with the
-// intent and sent with each write, so that the API server refuses a write that would reach another
-// Machine of that name.
+// A Machine is the Node's only if both have the same spec.providerID, and the Machine's
+// status.nodeRef names the Node. No other Machine of the cluster may have this provider ID or name
+// this Node. The Machine's UID is recorded with the intent and sent with each write. So the API
+// server refuses a write to another Machine of the same name.
 package clusterapi
 
 import (
@@ -30,32 +31,32 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// API is the connection to this cluster's API server, which has the Nodes.
+	// API is the connection to this cluster's API server, for the Nodes.
 	API *rest.Config
-	// Kubeconfig is a file for the connection to the API server of the management cluster; empty:
-	// this cluster manages itself.
+	// Kubeconfig is the path of a kubeconfig for the management cluster. Empty: this cluster is the
+	// management cluster.
 	Kubeconfig string
-	// Cluster is the Cluster object of this cluster, in the management cluster. Its Machines are in
-	// the same namespace.
+	// Cluster is this cluster's Cluster object in the management cluster. Its Machines are in the
+	// same namespace.
 	Cluster types.NamespacedName
-	// Delete: a Machine that no MachineHealthCheck selects is deleted, instead of being marked as
-	// unhealthy.
+	// Delete makes Drydock delete a Machine that no MachineHealthCheck selects, instead of setting
+	// conditions.
 	Delete bool
-	// Timeout bounds one request. Zero: 5 s.
+	// Timeout limits one request. Zero: 5 s.
 	Timeout time.Duration
 }
 
 // Client requests replacements from Cluster API. It is safe for concurrent use.
 type Client struct {
 	*kubeapi.Client
-	nodes *kubeapi.Client // of this cluster
+	nodes *kubeapi.Client // for this cluster's API server
 	o     Options
 }
 
-// New checks the options. It makes no request.
+// New checks the options. It sends no request.
 func New(o Options) (*Client, error) {
 	if o.Cluster.Namespace == "" || o.Cluster.Name == "" {
-		return nil, errors.New("configuring Cluster API: the cluster is not of the form namespace/name")
+		return nil, errors.New("configuring Cluster API: the cluster must have the form namespace/name")
 	}
 	of := kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Namespace: o.Cluster.Namespace, Timeout: o.Timeout,

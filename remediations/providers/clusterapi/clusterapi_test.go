@@ -131,7 +131,7 @@ func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
 
 			outcome, err = r.Act(t.Context(), late, yes) // nor one that appears before the call
 			require.Equal(t, remediations.CallRefused, outcome, "%v", err)
-			require.ErrorContains(t, err, "and the record has Machine one of UID")
+			require.ErrorContains(t, err, "but the record has Machine one with the UID")
 			require.Empty(t, w.asked())
 
 			outcome, err = w.ask(r, node1)
@@ -151,9 +151,9 @@ func TestWhoseMachineItIs(t *testing.T) {
 	}{
 		"no ID":                       {nil, engine.Machine{Node: "node-1"}, "the Node has no spec.providerID"},
 		"no Machine":                  {nil, engine.Machine{Node: "node-2", ProviderID: "lab://2"}, `no Machine of Cluster NS/prod has the Node's spec.providerID "lab://2"`},
-		"another ID":                  {nil, engine.Machine{Node: "node-1", ProviderID: "lab://2"}, `Machine NS/one names the Node in status.nodeRef, and its spec.providerID is "lab://1", not the Node's "lab://2"`},
-		"another Node":                {nil, engine.Machine{Node: "node-2", ProviderID: "lab://1"}, `Machine NS/one has the Node's spec.providerID, and its status.nodeRef names the Node "node-1"`},
-		"no Node yet":                 {func(w *world) { w.Patch("Machine", "one", m{"status": m{"nodeRef": nil}}, "status") }, node1, `its status.nodeRef names the Node ""`},
+		"another ID":                  {nil, engine.Machine{Node: "node-1", ProviderID: "lab://2"}, `Machine NS/one has the Node in status.nodeRef, but its spec.providerID is "lab://1" and the Node's is "lab://2"`},
+		"another Node":                {nil, engine.Machine{Node: "node-2", ProviderID: "lab://1"}, `Machine NS/one has the Node's spec.providerID, but its status.nodeRef has the Node "node-1"`},
+		"no Node yet":                 {func(w *world) { w.Patch("Machine", "one", m{"status": m{"nodeRef": nil}}, "status") }, node1, `its status.nodeRef has the Node ""`},
 		"one by each":                 {nil, engine.Machine{Node: "node-1", ProviderID: "lab://10"}, "could both be the Node's"},
 		"a second one by its nodeRef": {func(w *world) { w.machine("twin", "node-1", "lab://7") }, node1, "Machine NS/one and Machine NS/twin could both be the Node's"},
 	} {
@@ -177,16 +177,16 @@ func TestWhatProvesAReplacement(t *testing.T) {
 		lacks  string // empty: nothing is lacking
 		gone   bool
 	}{
-		"nothing was done":       {func(*world) {}, "the old Machine NS/one is still there: Cluster API has not begun", false},
-		"the owner says why not": {machineSays(condition(ownerRemedied, "False", "RemediationDeferred", "too many")), `still there: OwnerRemediated is False, RemediationDeferred, "too many"`, false},
+		"nothing was done":       {func(*world) {}, "the old Machine NS/one still exists: Cluster API has not begun", false},
+		"the owner says why not": {machineSays(condition(ownerRemedied, "False", "RemediationDeferred", "too many")), `still exists: OwnerRemediated is False, RemediationDeferred, "too many"`, false},
 		"its drain hangs": {func(w *world) {
 			w.going("Machine", "one")
 			machineSays(condition(deleting, "True", "DrainingNode", "Pod default/db: budget"))(w)
-		}, `still there: Deleting is True, DrainingNode, "Pod default/db: budget"`, false},
+		}, `still exists: Deleting is True, DrainingNode, "Pod default/db: budget"`, false},
 		"its infrastructure takes its time": {func(w *world) {
 			w.going("Machine", "one")
 			machineSays(condition(deleting, "True", "WaitingForInfrastructureDeletion", "x"))(w)
-		}, `still there: Deleting is True, WaitingForInfrastructureDeletion, "x"`, false},
+		}, `still exists: Deleting is True, WaitingForInfrastructureDeletion, "x"`, false},
 		"the Cluster is paused": {func(w *world) { holdCases["Cluster paused"].make(w); w.Delete("Machine", "one") }, "is paused, perhaps because it moves", false},
 		"the Cluster is another": {func(w *world) {
 			w.Delete("Cluster", "prod")
@@ -197,7 +197,7 @@ func TestWhatProvesAReplacement(t *testing.T) {
 		"the new one has no Node": {func(w *world) {
 			w.replace("lab://3")
 			w.Patch("Machine", "three", m{"status": m{"nodeRef": nil}}, "status")
-		}, "MachineSet NS/pool has 1 Machines with a Node, and is to have 2; MachineSet NS/pool has no new Machine with a Node", true},
+		}, "MachineSet NS/pool has 1 Machines with a Node, and should have 2; MachineSet NS/pool has no new Machine with a Node", true},
 		"the new one is not up": {func(w *world) {
 			w.replace("lab://3")
 			w.Patch("Machine", "three", m{"status": m{"initialization": m{"infrastructureProvisioned": false}}}, "status")
@@ -208,12 +208,12 @@ func TestWhatProvesAReplacement(t *testing.T) {
 			w.replace("lab://3")
 			w.Delete("Machine", "ten")
 			w.Patch("MachineSet", "pool", m{"status": m{"replicas": 1}}, "status")
-		}, "has 1 Machines with a Node, and is to have 2", true},
+		}, "has 1 Machines with a Node, and should have 2", true},
 		"replaced": {func(w *world) { w.replace("lab://3") }, "", true},
 		"replaced, and scaled up since": {func(w *world) {
 			w.replace("lab://3")
 			w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 3}})
-		}, "has 2 Machines with a Node, and is to have 3", true},
+		}, "has 2 Machines with a Node, and should have 3", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -243,7 +243,7 @@ func TestAMissingResourceOrRightIsReported(t *testing.T) {
 	said := w.replacer(func(o *Options) {
 		o.API = lab.Shared(t).ConfigAs("somebody")
 	}).Survey(t.Context(), node1)
-	require.Contains(t, said.Trouble, `the API server refuses Drydock's account or its rights (HTTP 403 to GET clusters/prod)`)
+	require.Contains(t, said.Trouble, `the API server refuses Drydock's account, or the account lacks a right (HTTP 403 to GET clusters/prod)`)
 	require.Contains(t, said.Trouble, `User \"somebody\" cannot get resource \"clusters\"`)
 	require.True(t, said.Fleetwide)
 
@@ -266,10 +266,10 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 func TestOptionsThatCannotWork(t *testing.T) {
 	prod := types.NamespacedName{Namespace: "ns", Name: "prod"}
 	for says, o := range map[string]Options{
-		"there is no API server":         {Cluster: prod},
-		"not of the form namespace/name": {API: &rest.Config{}, Cluster: types.NamespacedName{Name: "prod"}},
-		"the timeout is negative":        {API: &rest.Config{}, Cluster: prod, Timeout: -time.Second},
-		"no such file":                   {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, Cluster: prod},
+		"there is no API server":            {Cluster: prod},
+		"must have the form namespace/name": {API: &rest.Config{}, Cluster: types.NamespacedName{Name: "prod"}},
+		"the timeout is negative":           {API: &rest.Config{}, Cluster: prod, Timeout: -time.Second},
+		"no such file":                      {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, Cluster: prod},
 	} {
 		_, err := New(o)
 		require.ErrorContains(t, err, says)

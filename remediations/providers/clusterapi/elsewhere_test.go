@@ -91,7 +91,7 @@ func TestAManagementClusterElsewhere(t *testing.T) {
 	r := w.replacer(func(o *Options) { o.API, o.Kubeconfig = here, path })
 	s := Share{Client: r.Client}
 
-	require.Contains(t, r.Survey(ctx, machine).Trouble, "how the API server of the management cluster is reached cannot be read: ")
+	require.Contains(t, r.Survey(ctx, machine).Trouble, "the kubeconfig of the API server of the management cluster cannot be read: ")
 	write(nil)
 	survey := r.Survey(ctx, machine)
 	require.Empty(t, survey.Trouble)
@@ -112,15 +112,15 @@ func TestAManagementClusterElsewhere(t *testing.T) {
 	token := user(good).Token
 	require.NotEmpty(t, token)
 	for says, change := range map[string]func(*clientcmdapi.Config){
-		"cannot be used: it is not a kubeconfig with a current context": func(c *clientcmdapi.Config) { c.CurrentContext = "" },
-		"cannot be used: it asks a program or a plugin for its credentials": func(c *clientcmdapi.Config) {
+		"cannot be used: the file is not a kubeconfig with a current context": func(c *clientcmdapi.Config) { c.CurrentContext = "" },
+		"cannot be used: the file gets its credentials from a program or a plugin": func(c *clientcmdapi.Config) {
 			user(c).Exec = &clientcmdapi.ExecConfig{Command: "aws", APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: "Never"}
 		},
-		"cannot be used: it does not check the server's certificate": func(c *clientcmdapi.Config) {
+		"cannot be used: the file does not check the server's certificate": func(c *clientcmdapi.Config) {
 			cluster(c).InsecureSkipTLSVerify, cluster(c).CertificateAuthorityData = true, nil
 		},
-		"the API server of the management cluster did not answer":               func(c *clientcmdapi.Config) { cluster(c).Server = "https://127.0.0.1:1" },
-		"the API server of the management cluster refuses Drydock's account or": func(c *clientcmdapi.Config) { user(c).Token = token[:len(token)-9] },
+		"the API server of the management cluster did not answer":                                          func(c *clientcmdapi.Config) { cluster(c).Server = "https://127.0.0.1:1" },
+		"the API server of the management cluster refuses Drydock's account, or the account lacks a right": func(c *clientcmdapi.Config) { user(c).Token = token[:len(token)-9] },
 	} {
 		write(change)
 		said := r.Survey(ctx, machine)

@@ -30,29 +30,29 @@ var holdCases = map[string]holdCase{
 	"Cluster being gone": {func(w *world) { w.going("Cluster", "prod") }, "Cluster NS/prod is being deleted", true, false},
 	"connection lost": {func(w *world) {
 		w.clusterSays(condition("RemoteConnectionProbe", "False", "RemoteConnectionProbeFailed", "no answer"))
-	}, `has lost its connection to the Nodes of Cluster NS/prod, so what it knows of them is old: RemoteConnectionProbe is False, RemoteConnectionProbeFailed, "no answer"`, true, true},
+	}, `has lost its connection to the Nodes of Cluster NS/prod, so its data about them may be old: RemoteConnectionProbe is False, RemoteConnectionProbeFailed, "no answer"`, true, true},
 	"no Cluster":           {func(w *world) { w.Delete("Cluster", "prod") }, "Cluster NS/prod does not exist; correct providers.clusterAPI.cluster", true, false},
-	"Machine being gone":   {func(w *world) { w.going("Machine", "one") }, "Machine NS/one is being deleted already", false, true},
+	"Machine being gone":   {func(w *world) { w.going("Machine", "one") }, "Machine NS/one is already being deleted", false, true},
 	"Machine paused":       {annotation("Machine", "one", pausedKey, ""), "Machine NS/one is paused (annotation cluster.x-k8s.io/paused)", false, false},
 	"skip-remediation":     {annotation("Machine", "one", skipKey, ""), "Machine NS/one must not be replaced (annotation cluster.x-k8s.io/skip-remediation)", false, false},
-	"asked for already":    {annotation("Machine", "one", remediateKey, "anna"), `carries the request of a replacement already (annotation cluster.x-k8s.io/remediate-machine, value "anna")`, false, false},
-	"unhealthy already":    {machineSays(condition(healthy, "False", "UnhealthyNode", "Ready is False")), `Machine NS/one is marked as unhealthy already: HealthCheckSucceeded is False, UnhealthyNode, "Ready is False"`, false, true},
-	"owner has begun":      {machineSays(condition(ownerRemedied, "False", "RemediationDeferred", "later")), `Machine NS/one is to be replaced already: OwnerRemediated is False, RemediationDeferred, "later"`, false, true},
+	"asked for already":    {annotation("Machine", "one", remediateKey, "anna"), `is already requested (annotation cluster.x-k8s.io/remediate-machine, value "anna")`, false, false},
+	"unhealthy already":    {machineSays(condition(healthy, "False", "UnhealthyNode", "Ready is False")), `Machine NS/one is already marked as unhealthy: HealthCheckSucceeded is False, UnhealthyNode, "Ready is False"`, false, true},
+	"owner has begun":      {machineSays(condition(ownerRemedied, "False", "RemediationDeferred", "later")), `Machine NS/one is already being replaced: OwnerRemediated is False, RemediationDeferred, "later"`, false, true},
 	"external remediation": {machineSays(condition(elseRemedied, "False", "WaitingForRemediation", "")), "Machine NS/one is being repaired by an external remediation", false, true},
-	"two Nodes of one ID":  {machineSays(condition(nodeHealthy, "Unknown", "InternalError", "two Nodes")), `Machine NS/one cannot be distinguished from another Node's, Cluster API reports: NodeHealthy is Unknown, InternalError, "two Nodes"`, false, false},
-	"pre-drain hook":       {annotation("Machine", "one", preDrainHook+"/backup", "x"), `Machine NS/one has a hook that would hold its deletion (annotation "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup")`, false, false},
-	"pre-terminate hook":   {annotation("Machine", "one", preTerminate, "x"), `Machine NS/one has a hook that would hold its deletion (annotation "pre-terminate.delete.hook.machine.cluster.x-k8s.io")`, false, false},
-	"control plane":        {func(w *world) { w.Patch("Machine", "one", m{"metadata": m{"labels": m{controlLabel: ""}}}) }, "Machine NS/one is of the control plane, which is never replaced", false, false},
-	"stand-alone":          {func(w *world) { w.Patch("Machine", "one", m{"metadata": m{"ownerReferences": nil}}) }, "Machine NS/one has no owner that would make another one", false, false},
+	"two Nodes of one ID":  {machineSays(condition(nodeHealthy, "Unknown", "InternalError", "two Nodes")), `Cluster API cannot distinguish Machine NS/one from the Machine of another Node: NodeHealthy is Unknown, InternalError, "two Nodes"`, false, false},
+	"pre-drain hook":       {annotation("Machine", "one", preDrainHook+"/backup", "x"), `Machine NS/one has a hook that would block its deletion (annotation "pre-drain.delete.hook.machine.cluster.x-k8s.io/backup")`, false, false},
+	"pre-terminate hook":   {annotation("Machine", "one", preTerminate, "x"), `Machine NS/one has a hook that would block its deletion (annotation "pre-terminate.delete.hook.machine.cluster.x-k8s.io")`, false, false},
+	"control plane":        {func(w *world) { w.Patch("Machine", "one", m{"metadata": m{"labels": m{controlLabel: ""}}}) }, "Machine NS/one belongs to the control plane, and Drydock never replaces control-plane machines", false, false},
+	"stand-alone":          {func(w *world) { w.Patch("Machine", "one", m{"metadata": m{"ownerReferences": nil}}) }, "Machine NS/one has no owner, so no new Machine would be made", false, false},
 	"another owner": {func(w *world) {
 		w.owner("Machine", "one", "controlplane.cluster.x-k8s.io/v1beta2", "KubeadmControlPlane", "kcp", "u")
-	}, "Machine NS/one belongs to KubeadmControlPlane kcp; only a MachineSet's Machine is replaced", false, false},
-	"owner's namesake":    {func(w *world) { w.owner("Machine", "one", apiVersion, "MachineSet", "pool", "u") }, "MachineSet pool, which Machine NS/one belongs to, does not exist any more", false, false},
-	"owner gone":          {func(w *world) { w.Delete("MachineSet", "pool") }, "MachineSet pool, which Machine NS/one belongs to, does not exist any more", false, false},
+	}, "Machine NS/one belongs to KubeadmControlPlane kcp; Drydock replaces only Machines of a MachineSet", false, false},
+	"owner's namesake":    {func(w *world) { w.owner("Machine", "one", apiVersion, "MachineSet", "pool", "u") }, "MachineSet pool, the owner of Machine NS/one, no longer exists", false, false},
+	"owner gone":          {func(w *world) { w.Delete("MachineSet", "pool") }, "MachineSet pool, the owner of Machine NS/one, no longer exists", false, false},
 	"MachineSet going":    {func(w *world) { w.going("MachineSet", "pool") }, "MachineSet NS/pool is being deleted", false, false},
 	"MachineSet paused":   {annotation("MachineSet", "pool", pausedKey, ""), "MachineSet NS/pool is paused", false, false},
 	"MachineSet makes no": {annotation("MachineSet", "pool", noMachineKey, ""), "MachineSet NS/pool makes no new Machines", false, false},
-	"scaled down":         {func(w *world) { w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 1}}) }, "MachineSet NS/pool is to have 1 Machines and has 2, so it would make no new one", false, true},
+	"scaled down":         {func(w *world) { w.Patch("MachineSet", "pool", m{"spec": m{"replicas": 1}}) }, "MachineSet NS/pool should have 1 Machines and has 2, so it would make no new one", false, true},
 	"deployment paused":   {func(w *world) { w.deployment("1", true) }, "MachineDeployment NS/deployment is paused", false, false},
 	"as many in flight as are allowed": {func(w *world) {
 		w.deployment("1", false)
@@ -71,7 +71,7 @@ var holdCases = map[string]holdCase{
 	"health check has none left": {func(w *world) {
 		w.check("a", nil)
 		w.Patch("MachineHealthCheck", "a", m{"status": m{"remediationsAllowed": 0, "conditions": []any{condition("RemediationAllowed", "True", "RemediationAllowed", "")}}}, "status")
-	}, "MachineHealthCheck NS/a allows no further remediation (status.remediationsAllowed is 0): one more unhealthy Machine would stop all its remediations", false, true},
+	}, "MachineHealthCheck NS/a allows no further remediation now (status.remediationsAllowed is 0", false, true},
 	"updated in place": {machineSays(condition("Updating", "True", "InPlaceUpdating", "installing")), `Machine NS/one is being updated in place: Updating is True, InPlaceUpdating, "installing"`, false, true},
 	"in-place update begins": {annotation("Machine", "one", "in-place-updates.internal.cluster.x-k8s.io/update-in-progress", ""),
 		"Machine NS/one is being updated in place (annotation in-place-updates.internal.cluster.x-k8s.io/update-in-progress)", false, true},

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// way is the form of a request for a replacement.
+// way is the form of the request for a replacement (see the package comment).
 type way string
 
 const (
@@ -22,19 +22,19 @@ const (
 	remove   way = "delete"
 )
 
-// sight is a Machine, and the objects that influence its replacement.
+// sight has a Machine, and the objects that influence its replacement.
 type sight struct {
 	cluster    cluster
 	machine    *machine
-	owned      []machine // the MachineSet's Machines, this one among them
+	owned      []machine // the MachineSet's Machines, this one included
 	set        kubeapi.MachineSet
-	deployment *machineDeployment // nil: the MachineSet has none
-	checks     []healthCheck      // those that select the Machine
+	deployment *machineDeployment // nil: the MachineSet belongs to no MachineDeployment
+	checks     []healthCheck      // only those that select the Machine
 	way        way
 }
 
-// look finds the node's Machine and changes nothing. Its errors say why no replacement may be
-// requested now.
+// look reads the node's Machine and the objects around it. It changes nothing. An error says why no
+// replacement may be requested now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	s := &sight{}
 	if err := c.readCluster(ctx, &s.cluster); err != nil {
@@ -75,7 +75,7 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	return err
 }
 
-// pick returns the only Machine that is the node's.
+// pick returns the Machine that is the node's, or an error if that is not certain.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine cannot be identified"}
@@ -89,31 +89,32 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	}
 	switch {
 	case len(found) == 0:
-		return nil, kit.Refuse(kit.Machine, "no Machine of Cluster %s has the Node's spec.providerID %s or names the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "no Machine of Cluster %s has the Node's spec.providerID %s or has the Node in status.nodeRef", c.o.Cluster, c.Quote(m.ProviderID))
 	case len(found) > 1:
-		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: each has its spec.providerID or names it in status.nodeRef", kubeapi.Name(found[0]), kubeapi.Name(found[1]))
+		return nil, kit.Refuse(kit.Machine, "%s and %s could both be the Node's: each has the Node's spec.providerID, or has the Node in status.nodeRef", kubeapi.Name(found[0]), kubeapi.Name(found[1]))
 	}
 	one := found[0]
 	switch {
 	case one.Spec.ProviderID != m.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "%s names the Node in status.nodeRef, and its spec.providerID is %s, not the Node's %s", kubeapi.Name(one), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "%s has the Node in status.nodeRef, but its spec.providerID is %s and the Node's is %s", kubeapi.Name(one), c.Quote(one.Spec.ProviderID), c.Quote(m.ProviderID))
 	case one.Status.NodeRef.Name != m.Node:
-		return nil, kit.Refuse(kit.Machine, "%s has the Node's spec.providerID, and its status.nodeRef names the Node %s", kubeapi.Name(one), c.Quote(one.Status.NodeRef.Name))
+		return nil, kit.Refuse(kit.Machine, "%s has the Node's spec.providerID, but its status.nodeRef has the Node %s", kubeapi.Name(one), c.Quote(one.Status.NodeRef.Name))
 	}
 	return one, nil
 }
 
-// readOwners reads the MachineSet that would make the new Machine, and its owner.
+// readOwners reads the MachineSet that would make the new Machine, and the MachineDeployment that
+// owns the MachineSet.
 func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error {
 	owner := metav1.GetControllerOf(s.machine)
 	_, control := s.machine.Labels[controlLabel]
 	switch {
 	case control:
-		return &kit.Refusal{Why: kit.Machine, Text: kubeapi.Name(s.machine) + " is of the control plane, which is never replaced"}
+		return &kit.Refusal{Why: kit.Machine, Text: kubeapi.Name(s.machine) + " belongs to the control plane, and Drydock never replaces control-plane machines"}
 	case owner == nil:
-		return &kit.Refusal{Why: kit.Machine, Text: kubeapi.Name(s.machine) + " has no owner that would make another one in its place"}
+		return &kit.Refusal{Why: kit.Machine, Text: kubeapi.Name(s.machine) + " has no owner, so no new Machine would be made"}
 	case owner.Kind != "MachineSet" || !ofGroup(owner):
-		return kit.Refuse(kit.Machine, "%s belongs to %s %s; only a MachineSet's Machine is replaced", kubeapi.Name(s.machine), owner.Kind, owner.Name)
+		return kit.Refuse(kit.Machine, "%s belongs to %s %s; Drydock replaces only Machines of a MachineSet", kubeapi.Name(s.machine), owner.Kind, owner.Name)
 	}
 	if err := c.readOwner(ctx, "machinesets/", kubeapi.Name(s.machine), owner, &s.set); err != nil {
 		return err
@@ -126,14 +127,15 @@ func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error 
 	return nil
 }
 
-// readOwner reads an owner, which must have the expected UID.
+// readOwner reads an owner. It returns an error if the owner no longer exists with the expected
+// UID.
 func (c *Client) readOwner(ctx context.Context, path, of string, owner *metav1.OwnerReference, into interface {
 	kubeapi.Typed
 	metav1.Object
 }) error {
 	err := c.Get(ctx, path+owner.Name, owner.Kind, into)
 	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && into.GetUID() != owner.UID {
-		return kit.Refuse(kit.Machine, "%s %s, which %s belongs to, does not exist any more", owner.Kind, owner.Name, of)
+		return kit.Refuse(kit.Machine, "%s %s, the owner of %s, no longer exists", owner.Kind, owner.Name, of)
 	}
 	return err
 }
@@ -154,7 +156,7 @@ func (c *Client) readChecks(ctx context.Context, s *sight) error {
 		}
 		selector, err := metav1.LabelSelectorAsSelector(&check.Spec.Selector)
 		if err != nil {
-			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s cannot be read, so the Machines that it selects are unknown", kubeapi.Name(&check)), Cause: c.Secrets.Error(err)}
+			return &kit.Refusal{Why: kit.Setup, Text: fmt.Sprintf("the selector of %s is invalid, so it is unknown which Machines it selects; correct it", kubeapi.Name(&check)), Cause: c.Secrets.Error(err)}
 		}
 		if selector.Matches(k8slabels.Set(s.machine.Labels)) {
 			s.checks = append(s.checks, check)

@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// The fields of Cluster API's objects that are read, cluster.x-k8s.io/v1beta2.
+// This file has the fields of Cluster API's objects (cluster.x-k8s.io/v1beta2) that Drydock reads.
 
 const (
 	group      = "cluster.x-k8s.io"
@@ -33,7 +33,8 @@ const (
 	deleting      = "Deleting"
 	allowed       = "RemediationAllowed"
 
-	// keptLabel finds the Machines that still have marks of Drydock when the repair has ended.
+	// keptLabel is on each Machine that has an annotation or a condition of Drydock. By this label,
+	// Drydock finds these Machines when the repair has ended.
 	keptLabel = "drydock.dev/under-repair"
 )
 
@@ -69,26 +70,26 @@ type machine struct {
 	} `json:"status"`
 }
 
-// ours reports that Drydock alone has set the annotation on the Machine.
+// ours reports whether only Drydock has set the annotation on the Machine.
 func (m *machine) ours(annotation string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: m.ObjectMeta}, annotation)
 	return err == nil && owns && m.Labels[keptLabel] == "true"
 }
 
-// kept reports that Drydock alone keeps the MachineHealthCheck off the Machine.
+// kept reports whether only Drydock prevents the MachineHealthCheck from replacing the Machine.
 func (m *machine) kept() bool { return m.ours(skipKey) }
 
-// marked reports that Drydock has requested the replacement by conditions. The MachineSet may have
-// changed the second one since.
+// marked reports whether Drydock has requested the replacement by conditions. It reads only the
+// first condition, because the MachineSet may have changed the second one.
 func (m *machine) marked() bool {
 	said := m.Status.Get(healthy)
 	return said != nil && said.Status == metav1.ConditionFalse && strings.HasPrefix(said.Message, markedBy)
 }
 
-// asked reports that Drydock has requested the replacement.
+// asked reports whether Drydock has requested the replacement.
 func (m *machine) asked() bool { return m.marked() || m.ours(remediateKey) }
 
-// up reports that Cluster API has brought the machine up, and that it has a Node of its own.
+// up reports whether Cluster API has provisioned the machine, and the machine has a Node.
 func (m *machine) up() bool {
 	return m.DeletionTimestamp == nil && m.Spec.ProviderID != "" && m.Status.Initialization.InfrastructureProvisioned && m.Status.NodeRef.Name != ""
 }

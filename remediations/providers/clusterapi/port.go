@@ -11,13 +11,14 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation replace: the Machine's MachineSet deletes it and makes another one.
+// Replacer is the remediation replace. The Machine's MachineSet deletes the Machine and makes a new
+// one.
 type Replacer struct{ *Client }
 
 // before is recorded with the intent.
 type before struct {
 	kubeapi.SetBefore
-	// Cluster is the UID of the Cluster object, which changes if the Machines are moved to another
+	// Cluster is the UID of the Cluster object. The UID changes if the Machines move to another
 	// management cluster.
 	Cluster string `json:"cluster"`
 }
@@ -27,12 +28,12 @@ func (b *before) read(kept remediations.Before) error {
 		return err
 	}
 	if b.Cluster == "" {
-		return errors.New("the record does not say which Cluster there was before")
+		return errors.New("the record on the Node lacks the UID of the Cluster")
 	}
 	return b.Whole()
 }
 
-// Survey finds the Machine, and names everything that forbids its replacement.
+// Survey looks up the Machine, and reports everything that forbids its replacement.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
@@ -44,7 +45,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 // Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Cluster API", m.Node), "it may have been asked for")
+	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Cluster API", m.Node), "the replacement may have been requested")
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
@@ -57,7 +58,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.machine.UID) != was.UID:
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s has the UID %s, and the record has Machine %s of UID %s", kubeapi.Name(s.machine), s.machine.UID, was.Machine, was.UID)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s has the UID %s, but the record has Machine %s with the UID %s", kubeapi.Name(s.machine), s.machine.UID, was.Machine, was.UID)
 	}
 	if m.GivesUpPods {
 		if err := c.giveUpPods(ctx, s.machine, m.Attempt); err != nil {

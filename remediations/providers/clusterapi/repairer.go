@@ -18,15 +18,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// findsIllness are the fields for a MachineHealthCheck's own conditions. A MachineHealthCheck
-// without any acts on Drydock's requests alone.
+// findsIllness are the paths of the fields with a MachineHealthCheck's own conditions of an
+// unhealthy node. A MachineHealthCheck without any acts only on Drydock's requests.
 var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"spec", "checks", "unhealthyMachineConditions"}, {"spec", "unhealthyConditions"}}
 
-// MachineHealthChecks returns those that detect unhealthy nodes by themselves. Each repairs the
-// Nodes of the Machines of its Cluster that it selects (kubernetes-sigs/cluster-api
-// api/core/v1beta2/machinehealthcheck_types.go). If a Cluster is named, only its own count: a
-// management cluster has others, whose Nodes may have the same names. If the kind is not installed,
-// the result is empty.
+// MachineHealthChecks returns the MachineHealthChecks that detect unhealthy nodes by themselves.
+// Each repairs the Nodes of the Machines that it selects in its Cluster
+// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). If of names a
+// Cluster, only that Cluster's checks count: other Clusters of a management cluster may have Nodes
+// of the same names. If the kind is not installed, the result is empty.
 func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := kit.List(ctx, api, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
@@ -68,8 +68,8 @@ func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.Na
 	return out, nil
 }
 
-// MachineHealthChecksElsewhere returns those of the Cluster in the management cluster of the
-// kubeconfig file. timeout bounds each request.
+// MachineHealthChecksElsewhere is MachineHealthChecks for the management cluster of a kubeconfig.
+// timeout limits each request.
 func MachineHealthChecksElsewhere(ctx context.Context, kubeconfig string, of types.NamespacedName, timeout time.Duration) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -14,18 +14,19 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replaced reports how far the replacement is. A missing Machine counts only under three
-// conditions. Its Cluster and its MachineSet are still the same. The Cluster is not paused, as it
-// is before it moves to another management cluster. All Machines that the MachineSet has last seen
-// are there.
+// Replaced reports the progress of the replacement. That a Machine is missing proves something only
+// under three conditions:
+//   - The Cluster and the MachineSet are still the same objects.
+//   - The Cluster is not paused, as it is while its objects move to another management cluster.
+//   - The list has all Machines that the MachineSet counts.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
-		return remediations.Replacement{}, c.Sentence(&kit.Refusal{Why: kit.Machine, Text: err.Error()}, "looking for the replacement")
+		return remediations.Replacement{}, c.Sentence(&kit.Refusal{Why: kit.Machine, Text: err.Error()}, "checking the replacement")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {
-		return remediations.Replacement{}, c.Sentence(err, "looking for the replacement of Machine %q", was.Machine)
+		return remediations.Replacement{}, c.Sentence(err, "checking the replacement of Machine %q", was.Machine)
 	}
 	return r, nil
 }
@@ -34,7 +35,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	var of cluster
 	switch err := c.Get(ctx, "clusters/"+c.o.Cluster.Name, "Cluster", &of); {
 	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(of.UID) != was.Cluster:
-		r.Missing = fmt.Sprintf("Cluster %s is gone, or another one has its name, so what became of its Machines is unknown", c.o.Cluster)
+		r.Missing = fmt.Sprintf("Cluster %s is gone, or another one has its name, so the state of its Machines is unknown", c.o.Cluster)
 		return r, nil
 	case err != nil:
 		return r, err
@@ -57,12 +58,12 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return c.compare(was, &set, all), nil
 }
 
-// compare returns what the present Machines prove.
+// compare returns what the present Machines prove about the replacement.
 func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) remediations.Replacement {
 	var old, blocked string
 	for i := range all {
 		if one := &all[i]; string(one.UID) == was.UID {
-			old = fmt.Sprintf("the old %s is still there: %s", kubeapi.Name(one), c.progress(one))
+			old = fmt.Sprintf("the old %s still exists: %s", kubeapi.Name(one), c.progress(one))
 			blocked = c.blocked(one)
 		}
 	}
@@ -75,7 +76,8 @@ func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) re
 	return r
 }
 
-// progress describes how far Cluster API is with the Machine, and what holds it up.
+// progress describes how far Cluster API is with the replacement of the Machine, and what blocks
+// it.
 func (c *Client) progress(m *machine) string {
 	if m.DeletionTimestamp != nil {
 		return c.condition(m.Status.Get(deleting))
@@ -88,11 +90,11 @@ func (c *Client) progress(m *machine) string {
 	return "Cluster API has not begun"
 }
 
-// waits are the reasons in a Machine's status while its deletion waits for others: for pods, for
-// volumes, for hooks.
+// waits are the reasons of a Machine's condition Deleting while its deletion waits for pods,
+// volumes or hooks.
 var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
 
-// blocked describes what holds up the deletion of the Machine; empty: Cluster API names nothing.
+// blocked describes what blocks the deletion of the Machine. Empty: Cluster API reports nothing.
 func (c *Client) blocked(m *machine) string {
 	said := m.Status.Get(deleting)
 	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {

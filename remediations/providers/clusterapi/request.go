@@ -15,14 +15,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// markedBy begins the message of the conditions that Drydock sets to request a replacement.
+// markedBy is the beginning of the message in the conditions that request a replacement for
+// Drydock.
 const markedBy = "Drydock asks for a replacement, attempt "
 
-// fieldManager is Drydock's name in its writes.
+// fieldManager is Drydock's name as the manager of the fields that it writes.
 const fieldManager = "drydock"
 
-// asking builds the one API request that asks for a replacement in the form w. The request contains
-// the Machine's UID, so a new Machine of the same name is not touched.
+// asking returns the API request for a replacement in the form w. It contains the Machine's UID, so
+// that it never changes a new Machine of the same name.
 func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {
@@ -33,7 +34,7 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	case annotate:
 		r.ContentType = "application/merge-patch+json"
 		about := map[string]any{"uid": m.UID, "labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{remediateKey: attempt}}
-		if m.kept() { // or the MachineHealthCheck would ignore it
+		if m.kept() { // otherwise the MachineHealthCheck would ignore the request
 			about["annotations"] = map[string]any{remediateKey: attempt, skipKey: nil}
 		}
 		r.Body = map[string]any{"metadata": about}
@@ -41,16 +42,16 @@ func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	return r
 }
 
-// change is one part of a JSON patch.
+// change is one operation of a JSON patch.
 type change struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
 	Value any    `json:"value"`
 }
 
-// marking sets the two conditions that show the MachineSet which Machine to replace, and leaves all
-// others alone. The API server accepts no UID as a precondition of an apply or a merge into a
-// status, but it does evaluate a test.
+// marking returns the patch that sets the two conditions, so that the MachineSet replaces the
+// Machine. All other conditions stay. It is a JSON patch, because the API server accepts no UID as
+// a precondition of an apply or a merge into a status, but it checks an operation "test".
 func marking(m *machine, attempt string, now time.Time) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}}
 	if len(m.Status.Conditions) == 0 {
@@ -72,7 +73,8 @@ func marking(m *machine, attempt string, now time.Time) []change {
 	return out
 }
 
-// unmarking removes the two conditions, if the Machine is still as it was read.
+// unmarking returns the patch that removes the two conditions. The API server refuses it if the
+// Machine has changed since it was read.
 func unmarking(m *machine) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}, {"test", "/metadata/resourceVersion", m.ResourceVersion}}
 	for i, of := range slices.Backward(m.Status.Conditions) {
@@ -83,29 +85,30 @@ func unmarking(m *machine) []change {
 	return out
 }
 
-// giveUpPods keeps Cluster API from draining the Node again, so that a pod which may not be evicted
-// does not hold the replacement for ever. It is written before the request: neither a DELETE nor a
-// write to the status can set an annotation. If the request has no effect, Share.GiveBack removes
-// the annotation. An annotation that another client has set stays.
+// giveUpPods sets the annotation that prevents Cluster API from draining the Node again. Otherwise
+// a pod that may not be evicted could block the replacement forever. It is a separate write before
+// the request, because neither a DELETE nor a write to the status can set an annotation. If the
+// request has no effect, Share.GiveBack removes the annotation. An annotation of another client
+// stays.
 func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
 	if m.has(noDrainKey) {
 		return nil
 	}
 	marks := map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{noDrainKey: attempt}}
-	if err := c.change(ctx, m, marks, "keeping Cluster API from draining the Node of %s again"); err != nil {
+	if err := c.change(ctx, m, marks, "preventing Cluster API from draining the Node of %s again"); err != nil {
 		return err
 	}
 	metav1.SetMetaDataAnnotation(&m.ObjectMeta, noDrainKey, attempt)
 	return nil
 }
 
-// ask requests the replacement, once, and returns the outcome.
+// ask sends the request for the replacement once, and returns the outcome.
 func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	r := asking(s.way, s.machine, attempt, time.Now())
 	return c.Change(ctx, r, mayStill, func(body []byte) bool { return granted(s, attempt, body) })
 }
 
-// granted reports that the answer shows the Machine in the requested state.
+// granted reports whether the answer shows the Machine in the requested state.
 func granted(s *sight, attempt string, body []byte) bool {
 	var shown machine
 	if s.way == remove {

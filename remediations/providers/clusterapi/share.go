@@ -16,18 +16,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Share keeps the MachineHealthCheck off a Machine while Drydock repairs its node in another way,
-// for example by a reboot through its BMC. It sets the annotation skip-remediation; without it the
-// Machine would be replaced during the repair. Share also withdraws Drydock's request for a
-// replacement that has not begun when the repair ends. A label finds such Machines again, also
-// after a crash.
+// Share prevents the MachineHealthCheck from replacing a Machine while Drydock repairs its node in
+// another way, for example by a reboot through its BMC. For this it sets the annotation
+// skip-remediation. Share also withdraws Drydock's request for a replacement, if the replacement
+// has not begun when the repair ends. It finds such Machines by a label, also after a crash.
 type Share struct {
 	*Client
-	// Registry has the remediations that records may name.
+	// Registry has the remediations that records on Nodes may name.
 	Registry remediations.Registry
 }
 
-// itself is the provider whose steps Cluster API carries out.
+// itself is the name of this provider. Share does nothing against its own replacement.
 const itself = "clusterAPI"
 
 // Free implements engine.Reserver.
@@ -36,8 +35,8 @@ func (c Share) Free(ctx context.Context, m engine.Machine, by string) error {
 	return err
 }
 
-// Take implements engine.Reserver. Before Cluster API's own step the Machine gets the label, if the
-// request will be conditions: a write to the status cannot set a label.
+// Take implements engine.Reserver. Before a replacement by Cluster API that will be requested by
+// conditions, it sets the label on the Machine: a write to the status cannot set a label.
 func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	if by == itself {
 		return c.label(ctx, m)
@@ -46,10 +45,10 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	if err != nil || one == nil || one.has(skipKey) {
 		return err
 	}
-	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "keeping the MachineHealthCheck off %s")
+	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "preventing the MachineHealthCheck from replacing %s")
 }
 
-// label sets the label that GiveBack searches for on the node's Machine.
+// label sets the label on the node's Machine. GiveBack uses the label to find the Machine.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
 	about := func(err error) error { return c.Sentence(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
@@ -69,8 +68,8 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested")
 }
 
-// shared returns the node's Machine, if Cluster API could have it replaced by itself; nil: there is
-// none. It returns an error if that replacement has already begun.
+// shared returns the node's Machine, if Cluster API could replace it by itself. Nil: it could not.
+// If that replacement has already begun, it returns an error.
 func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
 	if by == itself {
 		return nil, nil
@@ -100,7 +99,7 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	return s.machine, nil
 }
 
-// names reports that a Machine of the Cluster could be the node's.
+// names reports whether a Machine of the Cluster could be the node's.
 func (c Share) names(m engine.Machine, all []machine) bool {
 	for i := range all {
 		one := &all[i]
@@ -111,12 +110,14 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 	return false
 }
 
-// GiveBack goes once through the Machines with Drydock's label. If the repair of a Machine's node
-// has ended, it removes what Drydock set. Then the MachineHealthCheck looks at the Machine again,
-// Cluster API would drain its Node, and a replacement that has not begun is no longer requested.
-// GiveBack keeps what others set, or changed since. It keeps everything on a Machine that is being
-// deleted, since a drain would begin again. It keeps a request for a Machine whose Node is gone:
-// that repair continues without its Node. Its error joins those of all Machines.
+// GiveBack checks each Machine with Drydock's label once. If the repair of the Machine's node has
+// ended, it removes what Drydock has set. The MachineHealthCheck then acts on the Machine again,
+// Cluster API may drain its Node, and a replacement that has not begun is no longer requested.
+//
+// GiveBack keeps values that others have set, or have changed since. It keeps everything on a
+// Machine that is being deleted, because a drain would begin again. It keeps a request for a
+// Machine whose Node is gone, because that repair continues without its Node. The error joins the
+// errors of all Machines.
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
@@ -138,15 +139,15 @@ func (c Share) GiveBack(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// giveBack removes from the Machine what Drydock set. The label goes last: it finds the Machine
-// again after a crash.
+// giveBack removes from the Machine what Drydock has set. It removes the label last, because the
+// label is needed to find the Machine again after a crash.
 func (c Share) giveBack(ctx context.Context, one *machine) error {
 	if one.marked() {
 		r := kubeapi.Request{
 			Method: http.MethodPatch, Path: "machines/" + one.Name + "/status", Query: url.Values{"fieldManager": {fieldManager}},
 			ContentType: "application/json-patch+json", Body: unmarking(one),
 		}
-		if err := c.write(ctx, one, r, "taking the request of a replacement back from %s"); err != nil {
+		if err := c.write(ctx, one, r, "withdrawing the request for a replacement of %s"); err != nil {
 			return err
 		}
 	}
@@ -158,10 +159,11 @@ func (c Share) giveBack(ctx context.Context, one *machine) error {
 		}
 	}
 	change["annotations"] = marks
-	return c.change(ctx, one, change, "taking Drydock's annotations off %s")
+	return c.change(ctx, one, change, "removing Drydock's annotations from %s")
 }
 
-// over reports that no repair of the Machine's node is under way, not even between two steps.
+// over reports whether no repair of the Machine's node is in progress. A repair between two steps
+// is in progress.
 func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if one.Status.NodeRef.Name == "" {
 		return !one.asked(), nil
@@ -173,7 +175,7 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 		return false, c.Sentence(err, "reading the Node of %s", kubeapi.Name(one))
 	}
 	j := c.Registry.ReadJournal(&n)
-	// An unreadable record may belong to a repair under way.
+	// An unreadable record may be the record of a repair in progress.
 	underWay := j.Malformed != nil || j.Record != nil && (j.Record.Phase.InFlight() || j.Record.Phase == remediations.PhasePending && j.Record.Intent != nil)
 	if underWay {
 		return false, nil
@@ -181,7 +183,8 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	return true, nil
 }
 
-// change changes the metadata of this Machine, and not of another Machine of its name.
+// change writes the metadata of this Machine. The API server refuses the write if another Machine
+// now has its name.
 func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
 	metadata["uid"] = one.UID
 	r := kubeapi.Request{
@@ -191,7 +194,7 @@ func (c *Client) change(ctx context.Context, one *machine, metadata map[string]a
 	return c.write(ctx, one, r, doing)
 }
 
-// write sends the change, and reads the Machine's new version from the answer.
+// write sends the change, and takes the Machine's new resourceVersion from the answer.
 func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doing string) error {
 	a := c.Send(ctx, r)
 	var shown machine

@@ -234,7 +234,7 @@ func TestWhatClusterAPIRepairsIsLeftToIt(t *testing.T) {
 	}}}}, "status")
 	for _, err := range []error{s.Free(ctx, machine, "redfish"), s.Take(ctx, machine, "redfish")} {
 		require.ErrorIs(t, err, engine.ErrTaken)
-		require.ErrorContains(t, err, "is to be replaced already")
+		require.ErrorContains(t, err, "is already being replaced")
 	}
 	machineSays(condition("Updating", "True", "InPlaceUpdating", ""))(w)
 	for _, err := range []error{s.Free(ctx, machine, "redfish"), s.Take(ctx, machine, "redfish")} {

@@ -8,7 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// budget is one of a NodePool's disruption budgets.
+// budget is a disruption budget of a NodePool.
 type budget struct {
 	Nodes    string   `json:"nodes"`
 	Reasons  []string `json:"reasons"`
@@ -27,9 +27,9 @@ func (b budget) String() string {
 	return said
 }
 
-// forbids reports that the budget allows no disruption now, whatever its reasons. A budget with a
-// schedule is active for its duration after each time of the schedule, in UTC. The parser and the
-// comparison are Karpenter's (pkg/apis/v1/nodepool.go IsActive).
+// forbids reports whether the budget allows no disruption now, whatever its reasons. A budget with
+// a schedule is active for its duration after each time of the schedule, in UTC. The parser and the
+// comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go IsActive).
 func (b budget) forbids(now time.Time) (bool, error) {
 	if n := strings.TrimSuffix(b.Nodes, "%"); n != "0" && n != "00" {
 		return false, nil
@@ -39,11 +39,11 @@ func (b budget) forbids(now time.Time) (bool, error) {
 	}
 	schedule, err := cron.ParseStandard("TZ=UTC " + b.Schedule)
 	if err != nil {
-		return false, fmt.Errorf("the schedule %q cannot be read: %w", b.Schedule, err)
+		return false, fmt.Errorf("the schedule %q is invalid: %w", b.Schedule, err)
 	}
 	duration, err := time.ParseDuration(b.Duration)
 	if err != nil || duration < 0 {
-		return false, fmt.Errorf("the duration %q cannot be read", b.Duration)
+		return false, fmt.Errorf("the duration %q is invalid", b.Duration)
 	}
 	return !schedule.Next(now.UTC().Add(-duration)).After(now), nil
 }

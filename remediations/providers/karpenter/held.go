@@ -14,10 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxPodHolds bounds how many pods are named at once.
+// maxPodHolds is how many pods a message names at most.
 const maxPodHolds = 3
 
-// held names all holds at once; nil: there are none.
+// held returns one error with everything that forbids the deletion now. Nil: nothing does.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.nodeHolds(s, &all)
@@ -30,21 +30,22 @@ func (c *Client) nodeHolds(s *sight, all *kit.Holds) {
 	tainted := func(key string) bool {
 		return slices.ContainsFunc(s.node.Spec.Taints, func(t corev1.Taint) bool { return t.Key == key })
 	}
-	all.If(s.claim.DeletionTimestamp != nil, kit.While, "NodeClaim %s is being deleted already", claim)
+	all.If(s.claim.DeletionTimestamp != nil, kit.While, "NodeClaim %s is already being deleted", claim)
 	at, there := s.claim.Annotations[terminateAt]
-	all.If(there && s.claim.DeletionTimestamp == nil, kit.While, "NodeClaim %s has an end of its drain before anybody deletes it, %s, as Karpenter's own node repair sets one (annotation %s): "+
-		"a deletion now would not drain to the end", claim, c.Quote(at), terminateAt)
-	all.If(s.node.DeletionTimestamp != nil, kit.While, "Node %s is being deleted already", node)
-	all.If(tainted(disruptedKey), kit.While, "Karpenter disrupts Node %s already (taint %s)", node, disruptedKey)
-	all.If(tainted(rebootingKey), kit.While, "Karpenter reboots Node %s (taint %s)", node, rebootingKey)
-	// Karpenter removes the taint when the machine has booted, and waits for the Node for longer.
-	all.If(s.claim.Status.True(rebooting), kit.While, "Karpenter reboots the instance of NodeClaim %s: %s", claim, c.condition(s.claim.Status.Get(rebooting)))
-	all.If(!slices.Contains(s.node.Finalizers, finalizer), kit.Machine, "Node %s lacks the finalizer %s, so Karpenter would end the instance without a drain", node, finalizer)
+	all.If(there && s.claim.DeletionTimestamp == nil, kit.While, "NodeClaim %s has a time at which its drain ends, %s, although it is not being deleted (annotation %s, set by Karpenter's own node repair): "+
+		"a deletion now would not drain the Node completely", claim, c.Quote(at), terminateAt)
+	all.If(s.node.DeletionTimestamp != nil, kit.While, "Node %s is already being deleted", node)
+	all.If(tainted(disruptedKey), kit.While, "Karpenter is already disrupting Node %s (taint %s)", node, disruptedKey)
+	all.If(tainted(rebootingKey), kit.While, "Karpenter is rebooting Node %s (taint %s)", node, rebootingKey)
+	// Karpenter removes the taint when the machine has booted. The condition stays until the Node
+	// is Ready.
+	all.If(s.claim.Status.True(rebooting), kit.While, "Karpenter is rebooting the instance of NodeClaim %s: %s", claim, c.condition(s.claim.Status.Get(rebooting)))
+	all.If(!slices.Contains(s.node.Finalizers, finalizer), kit.Machine, "Node %s lacks the finalizer %s, so Karpenter would terminate the instance without a drain", node, finalizer)
 	c.forbidden(s, all)
 }
 
-// forbidden: an annotation says that Karpenter must not replace the machine. Annotations that
-// Drydock sets on the Node do not count.
+// forbidden adds a hold if an annotation forbids Karpenter to replace the machine. Annotations that
+// Drydock itself sets on the Node do not count.
 func (c *Client) forbidden(s *sight, all *kit.Holds) {
 	own := c.registry.ReadJournal(&s.node)
 	for _, key := range []string{doNotDisrupt, doNotRepair} {
@@ -63,24 +64,24 @@ func forbids(kind string, of metav1.Object, key string, all *kit.Holds) {
 
 func (c *Client) poolHolds(s *sight, all *kit.Holds) {
 	p := &s.pool
-	all.If(p.DeletionTimestamp != nil, kit.Machine, "NodePool %s is being deleted, and would make no new Node", p.Name)
-	all.If(!p.Status.True(readyPool), kit.Machine, "NodePool %s is not Ready, and would make no new Node: %s", p.Name, c.condition(p.Status.Get(readyPool)))
+	all.If(p.DeletionTimestamp != nil, kit.Machine, "NodePool %s is being deleted, so it would make no new Node", p.Name)
+	all.If(!p.Status.True(readyPool), kit.Machine, "NodePool %s is not Ready, so it would make no new Node: %s", p.Name, c.condition(p.Status.Get(readyPool)))
 	for _, b := range p.Spec.Disruption.Budgets {
 		active, err := b.forbids(c.now())
-		all.If(err != nil, kit.Machine, "NodePool %s has a disruption budget of %s with the schedule %s, which cannot be read", p.Name, b.Nodes, c.Quote(b.Schedule))
+		all.If(err != nil, kit.Machine, "NodePool %s has a disruption budget of %s whose schedule or duration is invalid (schedule %s)", p.Name, b.Nodes, c.Quote(b.Schedule))
 		all.If(active, kit.While, "NodePool %s allows no disruption now (a budget of %s)", p.Name, b)
 	}
 }
 
-// podHolds names the pods that would hold the drain of a NodeClaim that has no
-// terminationGracePeriod.
+// podHolds returns a hold for each pod that would block the drain. The pods are read only if the
+// NodeClaim has no terminationGracePeriod, which would end the drain.
 func podHolds(s *sight) (out kit.Holds) {
 	for i := range s.pods {
 		pod := &s.pods[i]
 		if !drained(pod) {
 			continue
 		}
-		const forever = "and NodeClaim %s has no terminationGracePeriod, so Karpenter's drain might never end"
+		const forever = "and NodeClaim %s has no terminationGracePeriod, so Karpenter's drain may never end"
 		if value, there := pod.Annotations[doNotDisrupt]; there && value != "false" {
 			out.If(true, kit.Machine, "Pod %s/%s must not be disrupted (annotation %s), "+forever, pod.Namespace, pod.Name, doNotDisrupt, s.claim.Name)
 			continue
@@ -99,7 +100,7 @@ func podHolds(s *sight) (out kit.Holds) {
 	return out
 }
 
-// drained reports that Karpenter would wait for the pod's eviction.
+// drained reports whether Karpenter would wait for the pod's eviction.
 func drained(p *corev1.Pod) bool {
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
@@ -108,8 +109,9 @@ func drained(p *corev1.Pod) bool {
 	return !kit.Finished(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }
 
-// blocks reports that the API server would refuse the pod's eviction because of the budget. A pod
-// that is not ready may go if the budget allows it, or if enough pods are healthy.
+// blocks reports whether the API server would refuse the pod's eviction because of the budget. A
+// pod that is not ready may be evicted if the budget's policy allows it, or if enough pods are
+// healthy.
 func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if b.Namespace != p.Namespace || b.Status.DisruptionsAllowed > 0 || err == nil && !selector.Matches(k8slabels.Set(p.Labels)) {
@@ -129,5 +131,5 @@ func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	return b.Status.CurrentHealthy < b.Status.DesiredHealthy || b.Status.DesiredHealthy == 0
 }
 
-// condition describes a condition.
+// condition describes a condition that Karpenter sets.
 func (c *Client) condition(of *metav1.Condition) string { return c.Says("Karpenter", of) }

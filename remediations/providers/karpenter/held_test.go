@@ -24,22 +24,22 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 		says string
 		soon bool // it passes by itself
 	}{
-		"NodeClaim being gone": {func(w *world) { w.going("NodeClaim", "one") }, "NodeClaim %one is being deleted already", true},
-		"Node being gone":      {func(w *world) { w.going("Node", "one") }, "Node %one is being deleted already", true},
+		"NodeClaim being gone": {func(w *world) { w.going("NodeClaim", "one") }, "NodeClaim %one is already being deleted", true},
+		"Node being gone":      {func(w *world) { w.going("Node", "one") }, "Node %one is already being deleted", true},
 		"disrupted": {func(w *world) {
 			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": disruptedKey, "effect": "NoSchedule"}}}})
-		}, "Karpenter disrupts Node %one already (taint karpenter.sh/disrupted)", true},
+		}, "Karpenter is already disrupting Node %one (taint karpenter.sh/disrupted)", true},
 		"Karpenter's own repair is about to begin": {func(w *world) {
 			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{terminateAt: "2026-11-23T10:00:00Z"}}})
-		}, `NodeClaim %one has an end of its drain before anybody deletes it, "2026-11-23T10:00:00Z", as Karpenter's own node repair sets one`, true},
+		}, `NodeClaim %one has a time at which its drain ends, "2026-11-23T10:00:00Z", although it is not being deleted`, true},
 		"Karpenter's own repair is under way": {func(w *world) {
 			w.patch("NodeClaim", "one", m{"metadata": m{"annotations": m{terminateAt: "2026-11-23T10:00:00Z"}}})
 			w.going("NodeClaim", "one")
 			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": disruptedKey, "effect": "NoSchedule"}}}})
-		}, "NodeClaim %one is being deleted already; Karpenter disrupts Node %one already (taint karpenter.sh/disrupted)", true},
+		}, "NodeClaim %one is already being deleted; Karpenter is already disrupting Node %one (taint karpenter.sh/disrupted)", true},
 		"no finalizer": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"finalizers": nil}})
-		}, "Node %one lacks the finalizer karpenter.sh/termination, so Karpenter would end the instance without a drain", false},
+		}, "Node %one lacks the finalizer karpenter.sh/termination, so Karpenter would terminate the instance without a drain", false},
 		"do-not-disrupt": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"annotations": m{doNotDisrupt: "true"}}})
 		}, "Node %one has the annotation karpenter.sh/do-not-disrupt, which forbids a replacement; to allow it: kubectl annotate node %one karpenter.sh/do-not-disrupt-", false},
@@ -54,21 +54,21 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 		}, "NodeClaim %one has the annotation karpenter.sh/do-not-repair, which forbids a replacement; to allow it: kubectl annotate nodeclaim %one karpenter.sh/do-not-repair-", false},
 		"Karpenter drains before its own reboot": {func(w *world) {
 			w.patch("Node", "one", m{"spec": m{"taints": []any{m{"key": rebootingKey, "effect": "NoSchedule"}}}})
-		}, "Karpenter reboots Node %one (taint karpenter.sh/rebooting)", true},
+		}, "Karpenter is rebooting Node %one (taint karpenter.sh/rebooting)", true},
 		"Karpenter waits for its own reboot": {func(w *world) {
 			w.conditions("NodeClaim", "one", condition(registered, "True", "Registered", ""), condition(initialized, "Unknown", "Rebooting", ""), condition("Rebooting", "True", "RebootIssued", "NvidiaFabricError"))
-		}, `Karpenter reboots the instance of NodeClaim %one: Rebooting is True, RebootIssued, "NvidiaFabricError"`, true},
-		"NodePool gone":       {func(w *world) { w.delete("NodePool", "pool") }, "NodePool %pool, which NodeClaim %one belongs to, does not exist any more", false},
+		}, `Karpenter is rebooting the instance of NodeClaim %one: Rebooting is True, RebootIssued, "NvidiaFabricError"`, true},
+		"NodePool gone":       {func(w *world) { w.delete("NodePool", "pool") }, "NodePool %pool, the owner of NodeClaim %one, no longer exists", false},
 		"NodePool being gone": {func(w *world) { w.going("NodePool", "pool") }, "NodePool %pool is being deleted", false},
 		"NodePool not Ready": {func(w *world) {
 			w.conditions("NodePool", "pool", condition("Ready", "False", "NodeClassNotReady", "no role"))
-		}, `NodePool %pool is not Ready, and would make no new Node: Ready is False, NodeClassNotReady, "no role"`, false},
-		"no word of NodePool":  {func(w *world) { w.conditions("NodePool", "pool") }, "NodePool %pool is not Ready, and would make no new Node: Karpenter says nothing of it yet", false},
-		"no NodePool":          {func(w *world) { w.patch("NodeClaim", "one", m{"metadata": m{"labels": m{poolLabel: nil}}}) }, "NodeClaim %one does not belong to one NodePool", false},
+		}, `NodePool %pool is not Ready, so it would make no new Node: Ready is False, NodeClassNotReady, "no role"`, false},
+		"no word of NodePool":  {func(w *world) { w.conditions("NodePool", "pool") }, "NodePool %pool is not Ready, so it would make no new Node: Karpenter has not set the condition yet", false},
+		"no NodePool":          {func(w *world) { w.patch("NodeClaim", "one", m{"metadata": m{"labels": m{poolLabel: nil}}}) }, "NodeClaim %one does not belong to exactly one NodePool", false},
 		"a budget of none":     {budgets(m{"nodes": "0"}), "NodePool %pool allows no disruption now (a budget of 0)", true},
 		"a budget of 0%":       {budgets(m{"nodes": "50%"}, m{"nodes": "0%", "reasons": []any{"Drifted"}}), "NodePool %pool allows no disruption now (a budget of 0% for Drifted)", true},
 		"an active budget":     {budgets(m{"nodes": "0", "schedule": "0 9 * * mon-fri", "duration": "8h"}), `NodePool %pool allows no disruption now (a budget of 0 from "0 9 * * mon-fri" for 8h)`, true},
-		"an unreadable budget": {budgets(m{"nodes": "0", "schedule": "0 25 * * *", "duration": "8h"}), `NodePool %pool has a disruption budget of 0 with the schedule "0 25 * * *", which cannot be read`, false},
+		"an unreadable budget": {budgets(m{"nodes": "0", "schedule": "0 25 * * *", "duration": "8h"}), `NodePool %pool has a disruption budget of 0 whose schedule or duration is invalid (schedule "0 25 * * *")`, false},
 		"a pod": {func(w *world) {
 			w.pod(m{"annotations": m{doNotDisrupt: "true"}}, nil, "True", nil)
 		}, "Pod %ns/%busy must not be disrupted (annotation karpenter.sh/do-not-disrupt), and NodeClaim %one has no terminationGracePeriod", false},
@@ -162,24 +162,24 @@ func TestWhoseNodeClaimItIs(t *testing.T) {
 	}{
 		"no ID":                      {nil, func(m *engine.Machine) { m.ProviderID = "" }, "the Node has no spec.providerID"},
 		"another ID":                 {nil, func(m *engine.Machine) { m.ProviderID = "lab://x" }, `the Node's spec.providerID is now "lab://%one", not "lab://x"`},
-		"another Node":               {nil, func(m *engine.Machine) { m.UID = "x" }, "the Node is gone, or another one has its name"},
-		"no Node":                    {func(w *world) { w.delete("Node", "one") }, nil, "the Node is gone, or another one has its name"},
-		"no owner":                   {func(w *world) { w.patch("Node", "one", m{"metadata": m{"ownerReferences": nil}}) }, nil, "the Node has 0 NodeClaims as its owners"},
-		"owner gone":                 {func(w *world) { w.delete("NodeClaim", "one") }, nil, "NodeClaim %one of UID "},
-		"owner's ID":                 {status(m{"providerID": "lab://y"}), nil, `NodeClaim %one has the provider ID "lab://y", not the Node's "lab://%one"`},
-		"owner's Node":               {status(m{"nodeName": "y"}), nil, `NodeClaim %one names the Node "y" in status.nodeName`},
-		"many Nodes, says Karpenter": {status(m{"conditions": []any{condition(registered, "False", "MultipleNodesFound", "two")}}), nil, `NodeClaim %one has no Node of its own, Karpenter says: Registered is False, MultipleNodesFound, "two"`},
+		"another Node":               {nil, func(m *engine.Machine) { m.UID = "x" }, "the Node is gone, or another Node now has its name"},
+		"no Node":                    {func(w *world) { w.delete("Node", "one") }, nil, "the Node is gone, or another Node now has its name"},
+		"no owner":                   {func(w *world) { w.patch("Node", "one", m{"metadata": m{"ownerReferences": nil}}) }, nil, "the Node has 0 NodeClaims as owners"},
+		"owner gone":                 {func(w *world) { w.delete("NodeClaim", "one") }, nil, "NodeClaim %one with the UID "},
+		"owner's ID":                 {status(m{"providerID": "lab://y"}), nil, `NodeClaim %one has the provider ID "lab://y", but the Node has "lab://%one"`},
+		"owner's Node":               {status(m{"nodeName": "y"}), nil, `NodeClaim %one has another Node in status.nodeName: "y"`},
+		"many Nodes, says Karpenter": {status(m{"conditions": []any{condition(registered, "False", "MultipleNodesFound", "two")}}), nil, `NodeClaim %one has no registered Node: Registered is False, MultipleNodesFound, "two"`},
 		"its ID twice": {func(w *world) {
 			w.claim("twin", "one", nil)
 			w.patch("NodeClaim", "twin", m{"status": m{"nodeName": "y"}}, "status")
-		}, nil, "NodeClaim %twin has the Node's provider ID or names the Node"},
+		}, nil, "NodeClaim %twin has the Node's provider ID or has the Node"},
 		"its Node twice": {func(w *world) {
 			w.claim("twin", "one", nil)
 			w.patch("NodeClaim", "twin", m{"status": m{"providerID": "y"}}, "status")
-		}, nil, "NodeClaim %twin has the Node's provider ID or names the Node"},
+		}, nil, "NodeClaim %twin has the Node's provider ID or has the Node"},
 		"two owners": {func(w *world) {
 			w.patch("Node", "one", m{"metadata": m{"ownerReferences": append(owner("NodeClaim", w.get("NodeClaim", "one")), owner("NodeClaim", w.get("NodeClaim", "ten"))...)}})
-		}, nil, "the Node has 2 NodeClaims as its owners"},
+		}, nil, "the Node has 2 NodeClaims as owners"},
 		"two Nodes": {func(w *world) {
 			w.create("Node", "twin", m{"labels": m{poolLabel: w.name("pool")}, "ownerReferences": owner("NodeClaim", w.get("NodeClaim", "one"))}, nil)
 		}, nil, "Node %twin belongs to NodeClaim %one as well"},
@@ -222,7 +222,7 @@ func TestADeletionNamesTheNodeClaimByItsUID(t *testing.T) {
 
 	outcome, err = r.Act(t.Context(), one, func() error { return nil }) // nor one that appears before the call
 	require.Equal(t, remediations.CallRefused, outcome)
-	require.ErrorContains(t, err, "and the record has NodeClaim "+w.name("one")+" of UID")
+	require.ErrorContains(t, err, "but the record has NodeClaim "+w.name("one")+" with the UID")
 	require.Empty(t, w.asked())
 
 	one.Before = r.Survey(t.Context(), one).Before
@@ -281,7 +281,7 @@ func TestAnOwnerThatBeganAfterTheLastLookIsFirst(t *testing.T) {
 			}
 			require.Equal(t, remediations.CallRefused, outcome)
 			require.ErrorIs(t, err, engine.ErrLater)
-			require.ErrorContains(t, err, "has changed since it was read, so nothing was done")
+			require.ErrorContains(t, err, "has changed since Drydock read it")
 			require.Empty(t, w.asked())
 		})
 	}

@@ -1,15 +1,15 @@
 // Package karpenter replaces the machines behind Nodes through Karpenter, which runs in this
 // cluster.
 //
-// Drydock deletes the Node's NodeClaim, once, by its UID. Karpenter then drains the Node, ends the
-// instance, and deletes the Node and the NodeClaim. It makes a new one if pods need it.
+// Drydock deletes the Node's NodeClaim once, by its UID. Karpenter then drains the Node, terminates
+// the instance, and deletes the Node and the NodeClaim. It makes a new NodeClaim if pods need one.
 //
-// A NodeClaim is the Node's only if the Node's ownerReference names it with its UID, both have the
-// same provider ID, and the NodeClaim's status.nodeName names the Node. If a second NodeClaim or
-// Node claims the same, Drydock refuses.
+// A NodeClaim is the Node's only if the Node's ownerReference has the NodeClaim's name and UID,
+// both have the same provider ID, and the NodeClaim's status.nodeName is the Node. If another
+// NodeClaim or Node has the same values, Drydock refuses.
 //
-// A manual deletion bypasses what Karpenter itself respects, so Drydock respects it:
-// do-not-disrupt, a disruption under way, and a budget that allows no disruption.
+// Karpenter does not check a manual deletion against its own rules, so Drydock checks them: the
+// annotation do-not-disrupt, a disruption in progress, and budgets that allow no disruption.
 package karpenter
 
 import (
@@ -24,13 +24,13 @@ import (
 
 // Options configure a Client.
 type Options struct {
-	// API is how the API server is reached.
+	// API is the connection to the API server.
 	API *rest.Config
-	// Timeout bounds one request. Zero: 5 s.
+	// Timeout limits one request. Zero: 5 s.
 	Timeout time.Duration
-	// Now is the clock for the schedules of budgets.
+	// Now returns the current time, for the schedules of budgets.
 	Now func() time.Time
-	// Registry has the remediations that a record on the Node may name, besides the shipped ones.
+	// Registry has the remediations, besides the shipped ones, that a record on the Node may name.
 	Registry remediations.Registry
 }
 
@@ -42,7 +42,7 @@ type Client struct {
 	registry     remediations.Registry
 }
 
-// New checks the options. It makes no request.
+// New checks the options. It sends no request.
 func New(o Options) (*Client, error) {
 	api, err := kubeapi.New(kubeapi.Options{
 		REST: o.API, APIVersion: apiVersion, Timeout: o.Timeout,

@@ -13,20 +13,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// sight is a Node's NodeClaim, and the objects that influence its replacement.
+// sight has a Node, its NodeClaim, and the objects that influence its replacement.
 type sight struct {
 	node   corev1.Node
 	claim  *nodeClaim
 	pool   nodePool
-	claims []nodeClaim // all of the NodePool's, with this one
-	// pods are the Node's pods, and budgets those that may hold their eviction. Both are read only
-	// if the drain has no time limit.
+	claims []nodeClaim // all NodeClaims of the NodePool, this one included
+	// pods are the Node's pods. budgets are all PodDisruptionBudgets. Both are read only if the
+	// drain has no time limit.
 	pods    []corev1.Pod
 	budgets []policyv1.PodDisruptionBudget
 }
 
-// look finds the Node's NodeClaim and changes nothing. Its errors say why the NodeClaim may not be
-// deleted now.
+// look reads the Node, its NodeClaim and the objects around it. It changes nothing. An error says
+// why the NodeClaim may not be deleted now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")
@@ -52,11 +52,11 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	return s, c.held(s)
 }
 
-// pick returns the only NodeClaim that is the Node's.
+// pick returns the NodeClaim that is the Node's, or an error if that is not certain.
 func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	of := owners(n.OwnerReferences, nodeClaimKind)
 	if len(of) != 1 {
-		return nil, kit.Refuse(kit.Machine, "the Node has %d NodeClaims as its owners, and Karpenter's Nodes have one", len(of))
+		return nil, kit.Refuse(kit.Machine, "the Node has %d NodeClaims as owners, but a Node of Karpenter has exactly one", len(of))
 	}
 	var found *nodeClaim
 	for i := range all {
@@ -65,31 +65,32 @@ func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 		case one.UID == of[0].UID && one.Name == of[0].Name:
 			found = one
 		case one.Status.ProviderID == n.Spec.ProviderID || one.Status.NodeName == n.Name:
-			return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the Node's provider ID or names the Node in status.nodeName, and the Node belongs to NodeClaim %s", one.Name, of[0].Name)
+			return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the Node's provider ID or has the Node in status.nodeName, but the Node belongs to NodeClaim %s", one.Name, of[0].Name)
 		}
 	}
 	switch {
 	case found == nil:
-		return nil, kit.Refuse(kit.Machine, "NodeClaim %s of UID %s, which the Node belongs to, does not exist any more", of[0].Name, of[0].UID)
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s with the UID %s, the owner of the Node, no longer exists", of[0].Name, of[0].UID)
 	case found.Status.ProviderID != n.Spec.ProviderID:
-		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the provider ID %s, not the Node's %s", found.Name, c.Quote(found.Status.ProviderID), c.Quote(n.Spec.ProviderID))
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has the provider ID %s, but the Node has %s", found.Name, c.Quote(found.Status.ProviderID), c.Quote(n.Spec.ProviderID))
 	case found.Status.NodeName != n.Name:
-		return nil, kit.Refuse(kit.Machine, "NodeClaim %s names the Node %s in status.nodeName", found.Name, c.Quote(found.Status.NodeName))
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has another Node in status.nodeName: %s", found.Name, c.Quote(found.Status.NodeName))
 	case !found.Status.True(registered):
-		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has no Node of its own, Karpenter says: %s", found.Name, c.condition(found.Status.Get(registered)))
+		return nil, kit.Refuse(kit.Machine, "NodeClaim %s has no registered Node: %s", found.Name, c.condition(found.Status.Get(registered)))
 	}
 	return found, nil
 }
 
-// readPool reads the NodePool, and makes sure that no other Node of it belongs to the NodeClaim.
+// readPool reads the NodePool. It returns an error if another Node of the NodePool belongs to the
+// same NodeClaim or has the same provider ID.
 func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error {
 	name, of := s.claim.Labels[poolLabel], owners(s.claim.OwnerReferences, "NodePool")
 	if name == "" || len(of) != 1 || of[0].Name != name {
-		return kit.Refuse(kit.Machine, "NodeClaim %s does not belong to one NodePool, so nothing would make another one in its place", s.claim.Name)
+		return kit.Refuse(kit.Machine, "NodeClaim %s does not belong to exactly one NodePool, so no new NodeClaim would be made", s.claim.Name)
 	}
 	err := c.Get(ctx, "nodepools/"+name, "NodePool", &s.pool)
 	if errors.Is(err, kubeapi.ErrNotFound) || err == nil && s.pool.UID != of[0].UID {
-		return kit.Refuse(kit.Machine, "NodePool %s, which NodeClaim %s belongs to, does not exist any more", name, s.claim.Name)
+		return kit.Refuse(kit.Machine, "NodePool %s, the owner of NodeClaim %s, no longer exists", name, s.claim.Name)
 	}
 	if err != nil {
 		return err
@@ -120,7 +121,8 @@ func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error 
 	return nil
 }
 
-// readPods reads the pods and budgets that could hold the drain for ever, if nothing else ends it.
+// readPods reads the pods and budgets that could block the drain forever, if the NodeClaim has no
+// terminationGracePeriod.
 func (c *Client) readPods(ctx context.Context, s *sight) (err error) {
 	if s.claim.Spec.TerminationGracePeriod != "" {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// The fields of Karpenter's objects that are read, karpenter.sh/v1.
+// This file has the fields of Karpenter's objects (karpenter.sh/v1) that Drydock reads.
 
 const (
 	group        = "karpenter.sh"
@@ -25,8 +25,8 @@ const (
 	registered   = "Registered"
 	initialized  = "Initialized"
 	readyPool    = "Ready"
-	// rebooting is True from Karpenter's decision until the Node is Ready again, or until it has
-	// failed to become Ready in time.
+	// rebooting is the condition type of a reboot by Karpenter. It is True from Karpenter's
+	// decision until the Node is Ready again, or has failed to become Ready in time.
 	rebooting     = "Rebooting"
 	nodeClaimKind = "NodeClaim"
 )
@@ -44,7 +44,7 @@ type nodeClaim struct {
 	} `json:"status"`
 }
 
-// up reports that the NodeClaim has a Node of its own that pods can run on.
+// up reports whether the NodeClaim has a Node that can run pods.
 func (n *nodeClaim) up() bool {
 	return n.DeletionTimestamp == nil && n.Status.True(registered) && n.Status.True(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
 }
@@ -53,8 +53,8 @@ type nodePool struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		// Replicas: a static NodePool always has this number of Nodes; nil: as many as its pods
-		// need.
+		// Replicas is the fixed number of Nodes of a static NodePool. Nil: the NodePool has as many
+		// Nodes as its pods need.
 		Replicas   *int64 `json:"replicas"`
 		Disruption struct {
 			Budgets []budget `json:"budgets"`
@@ -63,7 +63,7 @@ type nodePool struct {
 	Status kubeapi.StatusConditions `json:"status"`
 }
 
-// owners returns the references to Karpenter's objects of that kind.
+// owners returns the owner references to Karpenter's objects of that kind.
 func owners(of []metav1.OwnerReference, kind string) (out []metav1.OwnerReference) {
 	for _, one := range of {
 		if one.Kind == kind && strings.HasPrefix(one.APIVersion, group+"/") {

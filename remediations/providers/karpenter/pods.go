@@ -17,12 +17,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// displacedBefore is how long before the first sign of the fault a pod may have been displaced by
-// it: an alert has its own delay before it fires, and clocks differ.
+// displacedBefore is a margin before the first sign of the fault. The fault may have displaced pods
+// earlier, because an alert has a delay before it fires, and clocks differ.
 const displacedBefore = 30 * time.Minute
 
-// displacedSince returns the earliest time at which a pod that had to leave the unhealthy Node may
-// have been made again. A pod that has waited for longer never ran there.
+// displacedSince returns the earliest creation time of a pod that replaces a pod of the unhealthy
+// Node. A pod that has waited for longer never ran there.
 func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	since := c.now()
 	journal := c.registry.ReadJournal(n)
@@ -38,12 +38,14 @@ func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	return since.Add(-displacedBefore).UTC().Truncate(time.Second)
 }
 
-// waiting names the pods that may need another machine; none: each has a node.
+// waiting describes the pods that may need another machine. Empty: every pod has a node.
 //
-// A pod of the old Node that is still there was not made again yet, like the pods of a StatefulSet.
-// A pod without a node counts for any NodePool: it may have had to give way to a displaced pod.
-// Pods that waited before the fault do not count. Neither do pods that no machine helps: a
-// DaemonSet's pod, which is for one node, and a pod held by a scheduling gate.
+// If the Node is gone, a pod that is still assigned to it counts, because its replacement is not
+// created yet. This is so for pods of a StatefulSet. A pod without a node counts for every
+// NodePool, because a displaced pod may have taken its place.
+//
+// Pods that already waited before the fault do not count. Neither do pods that no new machine
+// helps: a DaemonSet's pod, which is for one node, and a pod with a scheduling gate.
 func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts []string, err error) {
 	if nodeGone {
 		left, err := kubeapi.List[corev1.Pod](ctx, c.core, "pods", "Pod", url.Values{"fieldSelector": {"spec.nodeName=" + was.Node}})
@@ -52,7 +54,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 		}
 		for i := range left {
 			if pod := &left[i]; !kit.Finished(pod) && !ofOneNode(pod) {
-				texts = append(texts, fmt.Sprintf("Pod %s/%s of the old Node is still there", pod.Namespace, pod.Name))
+				texts = append(texts, fmt.Sprintf("Pod %s/%s of the old Node still exists", pod.Namespace, pod.Name))
 			}
 		}
 	}
@@ -76,7 +78,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 	return texts, nil
 }
 
-// waits returns why the pod has no node.
+// waits describes why the pod has no node.
 func (c *Client) waits(pod *corev1.Pod) string {
 	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, condition := range pod.Status.Conditions {
@@ -84,11 +86,11 @@ func (c *Client) waits(pod *corev1.Pod) string {
 			return said + ": " + c.condition(&metav1.Condition{Type: string(condition.Type), Status: metav1.ConditionStatus(condition.Status), Reason: condition.Reason, Message: condition.Message})
 		}
 	}
-	return said + ", and no scheduler has looked at it"
+	return said + ", and no scheduler has tried to place it"
 }
 
-// ofOneNode reports that the pod is for one node, and would run on no other: a DaemonSet's pod, or
-// one that the node's kubelet made.
+// ofOneNode reports whether the pod can run on one node only: it belongs to a DaemonSet, or the
+// node's kubelet created it.
 func ofOneNode(p *corev1.Pod) bool {
 	return slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "DaemonSet" || o.Kind == "Node" })
 }

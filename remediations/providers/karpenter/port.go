@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation replace: the Node's NodeClaim is deleted, and Karpenter does the
+// Replacer is the remediation replace. Drydock deletes the Node's NodeClaim, and Karpenter does the
 // rest.
 type Replacer struct{ *Client }
 
@@ -25,10 +25,10 @@ type before struct {
 	NodeUID    string `json:"nodeUID"`
 	Pool       string `json:"pool"`
 	PoolUID    string `json:"poolUID"`
-	// Newest is when the youngest NodeClaim of the NodePool was made, by the API server's clock.
+	// Newest is when the youngest NodeClaim of the NodePool was created, by the API server's clock.
 	Newest time.Time `json:"newest"`
-	// Since is the earliest time at which a pod that the fault displaced may have been made. Zero,
-	// from an earlier version: at any time.
+	// Since is the earliest creation time of a pod that the fault displaced. Zero, in a record of
+	// an earlier version: every pod counts.
 	Since time.Time `json:"since"`
 }
 
@@ -37,12 +37,12 @@ func (b *before) read(kept remediations.Before) error {
 		return err
 	}
 	if b.Claim == "" || b.UID == "" || b.ProviderID == "" || b.Node == "" || b.NodeUID == "" || b.Pool == "" || b.PoolUID == "" || b.Newest.IsZero() {
-		return errors.New("the record does not say which NodeClaim, Node and NodePool there were before")
+		return errors.New("the record on the Node lacks the NodeClaim, Node or NodePool before the replacement")
 	}
 	return nil
 }
 
-// Survey finds the NodeClaim, and names everything that forbids its deletion.
+// Survey looks up the NodeClaim, and reports everything that forbids its deletion.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {
@@ -64,7 +64,7 @@ func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 // Act implements engine.Actuator.
 func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Karpenter", m.Node), "its NodeClaim may have been deleted")
+	return c.Ended(outcome, err, fmt.Sprintf("replacing node %q through Karpenter", m.Node), "the NodeClaim may have been deleted")
 }
 
 func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
@@ -77,7 +77,7 @@ func (c Replacer) act(ctx context.Context, m engine.Machine, mayStill func() err
 	case err != nil:
 		return remediations.CallRefused, err
 	case string(s.claim.UID) != was.UID:
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "NodeClaim %s has the UID %s, and the record has NodeClaim %s of UID %s", s.claim.Name, s.claim.UID, was.Claim, was.UID)
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "NodeClaim %s has the UID %s, but the record has NodeClaim %s with the UID %s", s.claim.Name, s.claim.UID, was.Claim, was.UID)
 	}
 	return c.Change(ctx, kubeapi.DeletionAsRead("nodeclaims/"+s.claim.Name, s.claim), mayStill, func(body []byte) bool {
 		return kubeapi.Deleted(body, nodeClaimKind, s.claim.UID, &nodeClaim{})

@@ -14,16 +14,16 @@ import (
 	"drydock.dev/drydock/remediations/coverage"
 )
 
-// repairsNodes is the feature gate of Karpenter (kubernetes-sigs/karpenter
+// repairsNodes matches Karpenter's feature gate NodeRepair, switched on (kubernetes-sigs/karpenter
 // pkg/operator/options/options.go).
 var repairsNodes = regexp.MustCompile(`(?i)\bNodeRepair=true\b`)
 
-// legacyFlag is Karpenter's option for the node repair of before 1.15, which reads no annotation.
-// Its other form is the variable LEGACY_NODE_REPAIR (the same file).
+// legacyFlag matches Karpenter's option for the node repair of versions before 1.15, which reads no
+// annotation. The same option is the environment variable LEGACY_NODE_REPAIR (in the same file).
 var legacyFlag = regexp.MustCompile(`^--?legacy-node-repair(?:=(.+))?$`)
 
-// NodeRepairs are the Deployments of Karpenter whose feature gate NodeRepair is on: each repairs
-// the Nodes of all NodePools.
+// NodeRepairs returns the Deployments of Karpenter whose feature gate NodeRepair is on. Each
+// repairs the Nodes of all NodePools.
 func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments("").List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=karpenter"})
 	if err != nil {
@@ -34,9 +34,9 @@ func NodeRepairs(ctx context.Context, api kubernetes.Interface) (out []coverage.
 		if !slices.ContainsFunc(containers, repairs) {
 			continue
 		}
-		advice := "from Karpenter 1.15 on announce: [karpenter] keeps it away from a node under repair; before 1.15 only its feature gate does"
+		advice := "with Karpenter 1.15 or later, announce: [karpenter] prevents this for a node under repair; before 1.15, switch the feature gate off"
 		if slices.ContainsFunc(containers, legacy) {
-			advice = "with --legacy-node-repair it reads no annotation, and only its feature gate keeps it away"
+			advice = "with --legacy-node-repair Karpenter reads no annotation, so switch the feature gate off"
 		}
 		out = append(out, coverage.Repairer{
 			Object:  fmt.Sprintf("Karpenter (Deployment %s/%s, feature gate NodeRepair)", d.Namespace, d.Name),

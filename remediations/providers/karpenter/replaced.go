@@ -14,17 +14,18 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replaced reports how far the replacement is. Karpenter removes a NodeClaim only after the cloud
-// no longer has the instance. That counts while the NodePool is the same. Karpenter promises no new
-// NodeClaim: if no new one comes, no machine is needed, provided that no pod waits for a node.
+// Replaced reports the progress of the replacement. Karpenter removes a NodeClaim only when the
+// cloud no longer has the instance. So a missing NodeClaim proves that the machine is gone, if the
+// NodePool is the same object. Karpenter does not always make a new NodeClaim. If no pod waits for
+// a node, no new NodeClaim is needed.
 func (c Replacer) Replaced(ctx context.Context, kept remediations.Before) (remediations.Replacement, error) {
 	var was before
 	if err := was.read(kept); err != nil {
-		return remediations.Replacement{}, c.Sentence(kit.Refuse(kit.Machine, "%s", err), "looking for the replacement")
+		return remediations.Replacement{}, c.Sentence(kit.Refuse(kit.Machine, "%s", err), "checking the replacement")
 	}
 	r, err := c.replaced(ctx, was)
 	if err != nil {
-		return remediations.Replacement{}, c.Sentence(err, "looking for the replacement of NodeClaim %q", was.Claim)
+		return remediations.Replacement{}, c.Sentence(err, "checking the replacement of NodeClaim %q", was.Claim)
 	}
 	return r, nil
 }
@@ -33,7 +34,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	var pool nodePool
 	switch err := c.Get(ctx, "nodepools/"+was.Pool, "NodePool", &pool); {
 	case errors.Is(err, kubeapi.ErrNotFound), err == nil && string(pool.UID) != was.PoolUID:
-		r.Missing = fmt.Sprintf("NodePool %s is gone, or another one has its name, so what became of its NodeClaims is unknown", was.Pool)
+		r.Missing = fmt.Sprintf("NodePool %s is gone, or another one has its name, so the state of its NodeClaims is unknown", was.Pool)
 		return r, nil
 	case err != nil:
 		return r, err
@@ -46,7 +47,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	case err != nil:
 		return r, err
 	default:
-		lacks = append(lacks, fmt.Sprintf("the old NodeClaim %s is still there: %s", old.Name, c.progress(&old)))
+		lacks = append(lacks, fmt.Sprintf("the old NodeClaim %s still exists: %s", old.Name, c.progress(&old)))
 	}
 	var node corev1.Node
 	nodeGone := false
@@ -56,7 +57,7 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	case err != nil:
 		return r, err
 	case string(node.UID) == was.NodeUID:
-		lacks = append(lacks, fmt.Sprintf("the old Node %s is still there", was.Node))
+		lacks = append(lacks, fmt.Sprintf("the old Node %s still exists", was.Node))
 	}
 	all, err := kubeapi.List[nodeClaim](ctx, c.Client.Client, "nodeclaims", nodeClaimKind, url.Values{"labelSelector": {poolLabel + "=" + was.Pool}})
 	if err != nil {
@@ -82,7 +83,8 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return r, nil
 }
 
-// compare finds the NodeClaims that came since, and returns those of them that have no Node yet.
+// compare adds the new NodeClaims with a Node to r.Successors, and describes the new NodeClaims
+// that have no Node yet.
 func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacement) (coming []string) {
 	for i := range all {
 		one := &all[i]
@@ -93,13 +95,13 @@ func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacemen
 		case one.up():
 			r.Successors = append(r.Successors, one.Status.ProviderID)
 		default:
-			coming = append(coming, fmt.Sprintf("NodeClaim %s is on its way: %s", one.Name, c.onItsWay(one)))
+			coming = append(coming, fmt.Sprintf("NodeClaim %s is not ready yet: %s", one.Name, c.onItsWay(one)))
 		}
 	}
 	return coming
 }
 
-// onItsWay describes how far Karpenter is with a new NodeClaim.
+// onItsWay describes Karpenter's progress with a new NodeClaim.
 func (c *Client) onItsWay(n *nodeClaim) string {
 	for _, kind := range []string{"Launched", registered} {
 		if !n.Status.True(kind) {
@@ -109,7 +111,7 @@ func (c *Client) onItsWay(n *nodeClaim) string {
 	return c.condition(n.Status.Get(initialized))
 }
 
-// progress describes how far Karpenter is with the deletion, and what holds it up.
+// progress describes Karpenter's progress with the deletion, and what blocks it.
 func (c *Client) progress(n *nodeClaim) string {
 	if n.DeletionTimestamp == nil {
 		return "it is not being deleted"
@@ -119,5 +121,5 @@ func (c *Client) progress(n *nodeClaim) string {
 			return c.condition(n.Status.Get(kind))
 		}
 	}
-	return "the instance is being ended"
+	return "the instance is being terminated"
 }

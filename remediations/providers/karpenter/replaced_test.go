@@ -22,12 +22,12 @@ func TestWhatProvesAReplacement(t *testing.T) {
 		lacks  string // empty: nothing is lacking
 		gone   bool
 	}{
-		"nothing was done": {func(*world) {}, "the old NodeClaim %one is still there: it is not being deleted; the old Node %one is still there", false},
+		"nothing was done": {func(*world) {}, "the old NodeClaim %one still exists: it is not being deleted; the old Node %one still exists", false},
 		"its drain hangs": {func(w *world) {
 			w.going("NodeClaim", "one")
 			w.conditions("NodeClaim", "one", condition("Drained", "False", "Draining", "3 pods"))
-		}, `still there: Drained is False, Draining, "3 pods"`, false},
-		"the Node lingers":    {func(w *world) { w.later(); w.delete("NodeClaim", "one"); w.claim("twin", "twin", nil) }, "the old Node %one is still there", true},
+		}, `still exists: Drained is False, Draining, "3 pods"`, false},
+		"the Node lingers":    {func(w *world) { w.later(); w.delete("NodeClaim", "one"); w.claim("twin", "twin", nil) }, "the old Node %one still exists", true},
 		"NodePool is another": {func(w *world) { w.gone(); w.delete("NodePool", "pool") }, "NodePool %pool is gone, or another one has its name", false},
 		"NodePool's namesake": {func(w *world) {
 			w.gone()
@@ -38,7 +38,7 @@ func TestWhatProvesAReplacement(t *testing.T) {
 		"not Initialized": {func(w *world) {
 			fresh(w)
 			w.conditions("NodeClaim", "twin", condition(registered, "True", "x", ""), condition(initialized, "Unknown", "x", ""))
-		}, "NodeClaim %twin is on its way: Karpenter says nothing of it yet; NodePool %pool has no new NodeClaim with a Node", true},
+		}, "NodeClaim %twin is not ready yet: Karpenter has not set the condition yet; NodePool %pool has no new NodeClaim with a Node", true},
 		"not Registered": {func(w *world) {
 			fresh(w)
 			w.conditions("NodeClaim", "twin", condition(initialized, "True", "x", ""))
@@ -90,7 +90,7 @@ func TestTheProofThatNoReplacementIsNeeded(t *testing.T) {
 			},
 			lacks: `: PodScheduled is False, Unschedulable, "0/3 nodes are available"; NodePool %pool has no new NodeClaim with a Node`,
 		},
-		"no scheduler has looked": {change: func(w *world) { w.unbound("busy", nil, nil) }, lacks: "and no scheduler has looked at it"},
+		"no scheduler has looked": {change: func(w *world) { w.unbound("busy", nil, nil) }, lacks: "and no scheduler has tried to place it"},
 		"a pod waits for another to give way": {
 			change: func(w *world) {
 				w.unbound("busy", nil, nil)
@@ -112,7 +112,7 @@ func TestTheProofThatNoReplacementIsNeeded(t *testing.T) {
 		},
 		"its pod has not been made again yet": {
 			change: func(w *world) { w.unbound("busy", nil, m{"nodeName": w.name("one")}) },
-			lacks:  "Pod %ns/%busy of the old Node is still there; NodePool %pool has no new NodeClaim with a Node",
+			lacks:  "Pod %ns/%busy of the old Node still exists; NodePool %pool has no new NodeClaim with a Node",
 		},
 		"its pod had ended": {change: func(w *world) {
 			w.unbound("busy", nil, m{"nodeName": w.name("one")})
@@ -125,7 +125,7 @@ func TestTheProofThatNoReplacementIsNeeded(t *testing.T) {
 				w.claim("twin", "twin", nil)
 				w.conditions("NodeClaim", "twin", condition("Launched", "Unknown", "LaunchInProgress", "soon"))
 			},
-			lacks: `NodeClaim %twin is on its way: Launched is Unknown, LaunchInProgress, "soon"; NodePool %pool has no new NodeClaim with a Node`,
+			lacks: `NodeClaim %twin is not ready yet: Launched is Unknown, LaunchInProgress, "soon"; NodePool %pool has no new NodeClaim with a Node`,
 		},
 		"a static NodePool promises one": {pool: m{"replicas": 2}, change: func(*world) {}, lacks: "NodePool %pool has no new NodeClaim with a Node"},
 	} {

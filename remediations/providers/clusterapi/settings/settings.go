@@ -1,4 +1,4 @@
-// Package settings is Cluster API's section of the configuration.
+// Package settings is the configuration's section providers.clusterAPI.
 package settings
 
 import (
@@ -15,26 +15,27 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.clusterAPI.
+// Section declares providers.clusterAPI: schema, reader, and steps.
 var Section = section.Section{Key: "clusterAPI", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Declared[ClusterAPI]()}
 
-// ClusterAPI is the Cluster API provider.
+// ClusterAPI is the content of providers.clusterAPI.
 type ClusterAPI struct {
 	Cluster types.NamespacedName `json:"cluster"`
-	// WithoutHealthCheck says how to treat a Machine that no MachineHealthCheck selects.
+	// WithoutHealthCheck is how to request the replacement of a Machine that no MachineHealthCheck
+	// selects: by conditions, or by delete.
 	WithoutHealthCheck string        `json:"withoutHealthCheck"`
 	Timeout            time.Duration `json:"timeout"`
-	// Kubeconfig is the file for the connection to the management cluster; empty: this cluster
-	// manages itself.
+	// Kubeconfig is the path of a kubeconfig for the management cluster. Empty: this cluster is the
+	// management cluster.
 	Kubeconfig string `json:"kubeconfig" as:"file"`
-	// NodeSelector selects the Nodes that the provider serves; nil: any that no other provider
-	// knows.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node that no other
+	// provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are the users that Cluster API's requests about Nodes come from.
+	// Users are the user names in the requests of Cluster API's controllers about Nodes.
 	Users []string `json:"users"`
 }
 
-// Delete: a Machine that no MachineHealthCheck selects is deleted.
+// Delete reports whether Drydock deletes a Machine that no MachineHealthCheck selects.
 func (c *ClusterAPI) Delete() bool { return c.WithoutHealthCheck == "delete" }
 
 // Serves implements section.Provider.
@@ -42,6 +43,6 @@ func (c *ClusterAPI) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users}
 }
 
-// Configure implements section.Configurer: while Drydock repairs a machine in another way, its
-// MachineHealthCheck is kept off.
+// Configure implements section.Configurer. Reserves lets Drydock prevent the MachineHealthCheck
+// from replacing a machine that Drydock repairs in another way.
 func (*ClusterAPI) Configure(c *remediations.Config) { c.Reserves = true }

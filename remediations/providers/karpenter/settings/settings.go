@@ -1,4 +1,4 @@
-// Package settings is Karpenter's section of the configuration.
+// Package settings is the configuration's section providers.karpenter.
 package settings
 
 import (
@@ -14,16 +14,16 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.karpenter.
+// Section declares providers.karpenter: schema, reader, and steps.
 var Section = section.Section{Key: "karpenter", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Declared[Karpenter]()}
 
-// Karpenter is the Karpenter provider.
+// Karpenter is the content of providers.karpenter.
 type Karpenter struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves; nil: any that no other provider
-	// knows.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node that no other
+	// provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are the users that Karpenter's requests about Nodes come from.
+	// Users are the user names in Karpenter's requests about Nodes.
 	Users []string `json:"users"`
 }
 
