@@ -122,8 +122,8 @@ func TestTheAnnotationStopsKarpentersRepair(t *testing.T) {
 		all, unread := repairersOf(t.Context(), fake.NewClientset(d), dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), served))
 		require.Empty(t, unread)
 		advice := all[0].Advice
-		require.Equal(t, c.legacy, strings.Contains(advice, "with --legacy-node-repair it reads no annotation"), name)
-		require.Equal(t, !c.legacy, strings.Contains(advice, "announce: [karpenter] keeps it away"), name)
+		require.Equal(t, c.legacy, strings.Contains(advice, "with --legacy-node-repair Karpenter reads no annotation"), name)
+		require.Equal(t, !c.legacy, strings.Contains(advice, "announce: [karpenter] prevents this"), name)
 	}
 }
 
@@ -198,7 +198,7 @@ func TestCheckWarnsOfLeasesThatDrydockDoesNotShare(t *testing.T) {
 	})
 	said = medik8s.Unshared(t.Context(), there, false)
 	require.Len(t, said, 1)
-	require.Contains(t, said[0], "is not known: ")
+	require.Contains(t, said[0], "could not check whether Medik8s' operators use Leases")
 }
 
 // TestCheckLooksIntoTheManagementCluster: check finds MachineHealthChecks elsewhere with Drydock's

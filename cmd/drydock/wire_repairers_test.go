@@ -32,7 +32,7 @@ func TestTheLeaderFindsOtherRepairersWhereItMay(t *testing.T) {
 	require.NoError(t, o.look(t.Context(), client, objects))
 	both := []string{"NodeHealthCheck workers", "Karpenter (Deployment kube-system/karpenter, feature gate NodeRepair)"}
 	require.Equal(t, both, found())
-	require.Contains(t, o.found()[1].Advice, "from Karpenter 1.15 on announce: [karpenter] keeps it away")
+	require.Contains(t, o.found()[1].Advice, "with Karpenter 1.15 or later, announce: [karpenter] prevents this")
 
 	checks = apierrors.NewServiceUnavailable("busy")
 	require.ErrorContains(t, o.look(t.Context(), client, objects), "NodeHealthChecks of Medik8s: ")

@@ -22,17 +22,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// CNI applies the manifest of the cluster's CNI again. Nothing is downloaded: the manifest is in a
-// file, or under a key of a ConfigMap. It is an engine.Actuator, an engine.Surveyor and an
+// CNI applies the manifest of the cluster's CNI again. Drydock downloads nothing: the manifest is
+// in a file, or under a key of a ConfigMap. CNI is an engine.Actuator, an engine.Surveyor and an
 // engine.PodProver.
 type CNI struct {
 	Client kubernetes.Interface
-	// File is the manifest's file; empty: the manifest is under Key of ConfigMap.
+	// File is the path of the manifest. Empty: the manifest is under Key of ConfigMap.
 	File      string
 	ConfigMap types.NamespacedName
 	Key       string
-	// DaemonSet is the DaemonSet whose version is compared. It must be in the manifest and in the
-	// cluster.
+	// DaemonSet is the DaemonSet whose versions Drydock compares. It must be in the manifest and in
+	// the cluster.
 	DaemonSet types.NamespacedName
 }
 
@@ -42,8 +42,8 @@ var (
 	_ engine.PodProver = CNI{}
 )
 
-// Survey reads the manifest and the cluster and tries everything as a dry run. So a refusal spends
-// no attempt, and leaves nothing half done.
+// Survey reads the manifest and the cluster, and applies all objects as a dry run. So a refusal
+// uses no attempt, and no apply ends halfway.
 func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, installed, err := c.look(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(beforeRollout(installed, m.Node))
 }
 
-// Act applies the manifest, object by object, starting with those that pods need.
+// Act applies the manifest, one object after the other. Objects that pods need are first.
 func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	wanted, installed, err := c.look(ctx)
 	if err == nil {
@@ -83,7 +83,7 @@ func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 }
 
 // Proven reports whether all pods of the DaemonSet match the manifest and are available. If the
-// DaemonSet itself was right already, its generation stays, and so do its pods.
+// DaemonSet already matched, its generation and its pods stay the same, and that is enough.
 func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -95,12 +95,13 @@ func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.Po
 	}
 	out := remediations.PodProof{Missing: unfinished(live)}
 	if _, err := neverOlder(wanted.daemonSet, live); err != nil {
-		out.Missing = fmt.Sprintf("DaemonSet %s is not what the manifest has: %v", c.DaemonSet, err)
+		out.Missing = fmt.Sprintf("DaemonSet %s differs from the manifest: %v", c.DaemonSet, err)
 	}
 	return out, nil
 }
 
-// look returns the manifest and the DaemonSet in the cluster, if the manifest may be applied now.
+// look returns the manifest and the DaemonSet in the cluster. It returns an error if the manifest
+// must not be applied now.
 func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -129,8 +130,9 @@ func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	return wanted, installed, nil
 }
 
-// try makes the API server apply the object as a dry run. Missing rights concern every node. The
-// API server answers 500 to an object that does not fit the kind's schema.
+// try applies the object as a dry run. An error about missing rights concerns every node. Any other
+// refusal concerns the manifest; the API server answers 500 to an object that does not fit its
+// schema.
 func (c CNI) try(ctx context.Context, o manifestObject) error {
 	err := c.apply(ctx, o, true)
 	switch {
@@ -142,12 +144,14 @@ func (c CNI) try(ctx context.Context, o manifestObject) error {
 	return kit.Refuse(kit.Machine, "the API server would refuse %s: %s", o, kit.Brief(err))
 }
 
-// mustBeThere refuses a manifest if a person would have to change rights or kinds first.
+// mustBeThere checks an object of a kind that Drydock does not write. It returns an error if the
+// object is not in the cluster as the manifest has it, because a person must then apply the
+// manifest.
 func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	text, err := c.request("GET", o).SetHeader("Accept", "application/json").Do(ctx).Raw()
 	switch {
 	case apierrors.IsNotFound(err):
-		return kit.Refuse(kit.Machine, "%s is not in the cluster, and Drydock makes nothing of that kind; apply the manifest yourself", o)
+		return kit.Refuse(kit.Machine, "%s is not in the cluster, and Drydock does not create objects of that kind; apply the manifest yourself", o)
 	case err != nil:
 		return fmt.Errorf("reading %s: %w", o, err)
 	}
@@ -158,14 +162,15 @@ func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	want := o.DeepCopy().Object
 	unstructured.RemoveNestedField(want, "metadata")
 	if at := differs("", want, live.Object); at != "" {
-		return kit.Refuse(kit.Machine, "%s is not as the manifest has it, at %s, and Drydock changes nothing of that kind; apply the manifest yourself", o, at[1:])
+		return kit.Refuse(kit.Machine, "%s differs from the manifest at %s, and Drydock does not change objects of that kind; apply the manifest yourself", o, at[1:])
 	}
 	return nil
 }
 
-// pin binds the write to the DaemonSet whose version was compared. Otherwise the write could make
-// older a DaemonSet that was updated in the meantime. The DaemonSet is read once more, since its
-// status changes all the time.
+// pin sets the UID and resourceVersion of the compared DaemonSet on the object, so that the API
+// server refuses the write if the DaemonSet changes now. Otherwise Drydock could downgrade a
+// DaemonSet that was updated after the comparison. pin reads the DaemonSet again, because its
+// status changes often.
 func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.DaemonSet) error {
 	if o.kind.Kind != "DaemonSet" || o.GetName() != installed.Name {
 		return nil
@@ -175,15 +180,15 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 		return err
 	}
 	if now.UID != installed.UID || now.Generation != installed.Generation {
-		return kit.Refuse(kit.Machine, "DaemonSet %s was changed in the meantime, perhaps by a person who corrected it", c.DaemonSet)
+		return kit.Refuse(kit.Machine, "DaemonSet %s has changed since the decision, perhaps because a person corrected it", c.DaemonSet)
 	}
 	o.SetUID(now.UID)
 	o.SetResourceVersion(now.ResourceVersion)
 	return nil
 }
 
-// apply writes the manifest's fields of the object, and takes them over from any other field
-// manager.
+// apply writes the manifest's fields of the object, and takes their ownership from other field
+// managers.
 func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -197,8 +202,8 @@ func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 		Body(body).Do(ctx).Error()
 }
 
-// request returns a request about the object. The client must not send it again by itself, which
-// could be long after the intent.
+// request returns a request for the object. The client must not repeat it, because the repetition
+// could come long after the intent.
 func (c CNI) request(verb string, o manifestObject) *rest.Request {
 	version, root := o.kind.GroupVersion(), "/apis"
 	if version.Group == "" {
@@ -208,13 +213,13 @@ func (c CNI) request(verb string, o manifestObject) *rest.Request {
 		NamespaceIfScoped(o.GetNamespace(), o.kind.namespaced).Resource(o.kind.resource).Name(o.GetName()).MaxRetries(0)
 }
 
-// applied returns the objects that are written.
+// applied returns the objects that Drydock writes.
 func (m *manifest) applied() []manifestObject {
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o manifestObject) bool { return !o.kind.applied })
 }
 
-// manifest reads the manifest as it is now. A refusal is about its content; a manifest that cannot
-// be read concerns every node.
+// manifest reads the present manifest. A Refusal is about its content and concerns this repair. If
+// the manifest cannot be read at all, the error concerns every node.
 func (c CNI) manifest(ctx context.Context) (*manifest, error) {
 	if c.File == "" {
 		found, err := c.Client.CoreV1().ConfigMaps(c.ConfigMap.Namespace).Get(ctx, c.ConfigMap.Name, metav1.GetOptions{})

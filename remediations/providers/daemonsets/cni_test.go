@@ -74,12 +74,12 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 
 	require.True(t, cni.Survey(t.Context(), m).Fleetwide, "a file that cannot be read concerns every node")
 	write(manifestOf(t, "cni:v3.25.0"))
-	passedOver("ClusterRole cni is not in the cluster, and Drydock makes nothing of that kind")
+	passedOver("ClusterRole cni is not in the cluster, and Drydock does not create objects of that kind")
 	require.NoError(t, l.Apply(t.Context(), []byte(strings.ReplaceAll(cniParts[strings.LastIndex(cniParts, "---"):], "[get]", "[get, list]"))))
-	passedOver("ClusterRole cni is not as the manifest has it, at rules[0].verbs")
+	passedOver("ClusterRole cni differs from the manifest at rules[0].verbs")
 	require.NoError(t, l.Apply(t.Context(), []byte(cniParts[strings.LastIndex(cniParts, "---"):])))
 	write(manifestOf(t, "cni:v3.24.9"))
-	passedOver("container cni is 3.25.0 in the cluster and 3.24.9 in the manifest: nothing is ever made older")
+	passedOver("container cni has version 3.25.0 in the cluster and 3.24.9 in the manifest: Drydock never installs an older version")
 	write(strings.Replace(manifestOf(t, "cni:v3.25.0"), "mtu: \"1450\"", "mtu: {}", 1))
 	passedOver("the API server would refuse ConfigMap kube-system/cni-config")
 	_, err := config()
@@ -134,7 +134,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	require.Empty(t, s.Trouble)
 	r, err = cni.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
-	require.Contains(t, r.Missing, "is not what the manifest has")
+	require.Contains(t, r.Missing, "differs from the manifest")
 	m.Before = s.Before
 	outcome, err = cni.Act(t.Context(), m, still)
 	require.NoError(t, err)
@@ -145,7 +145,7 @@ func TestAManifestIsAppliedAgainButNeverAnOlderOne(t *testing.T) {
 	}, 5*time.Minute, 100*time.Millisecond)
 	require.Equal(t, "cni:v3.26.0", l.settled(name).Spec.Template.Spec.Containers[0].Image)
 	outcome, err = cni.Act(t.Context(), m, still)
-	require.ErrorContains(t, err, "was changed in the meantime")
+	require.ErrorContains(t, err, "has changed since the decision")
 	require.Equal(t, remediations.CallRefused, outcome)
 
 	// A person removed a DaemonSet that is gone, perhaps for another network.

@@ -18,9 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Pod restarts a node's own pod of one DaemonSet: it deletes the pod, and the DaemonSet's
-// controller makes another one from the DaemonSet's present template. It is an engine.Actuator, an
-// engine.Surveyor and an engine.PodProver.
+// Pod restarts a node's pod of one DaemonSet. It deletes the pod, and the DaemonSet's controller
+// creates a new one from the present template. Pod is an engine.Actuator, an engine.Surveyor and an
+// engine.PodProver.
 type Pod struct {
 	Client    kubernetes.Interface
 	DaemonSet types.NamespacedName
@@ -32,8 +32,8 @@ var (
 	_ engine.PodProver = Pod{}
 )
 
-// Survey finds the pod, so that a missing pod spends no attempt, and so that its UID is on record
-// before it goes.
+// Survey looks up the pod before the intent. So a missing pod uses no attempt, and the pod's UID is
+// recorded before the deletion.
 func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -42,19 +42,20 @@ func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()})
 }
 
-// before is the state before a restart, in the names that records have had since their first
-// version.
+// before is the state before a restart, which is recorded with the intent. Its JSON names are old
+// and do not fit all values, but existing records have them.
 type before struct {
-	// Instance is the pod's UID; for a rollout, the DaemonSet's UID and its generation.
+	// Instance is the pod's UID. For a rollout it is UID/GENERATION of the DaemonSet.
 	Instance string `json:"instance"`
-	// Hostname is the Node, Pool the DaemonSet, Count how many pods it should have.
+	// Hostname is the Node. Pool is the DaemonSet. Count is how many pods it should have.
 	Hostname string `json:"hostname"`
 	Pool     string `json:"pool"`
 	Count    int    `json:"count"`
 }
 
-// surveyTrouble distinguishes an answer of the API server, which concerns one node, from a missing
-// answer, which concerns all nodes.
+// surveyTrouble returns an error as the result of a Survey. A Refusal has its own concern, mostly
+// one node. A final answer of the API server needs a correction of the setup, and a missing answer
+// passes. Both concern all nodes.
 func surveyTrouble(err error) remediations.Survey {
 	var found *kit.Refusal
 	why := kit.Passing
@@ -67,7 +68,7 @@ func surveyTrouble(err error) remediations.Survey {
 	return (&kit.Refusal{Why: why, Text: err.Error()}).Survey()
 }
 
-// Act deletes the pod that was there before the intent, and not another pod of that name.
+// Act deletes the pod that Survey recorded. It never deletes another pod of that name.
 func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -78,7 +79,7 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	case err != nil:
 		return remediations.CallRefused, fmt.Errorf("restarting the pod of DaemonSet %s on Node %s: %w", d.DaemonSet, m.Node, err)
 	case was.Instance != string(pod.UID):
-		return remediations.CallRefused, fmt.Errorf("pod %s of Node %s is another one than before: it was restarted in the meantime", kit.NameOf(pod), m.Node)
+		return remediations.CallRefused, fmt.Errorf("pod %s of Node %s has changed since the decision: it was already restarted", kit.NameOf(pod), m.Node)
 	}
 	if err := mayStill(); err != nil {
 		return remediations.CallRefused, err
@@ -90,8 +91,8 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", kit.NameOf(pod), m.Node))
 }
 
-// written returns the error of a write. An error that may pass (the API server is busy, or refuses
-// rights that it granted a moment ago) spends no attempt.
+// written returns the error of a failed write. An error that may pass uses no attempt: the API
+// server is busy, or refuses a right that it granted a moment ago.
 func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -99,16 +100,16 @@ func written(err error, doing string) error {
 	return &kit.Refusal{Why: kit.Passing, Again: remediations.AskPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
-// delete deletes exactly this pod. The client must not send the request again by itself, which
-// could be long after the intent.
+// delete deletes the pod with this UID. The client must not repeat the request, because the
+// repetition could come long after the intent.
 func (d Pod) delete(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	return d.Client.CoreV1().RESTClient().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		MaxRetries(0).Body(&o).Do(ctx).Error()
 }
 
-// outcomeOf returns the outcome of a failed write: refused if the API server certainly changed
-// nothing.
+// outcomeOf returns the outcome of a failed write. It is CallRefused if the API server certainly
+// changed nothing.
 func outcomeOf(err error) remediations.CallOutcome {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || kit.Final(err) {
 		return remediations.CallRefused
@@ -116,7 +117,7 @@ func outcomeOf(err error) remediations.CallOutcome {
 	return remediations.CallUnknown
 }
 
-// Proven reports whether another pod of the DaemonSet runs on the node in place of the old one.
+// Proven reports whether a new pod of the DaemonSet is Ready on the node, and the old one is gone.
 func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations.PodProof, error) {
 	var b before
 	if err := kept.Read(&b); err != nil {
@@ -138,16 +139,17 @@ func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations
 	}
 	switch {
 	case old:
-		out.Missing = fmt.Sprintf("the old pod of DaemonSet %s is still on Node %s", d.DaemonSet, b.Hostname)
+		out.Missing = fmt.Sprintf("the old pod of DaemonSet %s still exists on Node %s", d.DaemonSet, b.Hostname)
 	case len(pods) == 0:
-		out.Missing = fmt.Sprintf("DaemonSet %s has made no pod for Node %s yet", d.DaemonSet, b.Hostname)
+		out.Missing = fmt.Sprintf("DaemonSet %s has no new pod on Node %s yet", d.DaemonSet, b.Hostname)
 	case ready == 0:
 		out.Missing = fmt.Sprintf("the new pod of DaemonSet %s on Node %s is not Ready", d.DaemonSet, b.Hostname)
 	}
 	return out, nil
 }
 
-// own returns the DaemonSet's only pod on the node.
+// own returns the DaemonSet's pod on the node. It returns an error if there is not exactly one, or
+// if it is being deleted.
 func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	pods, err := d.onNode(ctx, node)
 	if err != nil {
@@ -155,25 +157,24 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	}
 	switch {
 	case len(pods) == 0:
-		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has no pod on Node %s; look at its Events, and at the node's labels and taints", d.DaemonSet, node)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has no pod on Node %s; check the DaemonSet's Events, and the node's labels and taints", d.DaemonSet, node)
 	case len(pods) > 1:
-		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has %d pods on Node %s, and one may be on its way out; nothing is deleted while that is so", d.DaemonSet, len(pods), node)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s has %d pods on Node %s, perhaps because one is being deleted; Drydock deletes none now", d.DaemonSet, len(pods), node)
 	case pods[0].DeletionTimestamp != nil:
-		return nil, kit.Refuse(kit.Machine, "pod %s of Node %s is on its way out already", kit.NameOf(&pods[0]), node)
+		return nil, kit.Refuse(kit.Machine, "pod %s of Node %s is already being deleted", kit.NameOf(&pods[0]), node)
 	}
 	return &pods[0], nil
 }
 
-// onNode returns all pods of the DaemonSet on the node. It selects those that the DaemonSet owns by
-// its UID, since any pod may have the labels. An error is not an answer; it never means that there
-// are no pods.
+// onNode returns all pods of the DaemonSet on the node. It selects pods by their owner's UID,
+// because any pod may have the labels. An error never means that there are no pods.
 func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)
 	if err != nil {
 		return nil, err
 	}
 	if ds.DeletionTimestamp != nil {
-		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is being deleted: no controller would make another pod", d.DaemonSet)
+		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is being deleted, so no controller would create a new pod", d.DaemonSet)
 	}
 	selector, err := metav1.LabelSelectorAsSelector(ds.Spec.Selector)
 	if err != nil {
@@ -187,7 +188,7 @@ func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 			return nil, fmt.Errorf("listing the pods of DaemonSet %s on Node %s: %w", d.DaemonSet, node, err)
 		}
 		for i := range page.Items {
-			// A pod that has ended by itself no longer occupies the node.
+			// A pod that has succeeded or failed no longer occupies the node.
 			if p := &page.Items[i]; metav1.IsControlledBy(p, ds) && !kit.Finished(p) {
 				out = append(out, *p)
 			}

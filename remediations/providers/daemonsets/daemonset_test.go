@@ -163,7 +163,7 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	m.Before = s.Before
 	r, err := own.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
-	require.Contains(t, r.Missing, "the old pod of DaemonSet kube-system/kube-proxy is still on Node node-0")
+	require.Contains(t, r.Missing, "the old pod of DaemonSet kube-system/kube-proxy still exists on Node node-0")
 
 	outcome, err := own.Act(t.Context(), m, func() error { return errors.New("a person paused it") })
 	require.EqualError(t, err, "a person paused it")
@@ -183,7 +183,7 @@ func TestANodesOwnPodIsRestartedAndItsSuccessorIsTheProof(t *testing.T) {
 	require.Equal(t, others, l.pods(name, "node-1"), "the pods of other nodes run on")
 
 	outcome, err = own.Act(t.Context(), m, still)
-	require.ErrorContains(t, err, "is another one than before")
+	require.ErrorContains(t, err, "has changed since the decision: it was already restarted")
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.Equal(t, after, l.pods(name, "node-0"), "an attempt deletes one pod at most")
 	m.Before = ""
@@ -291,7 +291,7 @@ func TestNoPodOrSeveralAreARefusalThatSaysSo(t *testing.T) {
 
 	going := podOf(t, ds, "cni-c", "node-1", true)
 	require.NoError(t, client.CoreV1().Pods(ds.Namespace).Delete(t.Context(), going.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(600))}))
-	refused("node-1", "pod kube-system/cni-c of Node node-1 is on its way out already")
+	refused("node-1", "pod kube-system/cni-c of Node node-1 is already being deleted")
 
 	own.DaemonSet.Name = "no-such"
 	refused("node-0", "DaemonSet kube-system/no-such does not exist")

@@ -19,25 +19,27 @@ import (
 )
 
 const (
-	// maxManifest bounds a manifest, as the API server bounds a ConfigMap; Calico's has 300 KB.
+	// maxManifest is the largest manifest in bytes, like the API server's limit for a ConfigMap.
+	// Calico's manifest has 300 KB.
 	maxManifest = 1 << 20
-	// maxObjects bounds the objects in it, and with them the calls that one attempt makes. Calico's
-	// has 30.
+	// maxObjects is the largest number of objects in a manifest, and so of calls of one attempt.
+	// Calico's manifest has 30 objects.
 	maxObjects = 64
 )
 
-// kindOf holds the resource names for the objects of a kind at the API server.
+// kindOf has the names that the API server uses for a kind of objects.
 type kindOf struct {
 	schema.GroupVersionKind
 	resource   string
 	namespaced bool
-	// applied objects are written. The others must already be there in the manifest's form: rights
-	// to write them would make every other limit of Drydock useless.
+	// applied: Drydock writes objects of this kind. Objects of other kinds must already be in the
+	// cluster as the manifest has them: with rights to write them, Drydock could give itself any
+	// right.
 	applied bool
 }
 
-// manifestKinds are all kinds that a manifest may hold, in the order of the apply: first what pods
-// need, then the pods.
+// manifestKinds are all kinds that a manifest may have, in the order of the apply: first the kinds
+// that pods need, then the kinds that make pods.
 var manifestKinds = []kindOf{
 	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "customresourcedefinitions", false, false},
 	{schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false, false},
@@ -67,13 +69,13 @@ func (o manifestObject) String() string {
 	return o.kind.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// manifest is a manifest that may be applied, if the cluster is in the state that this requires.
+// manifest is a manifest that Drydock may apply if the state of the cluster allows it.
 type manifest struct {
 	objects   []manifestObject // in the order of the apply
 	daemonSet *appsv1.DaemonSet
 }
 
-// readManifest reads a manifest and refuses what may never be applied. Its errors are refusals.
+// readManifest parses a manifest, and returns a Refusal if Drydock must never apply it.
 func readManifest(data []byte, daemonSet types.NamespacedName) (*manifest, error) {
 	if len(data) > maxManifest {
 		return nil, kit.Refuse(kit.Machine, "the manifest is larger than %d bytes", maxManifest)
@@ -113,7 +115,7 @@ func readManifest(data []byte, daemonSet types.NamespacedName) (*manifest, error
 		}
 	}
 	if m.daemonSet == nil {
-		return nil, kit.Refuse(kit.Machine, "the manifest has no DaemonSet %s, so its version cannot be compared with the cluster's", daemonSet)
+		return nil, kit.Refuse(kit.Machine, "the manifest has no DaemonSet %s, so Drydock cannot compare its version with that in the cluster", daemonSet)
 	}
 	slices.SortStableFunc(m.objects, func(a, b manifestObject) int { return rankOf(a.kind) - rankOf(b.kind) })
 	return m, nil
@@ -123,33 +125,33 @@ func rankOf(k kindOf) int {
 	return slices.IndexFunc(manifestKinds, func(o kindOf) bool { return o.GroupVersionKind == k.GroupVersionKind })
 }
 
-// readObject reads one document; nil: there is nothing in it.
+// readObject parses one YAML document. Nil: the document is empty.
 func readObject(document []byte, namespace string) (*manifestObject, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {
-		return nil, fmt.Errorf("it is not YAML: %w", err)
+		return nil, fmt.Errorf("the document is not YAML: %w", err)
 	}
 	if string(bytes.TrimSpace(text)) == "null" {
 		return nil, nil
 	}
 	o := &unstructured.Unstructured{}
 	if err := o.UnmarshalJSON(text); err != nil {
-		return nil, fmt.Errorf("it is not an object: %w", err)
+		return nil, fmt.Errorf("the document is not a Kubernetes object: %w", err)
 	}
 	i := slices.IndexFunc(manifestKinds, func(k kindOf) bool { return k.GroupVersionKind == o.GroupVersionKind() })
 	if i < 0 || o.IsList() {
-		return nil, fmt.Errorf("%s is not a kind that Drydock applies; apply it yourself, and take it out", o.GroupVersionKind())
+		return nil, fmt.Errorf("Drydock does not apply objects of the kind %s; apply the object yourself, and remove it from the manifest", o.GroupVersionKind())
 	}
 	out := &manifestObject{o, manifestKinds[i]}
 	switch {
 	case o.GetName() == "" || o.GetGenerateName() != "":
 		return nil, fmt.Errorf("a %s has no name", out.kind.Kind)
 	case out.kind.namespaced && o.GetNamespace() != namespace:
-		return nil, fmt.Errorf("%s is not in the namespace %s of the DaemonSet, and nothing elsewhere is touched", out, namespace)
+		return nil, fmt.Errorf("%s is not in the DaemonSet's namespace %s, and Drydock changes nothing in other namespaces", out, namespace)
 	case !out.kind.namespaced && o.GetNamespace() != "":
-		return nil, fmt.Errorf("%s is in a namespace, which there is none for its kind", out)
+		return nil, fmt.Errorf("%s has a namespace, but its kind has none; remove it", out)
 	}
-	// Fields that the API server maintains are not taken from the manifest.
+	// The API server maintains these fields, so the manifest's values are not used.
 	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}} {
 		unstructured.RemoveNestedField(o.Object, path...)
 	}

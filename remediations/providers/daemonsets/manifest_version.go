@@ -14,8 +14,8 @@ import (
 // versionLabel is the label with a DaemonSet's version.
 const versionLabel = "app.kubernetes.io/version"
 
-// versionsOf returns all versions that a DaemonSet shows: of its label, and of its containers'
-// images. A version that cannot be read is nil: it is unknown, and not the oldest.
+// versionsOf returns all versions of a DaemonSet, by their place: the label, and each container's
+// image. Nil: the version cannot be parsed, so it is unknown.
 func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	out := map[string]*version.Version{}
 	if text, ok := ds.Labels[versionLabel]; ok {
@@ -29,8 +29,7 @@ func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	return out
 }
 
-// tagOf returns the tag of an image; empty: it has no tag, and only a digest or nothing identifies
-// it.
+// tagOf returns the tag of an image. Empty: the image has no tag.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")
@@ -48,8 +47,8 @@ func semantic(text string) *version.Version {
 	return v
 }
 
-// neverOlder refuses a DaemonSet that would make any part of the installed one older, or that
-// cannot be compared. It returns a text with the versions.
+// neverOlder returns an error if the wanted DaemonSet would make any part of the installed one
+// older, or if their versions cannot be compared. Otherwise it returns a text with the versions.
 func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	have, want := versionsOf(installed), versionsOf(wanted)
 	said := ""
@@ -61,20 +60,21 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 		case ours == nil && theirs == nil && sameImage(installed, wanted, where):
 			continue
 		case ours == nil || theirs == nil:
-			return "", kit.Refuse(kit.Machine, "the version of %s cannot be compared: it is %s in the cluster and %s in the manifest", where, versionText(theirs), versionText(ours))
+			return "", kit.Refuse(kit.Machine, "Drydock cannot compare the version of %s: it is %s in the cluster and %s in the manifest", where, versionText(theirs), versionText(ours))
 		case ours.LessThan(theirs):
-			return "", kit.Refuse(kit.Machine, "%s is %s in the cluster and %s in the manifest: nothing is ever made older", where, theirs, ours)
+			return "", kit.Refuse(kit.Machine, "%s has version %s in the cluster and %s in the manifest: Drydock never installs an older version", where, theirs, ours)
 		case said == "" || strings.HasPrefix(where, "the label"):
 			said = fmt.Sprintf("%s, %s in the cluster", ours, theirs)
 		}
 	}
 	if said == "" {
-		return "", kit.Refuse(kit.Machine, "DaemonSet %s/%s shows no version in the cluster and the manifest that could be compared; set the label %s on both", wanted.Namespace, wanted.Name, versionLabel)
+		return "", kit.Refuse(kit.Machine, "DaemonSet %s/%s has no version that is in the cluster and in the manifest; set the label %s on both", wanted.Namespace, wanted.Name, versionLabel)
 	}
 	return said, nil
 }
 
-// sameImage reports that a container whose image shows no version has the same image on both sides.
+// sameImage reports whether a container has the same image in both DaemonSets. This is enough if
+// the image shows no version.
 func sameImage(a, b *appsv1.DaemonSet, where string) bool {
 	image := imageOf(a, where)
 	return image != "" && image == imageOf(b, where)

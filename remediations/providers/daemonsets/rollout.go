@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// fieldManager is Drydock's name in its changes to other people's objects.
+	// fieldManager is Drydock's name as the manager of the fields that it writes.
 	fieldManager = "drydock"
-	// restartedAt is kubectl's own key of a pod template, which kubectl rollout restart sets to
-	// make new pods.
+	// restartedAt is the annotation of a pod template that kubectl rollout restart sets to get new
+	// pods.
 	restartedAt = "kubectl.kubernetes.io/restartedAt"
 )
 
-// Rollouts restarts all pods of a DaemonSet in the same way as kubectl rollout restart: a few at a
-// time, according to the DaemonSet. It is an engine.Actuator, an engine.Surveyor and an
+// Rollouts restarts all pods of a DaemonSet like kubectl rollout restart: a few at a time, by the
+// DaemonSet's update strategy. It is an engine.Actuator, an engine.Surveyor and an
 // engine.PodProver.
 type Rollouts struct {
 	Client kubernetes.Interface
-	// Allowed are the only DaemonSets that may be restarted, whatever a step names.
+	// Allowed are the DaemonSets that may be restarted. A step that names another one is refused.
 	Allowed []types.NamespacedName
 	Now     func() time.Time
 }
@@ -42,7 +42,8 @@ var (
 	_ engine.PodProver = Rollouts{}
 )
 
-// Survey reads the DaemonSet, so that no attempt is spent on a DaemonSet that cannot be restarted.
+// Survey reads the DaemonSet before the intent. So no attempt is used on a DaemonSet that cannot be
+// restarted.
 func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err != nil {
@@ -51,7 +52,7 @@ func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(beforeRollout(ds, m.Node))
 }
 
-// beforeRollout returns what must change: the generation, of this DaemonSet by its UID.
+// beforeRollout returns the DaemonSet's state for the record. A rollout must change its generation.
 func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	return before{
 		Instance: fmt.Sprintf("%s/%d", ds.UID, ds.Generation), Hostname: node, Pool: ds.Namespace + "/" + ds.Name,
@@ -59,20 +60,20 @@ func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	}
 }
 
-// unchanged returns an error unless the DaemonSet is as it was before the intent.
+// unchanged returns an error if the DaemonSet has changed since the record.
 func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 	var was before
 	if err := m.Before.Read(&was); err != nil {
-		return fmt.Errorf("looking at DaemonSet %s/%s again: %w", ds.Namespace, ds.Name, err)
+		return fmt.Errorf("comparing DaemonSet %s/%s with the record: %w", ds.Namespace, ds.Name, err)
 	}
 	if was.Instance != beforeRollout(ds, m.Node).Instance {
-		return fmt.Errorf("DaemonSet %s/%s was changed in the meantime, perhaps by a person who corrected it", ds.Namespace, ds.Name)
+		return fmt.Errorf("DaemonSet %s/%s has changed since the decision, perhaps because a person corrected it", ds.Namespace, ds.Name)
 	}
 	return nil
 }
 
-// Act writes the time into the pod template of the DaemonSet, if the DaemonSet is as it was before
-// the intent.
+// Act writes the present time into the DaemonSet's pod template, if the DaemonSet has not changed
+// since the record.
 func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err == nil {
@@ -101,8 +102,8 @@ func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcomeOf(err), written(err, fmt.Sprintf("restarting the pods of DaemonSet %s", m.DaemonSet))
 }
 
-// Proven reports whether the DaemonSet was changed since, and all of its pods are up to date and
-// available.
+// Proven reports whether the DaemonSet has changed since the record, and all its pods are up to
+// date and available.
 func (r Rollouts) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	return rolledOut(ctx, r.Client, b)
 }
@@ -122,23 +123,23 @@ func rolledOut(ctx context.Context, client kubernetes.Interface, kept remediatio
 	}
 	out := remediations.PodProof{}
 	if uid, generation, _ := strings.Cut(b.Instance, "/"); uid != string(ds.UID) {
-		out.Missing = fmt.Sprintf("DaemonSet %s is another one than before", name)
+		out.Missing = fmt.Sprintf("DaemonSet %s was replaced (other UID)", name)
 	} else if generation == fmt.Sprint(ds.Generation) {
-		out.Missing = fmt.Sprintf("DaemonSet %s is as it was before", name)
+		out.Missing = fmt.Sprintf("DaemonSet %s has not changed yet", name)
 	} else {
 		out.Missing = unfinished(ds)
 	}
 	return out, nil
 }
 
-// look returns the DaemonSet, if its pods may be restarted now.
+// look returns the DaemonSet. It returns an error if its pods must not be restarted now.
 func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, error) {
 	name, err := namespacedName(text)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(r.Allowed, name) {
-		return nil, kit.Refuse(kit.Machine, "DaemonSet %s is not one that may be restarted; add it to providers.clusterWide.rolloutRestart", name)
+		return nil, kit.Refuse(kit.Machine, "Drydock may not restart DaemonSet %s; add it to providers.clusterWide.rolloutRestart", name)
 	}
 	ds, err := readDaemonSet(ctx, r.Client, name)
 	if err != nil {
@@ -150,7 +151,8 @@ func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, err
 	return ds, nil
 }
 
-// rollable returns why a change of the template would not make new pods, or must not do so now.
+// rollable returns why a change of the template would not create new pods, or must not be made now.
+// Empty: it may be made.
 func rollable(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case ds.DeletionTimestamp != nil:
@@ -158,19 +160,18 @@ func rollable(ds *appsv1.DaemonSet) string {
 	case ds.Spec.UpdateStrategy.Type != appsv1.RollingUpdateDaemonSetStrategyType:
 		return fmt.Sprintf("has the update strategy %s, so no controller would restart its pods", ds.Spec.UpdateStrategy.Type)
 	case s.ObservedGeneration < ds.Generation || s.UpdatedNumberScheduled < s.DesiredNumberScheduled:
-		return "is being rolled out already"
+		return "is already being rolled out"
 	case s.DesiredNumberScheduled == 0:
 		return "has no pods on any node"
 	}
 	return ""
 }
 
-// unfinished is like kubectl rollout status: it returns what the rollout still lacks; empty:
-// nothing.
+// unfinished returns what the rollout still lacks, like kubectl rollout status. Empty: nothing.
 func unfinished(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case s.ObservedGeneration < ds.Generation:
-		return fmt.Sprintf("the change of DaemonSet %s/%s has not been taken up yet", ds.Namespace, ds.Name)
+		return fmt.Sprintf("the controller has not processed the change of DaemonSet %s/%s yet", ds.Namespace, ds.Name)
 	case s.UpdatedNumberScheduled < s.DesiredNumberScheduled:
 		return fmt.Sprintf("%d of %d pods of DaemonSet %s/%s are new", s.UpdatedNumberScheduled, s.DesiredNumberScheduled, ds.Namespace, ds.Name)
 	case s.NumberAvailable < s.DesiredNumberScheduled:

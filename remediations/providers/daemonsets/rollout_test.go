@@ -35,7 +35,7 @@ func TestARolloutRestartReplacesEveryPodOnce(t *testing.T) {
 
 	r, err := rollouts.Proven(t.Context(), s.Before)
 	require.NoError(t, err)
-	require.Equal(t, "DaemonSet kube-system/kube-proxy is as it was before", r.Missing, "all pods run, but none is new")
+	require.Equal(t, "DaemonSet kube-system/kube-proxy has not changed yet", r.Missing, "all pods run, but none is new")
 	outcome, err := rollouts.Act(t.Context(), m, func() error { return errors.New("it is silenced") })
 	require.EqualError(t, err, "it is silenced")
 	require.Equal(t, remediations.CallRefused, outcome)
@@ -43,7 +43,7 @@ func TestARolloutRestartReplacesEveryPodOnce(t *testing.T) {
 	outcome, err = rollouts.Act(t.Context(), m, still)
 	require.NoError(t, err)
 	require.Equal(t, remediations.CallAccepted, outcome)
-	require.Contains(t, rollouts.Survey(t.Context(), m).Trouble, "is being rolled out already", "a second request meets the first")
+	require.Contains(t, rollouts.Survey(t.Context(), m).Trouble, "is already being rolled out", "a second request meets the first")
 	require.Eventually(t, func() bool {
 		r, err = rollouts.Proven(t.Context(), s.Before)
 		return err == nil && r.Missing == ""
@@ -57,7 +57,7 @@ func TestARolloutRestartReplacesEveryPodOnce(t *testing.T) {
 	}
 
 	outcome, err = rollouts.Act(t.Context(), m, still)
-	require.ErrorContains(t, err, "was changed in the meantime")
+	require.ErrorContains(t, err, "has changed since the decision")
 	require.Equal(t, remediations.CallRefused, outcome)
 	require.Equal(t, ds.Generation, l.settled(name).Generation, "an attempt restarts them once at most")
 }
@@ -89,11 +89,11 @@ func TestARolloutThatCannotBeIsRefusedBeforehand(t *testing.T) {
 	rollouts := daemonsets.Rollouts{Client: client, Allowed: []types.NamespacedName{onDelete, rolling, unseen, nowhere, broken, missing}, Now: time.Now}
 	for of, why := range map[string]string{
 		onDelete.String(): "DaemonSet kube-system/on-delete has the update strategy OnDelete",
-		rolling.String():  "is being rolled out already",
-		unseen.String():   "is being rolled out already",
+		rolling.String():  "is already being rolled out",
+		unseen.String():   "is already being rolled out",
 		nowhere.String():  "has no pods on any node",
 		missing.String():  "does not exist",
-		"kube-system/cni": "is not one that may be restarted",
+		"kube-system/cni": "Drydock may not restart DaemonSet kube-system/cni",
 		"kube-proxy":      `"kube-proxy" is not the namespace/name of a DaemonSet`,
 	} {
 		m := engine.Machine{Node: "node-0", DaemonSet: of, Before: "{}"}

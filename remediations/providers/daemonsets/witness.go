@@ -15,13 +15,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// PodWitness reports the state of a node's own pod of a DaemonSet.
+// PodWitness reports the state of a node's pod of a DaemonSet.
 type PodWitness struct{ Client kubernetes.Interface }
 
 var _ engine.Witness = PodWitness{}
 
-// Testify looks at the pods of the DaemonSet on the node. A missing pod shows nothing: the
-// DaemonSet may not want a pod there.
+// Testify reports whether the DaemonSet's pod on the node is Ready. If there is no pod, the answer
+// is unknown, because the DaemonSet may not select the node.
 func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign) signs.Testimony {
 	namespace, name, _ := strings.Cut(s.Name, "/")
 	d := Pod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}

@@ -14,16 +14,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Keeper renews the Leases of the nodes that Drydock repairs, and releases those of the others.
+// Keeper renews the Leases of nodes that Drydock repairs, and deletes Drydock's other Leases.
 type Keeper struct {
 	Leases
-	// Registry has the remediations that records may name.
+	// Registry has the remediations that records on Nodes may name.
 	Registry remediations.Registry
 }
 
-// Keep renews or releases each of Drydock's Leases once, and returns the joined errors. It reads
-// each Node after its Lease. Drydock takes a Lease only after it wrote the intent on the Node. So
-// if the Node shows no repair, the Lease belongs to a repair that has ended.
+// Keep renews or deletes each of Drydock's Leases once, and returns the joined errors. It reads
+// each Node after its Lease. Drydock takes a Lease only after it has written the intent on the
+// Node. So if the Node shows no repair, the Lease belongs to a repair that has ended.
 func (k Keeper) Keep(ctx context.Context) error {
 	all, err := k.Client.CoordinationV1().Leases(Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -48,8 +48,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 		j = k.Registry.ReadJournal(n)
 	}
 	r := j.Record
-	// If the record is unreadable, or the repair is between two steps, leave the Lease. It expires
-	// by itself, and the next step takes it again.
+	// If the record is unreadable, or the repair is between two steps, Keeper does not touch the
+	// Lease. It expires by itself, and the next step takes it again.
 	left := j.Malformed != nil || r != nil && r.Phase == remediations.PhasePending && r.Intent != nil
 	switch {
 	case left:
@@ -69,12 +69,12 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 		return nil // another client was faster
 	}
 	if err != nil {
-		return fmt.Errorf("renewing or giving back Lease %s/%s: %w", Namespace, lease.Name, err)
+		return fmt.Errorf("renewing or deleting Lease %s/%s: %w", Namespace, lease.Name, err)
 	}
 	return nil
 }
 
-// node returns the Node that the Lease belongs to; nil: it is gone, or another Node has its name.
+// node returns the Node that owns the Lease. Nil: the Node is gone, or another Node has its name.
 func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind != "Node" {
@@ -85,7 +85,7 @@ func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.
 		case apierrors.IsNotFound(err) || err == nil && n.UID != of.UID:
 			return nil, nil
 		case err != nil:
-			return nil, fmt.Errorf("reading Node %s, whose Lease %s/%s Drydock holds: %w", of.Name, Namespace, lease.Name, err)
+			return nil, fmt.Errorf("reading Node %s of Drydock's Lease %s/%s: %w", of.Name, Namespace, lease.Name, err)
 		}
 		return n, nil
 	}

@@ -1,11 +1,11 @@
-// Package medik8s decides together with Medik8s which repair system repairs a node. It uses the
-// Lease node-NAME in the namespace medik8s-leases, which Medik8s' operators take before they
-// repair, drain or maintain the node.
+// Package medik8s makes sure that only one system at a time repairs a node: Drydock or Medik8s. It
+// uses the Lease node-NAME in the namespace medik8s-leases, which Medik8s' operators take before
+// they repair, drain or maintain the node.
 //
-// A Lease has a holder until its renewTime plus leaseDurationSeconds. Drydock takes a Lease without
-// a holder right before a disruptive step, when the intent is on record. Keeper renews it while
-// that record is in flight, and deletes it when the repair has ended. That includes a Lease left by
-// a crash, because each Lease names its holder. Without Keeper it ends by itself.
+// A Lease has a holder until its renewTime plus leaseDurationSeconds. Right before a disruptive
+// step, when the intent is recorded, Drydock takes the Lease if it has no holder. Keeper renews the
+// Lease while the record is in flight, and deletes it when the repair has ended. After a crash,
+// Keeper recognises Drydock's Leases by their holder. Without Keeper, a Lease expires by itself.
 package medik8s
 
 import (
@@ -25,15 +25,14 @@ import (
 )
 
 const (
-	// Namespace is where the Leases are.
+	// Namespace is the namespace of the Leases.
 	Namespace = "medik8s-leases"
-	// Holder is Drydock's identity in them.
+	// Holder is Drydock's holderIdentity in the Leases.
 	Holder = "drydock"
-	// lasts is how long a Lease is Drydock's without a renewal; it is renewed in the second half of
-	// that time.
+	// lasts is the duration of Drydock's Leases. Keeper renews a Lease in the second half of it.
 	lasts = 10 * time.Minute
-	// ahead is how far the clock of a Lease's holder may be ahead of ours: Medik8s ignores a Lease
-	// from the future.
+	// ahead is how far the clock of a Lease's holder may be ahead of Drydock's. Medik8s ignores a
+	// Lease whose renewTime is in the future.
 	ahead = 10 * time.Second
 )
 
@@ -43,11 +42,11 @@ type Leases struct {
 	Now    func() time.Time
 }
 
-// name is the name of the node's Lease.
+// name returns the name of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until returns when the Lease ends, by Medik8s' rule with a tolerance for clocks that differ;
-// false: it has ended, or has no holder.
+// until returns when the Lease ends, by Medik8s' rule with a tolerance for different clocks. False:
+// the Lease has ended, or has no holder.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {
@@ -57,7 +56,8 @@ func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	return end, !end.Before(now)
 }
 
-// others returns an error that names another holder of the Lease; nil: there is no other holder.
+// others returns an error with the holder of the Lease if another system holds it. Nil: no other
+// system does.
 func (l Leases) others(lease *coordinationv1.Lease) error {
 	end, held := l.until(lease)
 	if !held || *lease.Spec.HolderIdentity == Holder {
@@ -75,7 +75,7 @@ func (l Leases) Free(ctx context.Context, m engine.Machine, _ string) error {
 	return l.others(lease)
 }
 
-// get returns the node's Lease; nil: there is no Lease.
+// get returns the node's Lease, or nil if it does not exist.
 func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, error) {
 	lease, err := l.Client.CoordinationV1().Leases(Namespace).Get(ctx, name(node), metav1.GetOptions{})
 	switch {
@@ -113,13 +113,14 @@ func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	return taking(lease, l.update(ctx, lease))
 }
 
-// young reports that the Lease is Drydock's, and in the first half of its time.
+// young reports whether Drydock holds the Lease and its first half is not over.
 func (l Leases) young(lease *coordinationv1.Lease) bool {
 	end, held := l.until(lease)
 	return held && *lease.Spec.HolderIdentity == Holder && end.Sub(l.Now()) > lasts/2
 }
 
-// update renews the Lease as it was read: a Lease that another client changed since is left alone.
+// update writes the Lease. The API server refuses the write if another client has changed the Lease
+// since it was read.
 func (l Leases) update(ctx context.Context, lease *coordinationv1.Lease) error {
 	_, err := l.Client.CoordinationV1().Leases(Namespace).Update(ctx, lease, metav1.UpdateOptions{FieldManager: Holder})
 	return err
@@ -130,12 +131,13 @@ func taking(lease *coordinationv1.Lease, err error) error {
 	case err == nil:
 		return nil
 	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err):
-		return fmt.Errorf("%w: another holder took Lease %s/%s this very moment", engine.ErrTaken, Namespace, lease.Name)
+		return fmt.Errorf("%w: another holder has just taken Lease %s/%s", engine.ErrTaken, Namespace, lease.Name)
 	}
 	return fmt.Errorf("taking Lease %s/%s, where Medik8s records who repairs the node: %w", Namespace, lease.Name, err)
 }
 
-// fill makes Drydock the Lease's holder from now on. The Lease is deleted together with its Node.
+// fill sets the Lease's fields so that Drydock holds it from now on. The Node owns the Lease, so
+// both are deleted together.
 func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	now := metav1.NewMicroTime(l.Now())
 	if _, held := l.until(lease); !held || owner(lease) != uid {
@@ -148,7 +150,7 @@ func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = ptr.To(Holder), ptr.To(int32(lasts.Seconds())), &now
 }
 
-// owner returns the UID of the Node that the Lease belongs to; empty: the Lease names none.
+// owner returns the UID of the Node that owns the Lease. Empty: no Node does.
 func owner(lease *coordinationv1.Lease) types.UID {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind == "Node" {

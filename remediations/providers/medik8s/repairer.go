@@ -13,8 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// NodeHealthChecks returns those that are not paused (medik8s/node-healthcheck-operator
-// api/v1alpha1/nodehealthcheck_types.go). If the kind is not installed, the result is empty.
+// NodeHealthChecks returns Medik8s' NodeHealthChecks that are not paused
+// (medik8s/node-healthcheck-operator api/v1alpha1/nodehealthcheck_types.go). If the kind is not
+// installed, the result is empty.
 func NodeHealthChecks(ctx context.Context, api dynamic.Interface) (out []coverage.Repairer, err error) {
 	all, err := kit.List(ctx, api, "", "remediation.medik8s.io", "nodehealthchecks", "v1alpha1")
 	for _, o := range all {

@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Unshared warns if Medik8s' operators use a Lease for each node, and Drydock does not.
+// Unshared returns a warning if Medik8s' operators use a Lease for each node, but Drydock does not
+// (shares is false).
 func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []string {
 	if shares {
 		return nil
@@ -18,8 +19,8 @@ func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []s
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return []string{fmt.Sprintf("whether Medik8s' operators share the nodes by Leases in the namespace %s is not known: %v", Namespace, err)}
+		return []string{fmt.Sprintf("Drydock could not check whether Medik8s' operators use Leases in the namespace %s: %v", Namespace, err)}
 	}
-	return []string{fmt.Sprintf("the namespace %s exists: Medik8s' operators share each node there by the Lease node-NAME, and Drydock does not respect or take that Lease; "+
+	return []string{fmt.Sprintf("the namespace %s exists: Medik8s' operators take the Lease node-NAME there before they repair a node, but Drydock does not respect or take that Lease; "+
 		"write announce: [medik8s] (docs/operate/other-systems.md)", Namespace)}
 }

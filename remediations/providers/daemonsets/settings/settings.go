@@ -1,4 +1,4 @@
-// Package settings has the sections of the configuration for steps that work on DaemonSets.
+// Package settings has the configuration's sections providers.daemonSets and providers.clusterWide.
 package settings
 
 import (
@@ -19,7 +19,7 @@ var (
 	clusterWide string
 )
 
-// The sections are providers.daemonSets and providers.clusterWide.
+// DaemonSetsSection and ClusterWideSection declare the two sections: schema, reader, and steps.
 var (
 	DaemonSetsSection = section.Section{
 		Key: "daemonSets", Schema: daemonSets, Read: section.Declared[DaemonSets](),
@@ -31,8 +31,8 @@ var (
 	}
 )
 
-// DaemonSets names the DaemonSets whose pod on a node may be restarted; one without a name is not
-// configured.
+// DaemonSets is the content of providers.daemonSets: the DaemonSets whose pod on a node may be
+// restarted. An empty name means not configured.
 type DaemonSets struct {
 	KubeProxy types.NamespacedName `json:"kubeProxy"`
 	CNI       types.NamespacedName `json:"cni"`
@@ -42,9 +42,9 @@ type DaemonSets struct {
 func (d *DaemonSets) Check(r section.Reader, at section.Pointer) {
 	switch {
 	case d.KubeProxy.Name == "" && d.CNI.Name == "" && !r.Faulty(at.To("kubeProxy")) && !r.Faulty(at.To("cni")):
-		r.Fault(at, "names none; write kubeProxy or cni, or remove it")
+		r.Fault(at, "names no DaemonSet; write kubeProxy or cni, or remove the section")
 	case d.KubeProxy == d.CNI:
-		r.Fault(at.To("cni"), "is the same as kubeProxy; remove one of them, its pod is restarted once")
+		r.Fault(at.To("cni"), "is the same DaemonSet as kubeProxy; remove one of them")
 	}
 }
 
@@ -59,16 +59,17 @@ func (d *DaemonSets) Serves() (p remediations.Provider) {
 	return p
 }
 
-// ClusterWide allows steps that affect all nodes at once.
+// ClusterWide is the content of providers.clusterWide. It allows steps that affect all nodes at
+// once.
 type ClusterWide struct {
 	RolloutRestart []types.NamespacedName
-	// CNI is nil if apply-cni is not configured.
+	// CNI is the manifest for apply-cni. Nil: apply-cni is not configured.
 	CNI *CNIManifest
-	// Bounds say how many nodes must be unhealthy before such a step.
+	// Bounds has how many nodes must be unhealthy before such a step.
 	Bounds remediations.ClusterWide
 }
 
-// CNIManifest is what apply-cni applies. It is in a file, or under a key of a ConfigMap.
+// CNIManifest is the manifest that apply-cni applies: a file, or a key of a ConfigMap.
 type CNIManifest struct {
 	File         string
 	ConfigMap    types.NamespacedName
@@ -92,7 +93,7 @@ func readClusterWide(r section.Reader, at section.Pointer, raw *rawWide) section
 		out.CNI = &CNIManifest{DaemonSet: r.NamespacedName(p.To("daemonSet"), c.DaemonSet)}
 		switch {
 		case c.ManifestFile != "" && c.ConfigMap != "":
-			r.Fault(p.To("configMap"), "manifestFile is set, too; remove one of them")
+			r.Fault(p.To("configMap"), "must not be set together with manifestFile; remove one of them")
 		case c.ManifestFile != "":
 			out.CNI.File = r.SecretFile(p.To("manifestFile"), c.ManifestFile)
 		case c.ConfigMap != "":
@@ -103,7 +104,7 @@ func readClusterWide(r section.Reader, at section.Pointer, raw *rawWide) section
 		}
 	}
 	if len(raw.RolloutRestart) == 0 && raw.CNI == nil && !r.Faulty(at.To("rolloutRestart")) && !r.Faulty(at.To("cni")) {
-		r.Fault(at, "allows nothing; write rolloutRestart or cni, or remove it")
+		r.Fault(at, "allows no step; write rolloutRestart or cni, or remove the section")
 	}
 	out.Bounds = remediations.ClusterWide{MinNodes: raw.MinNodes, MinShare: r.Quantity(at.To("minShare"), raw.MinShare)}
 	return out
@@ -123,7 +124,7 @@ func (c *ClusterWide) Serves() (p remediations.Provider) {
 // Configure implements section.Configurer.
 func (c *ClusterWide) Configure(core *remediations.Config) { core.ClusterWide = c.Bounds }
 
-// Rolls reports that rollout-restart may name the DaemonSet.
+// Rolls reports whether rollout-restart may restart the DaemonSet.
 func (c *ClusterWide) Rolls(daemonSet string) bool {
 	return slices.ContainsFunc(c.RolloutRestart, func(n types.NamespacedName) bool { return n.String() == daemonSet })
 }
