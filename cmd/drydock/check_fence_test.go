@@ -87,7 +87,7 @@ esac
 		"warning: Node hangs: " + unsaid + agent + " did not end within 1s",
 		"warning: Node mute: " + unsaid + "the agent gave no usable answer (exit code 1)",
 		"warning: Node locked: " + unsaid + "the device cannot be reached, or refuses the account: ",
-		"warning: Node unlisted: " + unsaid + "no agent of providers.fence names this node",
+		"warning: Node unlisted: " + unsaid + "no agent of providers.fence has this node",
 		"warning: machinesFile " + first + ", machine 5 (node retired): the cluster has no such Node",
 		"warning: machinesFile " + first + ", machine 7 (uuid 4c4c4544-0042-3510-8054-b7c04f4d9999): the cluster has no such Node",
 	} {

@@ -33,7 +33,7 @@ func TestTheExampleOfTheHTTPPageLoads(t *testing.T) {
 // TestAReceiverWithoutACredentialIsWarnedOf, and one over plain http; not one on this machine.
 func TestAReceiverWithoutACredentialIsWarnedOf(t *testing.T) {
 	for keys, says := range map[string]string{
-		`reboot: {url: "https://machines.example/a"}`:                                                            "providers.http.reboot.url: is asked without any proof of who asks",
+		`reboot: {url: "https://machines.example/a"}`:                                                            "providers.http.reboot.url: gets requests without authentication",
 		`reboot: {url: "http://machines.example/a"}, signingKeyFile: k`:                                          "providers.http.reboot.url: is not https",
 		`reboot: {url: "https://machines.example/a"}, signingKeyFile: k`:                                         "",
 		`reboot: {url: "https://machines.example/a"}, httpConfig: {authorization: {credentials_file: t}}`:        "",

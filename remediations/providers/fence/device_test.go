@@ -40,8 +40,8 @@ var (
 
 func yes() error { return nil }
 
-// TestMain is also the agent of the tests: a link to the test's own program, with the name
-// fence_fake.
+// TestMain is also the fence agent of the tests: a link with the name fence_fake leads to the
+// test's program.
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "fence_fake" {
 		agentMain()
@@ -49,23 +49,23 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// asked is what the agent was given.
+// asked has the arguments and the input of the agent.
 type asked struct {
 	Args, Env []string
 	Input     string
 }
 
-// orders are what the agent does.
+// orders says what the agent must do.
 type orders struct {
 	Out, Errors string
 	Code        int
-	// Flood: one of the outputs never ends. Trickle: it comes byte by byte.
+	// Flood: one of the outputs never ends. Trickle: the output comes byte by byte.
 	FloodOut, FloodErrors, Trickle bool
-	// Stubborn: it ignores SIGTERM, and starts a process that holds its output, and ends itself.
+	// Stubborn: the agent ignores SIGTERM, starts a process that holds its output, and ends.
 	Stubborn bool
 }
 
-// agentMain asks the device what to do, and does it.
+// agentMain requests orders from the device, and carries them out.
 func agentMain() {
 	input, _ := io.ReadAll(os.Stdin)
 	address := ""
@@ -121,7 +121,7 @@ type device struct {
 	listen net.Listener
 	end    context.CancelFunc
 	closed context.Context
-	// said receives each line that an agent writes after its question.
+	// said receives each line that an agent prints after its request.
 	said chan string
 
 	mu       sync.Mutex
@@ -168,7 +168,7 @@ func node(name, uuid string) *corev1.Node {
 	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"rack": "a"}}, Status: corev1.NodeStatus{NodeInfo: corev1.NodeSystemInfo{SystemUUID: uuid}}}
 }
 
-// obey does what an agent asks for, and returns what the agent says then.
+// obey carries out an agent's action, and returns what the agent must print.
 func (d *device) obey(action, plug string) orders {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -344,7 +344,7 @@ func (d *device) got() []asked { d.mu.Lock(); defer d.mu.Unlock(); return slices
 
 func (d *device) set(change func()) { d.mu.Lock(); defer d.mu.Unlock(); change() }
 
-// Nodes are the cluster's.
+// Nodes returns the cluster's Nodes.
 func (d *device) Nodes(context.Context) ([]*corev1.Node, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

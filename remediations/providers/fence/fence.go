@@ -1,9 +1,10 @@
-// Package fence reboots machines by fence agents of the Linux-HA protocol: an agent switches the
-// machine off, and on again when its own status says that it is off. Or the machine stays off.
+// Package fence reboots machines by fence agents of the Linux-HA protocol. An agent switches the
+// machine off, and on again when its status says that the machine is off. In the step powerOff the
+// machine stays off.
 //
-// The request to switch off leaves at most once for each attempt. An agent that was started may
-// have reached its device, however it ended, so only one that was not started has certainly done
-// nothing. To switch on may be repeated: the engine calls Complete until the machine has booted.
+// Each attempt requests the switch-off at most once. An agent that was started may have reached its
+// device, however it ended. So only if the agent was not started, nothing was done for certain. The
+// switch-on may be repeated: the engine calls Complete until the machine has booted.
 //
 // An agent's status names no machine. Only the configuration says which machine is the Node's.
 package fence
@@ -29,11 +30,11 @@ type Client struct {
 	kit.Reporter
 	nodes   func(ctx context.Context) ([]*corev1.Node, error)
 	agents  []*agent
-	devices sync.Map // by program and address: who may run an agent there
+	devices sync.Map // a semaphore for each program and address: one agent at a time
 }
 
-// New reads the tables, and checks that each agent is a program. It runs none. nodes returns all
-// Nodes of the cluster.
+// New reads the tables of machines, and checks that each agent is an executable program. It runs
+// none. nodes returns all Nodes of the cluster.
 func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, error)) (*Client, error) {
 	c := &Client{Fence: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}, nodes: nodes}
 	for i, in := range o.Agents {
@@ -46,30 +47,31 @@ func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, erro
 	return c, nil
 }
 
-// step switches a machine off.
+// step is a remediation that switches a machine off.
 type step struct {
 	*Client
-	// forGood: the machine stays off. That it is off already is what the step is to bring about.
+	// forGood: the machine stays off, so it does not matter if it is already off.
 	forGood bool
 }
 
-// Act implements engine.Actuator. A machine that was found off may have been switched off on
-// purpose, unless Drydock has done it.
+// Act implements engine.Actuator. For a reboot, it refuses a machine that is already off, unless
+// Drydock has switched it off: a person may have done it on purpose.
 func (c step) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.off(ctx, m, mayStill)
 	doing := map[bool]string{true: "switching off", false: "rebooting"}[c.forGood]
-	return c.Ended(outcome, err, fmt.Sprintf("%s node %q by its fence agent", doing, m.Node), "the agent was started, and the machine may be off")
+	return c.Ended(outcome, err, fmt.Sprintf("%s node %q by its fence agent", doing, m.Node), "the agent was started, so the machine may be off")
 }
 
-// off switches the machine off. The survey has shown that it may; without a survey, off asks. But
-// without what a survey kept, nothing could prove later that the machine is off for good.
+// off switches the machine off. A survey has already checked that this is allowed; without a
+// survey, off checks it itself. A powerOff needs the survey's record, because nothing else could
+// later prove that the machine is off.
 func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	one, err := c.find(ctx, m)
 	switch {
 	case m.Soft:
 		err = kit.Refuse(kit.Unable, "a fence agent cannot ask the operating system to restart")
 	case err == nil && m.Before == "" && c.forGood:
-		err = kit.Refuse(kit.Machine, "the record does not say which machine it was before the step")
+		err = kit.Refuse(kit.Machine, "the record on the Node lacks the machine before the step")
 	case err == nil && m.Before == "":
 		one, err = c.allowed(ctx, m)
 	}
@@ -89,13 +91,14 @@ func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
 }
 
-// errOff: a machine that is off may have been switched off on purpose.
-var errOff = kit.Refuse(kit.Machine, "the machine is off, and only what runs is rebooted; switch it on unless it was switched off on purpose")
+// errOff refuses a reboot of a machine that is off, because it may have been switched off on
+// purpose.
+var errOff = kit.Refuse(kit.Machine, "the machine is off, and Drydock reboots only running machines; switch it on unless it was switched off on purpose")
 
-// offToo reports that the machine may be off already.
+// offToo reports whether the machine may already be off.
 func (c step) offToo(m engine.Machine) bool { return c.forGood || m.SwitchedOff }
 
-// allowed returns the Node's machine, if its status says that it may be switched off.
+// allowed returns the Node's machine, or an error if its power state forbids the step.
 func (c step) allowed(ctx context.Context, m engine.Machine) (*machine, error) {
 	one, is, err := c.look(ctx, m)
 	if err == nil && is == off && !c.offToo(m) {
@@ -113,13 +116,15 @@ func (c step) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	return remediations.Keeping(kept{one.digest(), m.Node, m.SystemUUID})
 }
 
-// Rebooter is the remediation reboot: Act switches the machine off, and Complete does the rest.
+// Rebooter is the remediation reboot. Act switches the machine off, and Complete switches it on
+// again.
 type Rebooter struct{ step }
 
-// NewRebooter makes the remediation reboot.
+// NewRebooter returns the remediation reboot.
 func NewRebooter(c *Client) Rebooter { return Rebooter{step{Client: c}} }
 
-// Complete implements engine.Completer: a machine that is off is switched on.
+// Complete implements engine.Completer. It switches the machine on if it is off. It returns true
+// when the status says that the machine is on.
 func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func() error) (bool, error) {
 	one, is, err := c.look(ctx, m)
 	if err == nil && is == off {
@@ -130,13 +135,13 @@ func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func(
 	if err != nil {
 		return false, c.Sentence(err, "node %q may still be off", m.Node)
 	}
-	return is == on, nil // after it was switched on, the next status is the proof
+	return is == on, nil // after the switch-on, the status of the next call is the proof
 }
 
 // PowerOff is the remediation powerOff. The machine stays off, so it has no Complete.
 type PowerOff struct{ step }
 
-// NewPowerOff makes the remediation powerOff.
+// NewPowerOff returns the remediation powerOff.
 func NewPowerOff(c *Client) PowerOff { return PowerOff{step{c, true}} }
 
 // PoweredOff implements engine.PowerProver.
@@ -155,13 +160,13 @@ func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missin
 	return "", nil
 }
 
-// Testify says whether the machine is on.
+// Testify reports whether the machine is on.
 func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	_, is, err := c.look(ctx, m)
 	return c.Testimony("the fence agent", is, map[string]signs.Answer{on: signs.Well, off: signs.Ill}[is], err)
 }
 
-// look finds the Node's machine, and asks for its status.
+// look returns the Node's machine and its power state, from the agent's status.
 func (c *Client) look(ctx context.Context, m engine.Machine) (one *machine, is string, err error) {
 	if one, err = c.find(ctx, m); err != nil {
 		return nil, "", err

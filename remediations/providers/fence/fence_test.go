@@ -20,7 +20,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// started is a device with a client of its own.
+// started returns a device and a client for it.
 func started(t *testing.T) (*device, Rebooter) {
 	t.Helper()
 	d := newDevice(t)
@@ -28,8 +28,8 @@ func started(t *testing.T) (*device, Rebooter) {
 	return d, NewRebooter(d.client(time.Minute, false))
 }
 
-// TestAMachineIsSwitchedOffAndOnAgain: off once, and on as often as it is off. Each is seen in its
-// status.
+// TestAMachineIsSwitchedOffAndOnAgain: off once, and on as often as it is found off. Each change is
+// seen in its status.
 func TestAMachineIsSwitchedOffAndOnAgain(t *testing.T) {
 	t.Parallel()
 	d, r := started(t)
@@ -70,8 +70,8 @@ func TestAMachineThatAPersonSwitchedOffStaysOff(t *testing.T) {
 	require.Contains(t, r.Survey(t.Context(), m).Trouble, "the machine is off")
 }
 
-// TestAnAgentThatFailsIsNotBelieved when it was asked to switch a machine off, and the reason is
-// shown.
+// TestAnAgentThatFailsIsNotBelieved: after a failed switch-off the outcome is unknown, and the
+// error has the reason.
 func TestAnAgentThatFailsIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	for says, c := range map[string]struct {
@@ -91,7 +91,7 @@ func TestAnAgentThatFailsIsNotBelieved(t *testing.T) {
 			require.ErrorContains(t, err, says)
 			require.ErrorContains(t, err, "the machine may be off")
 			require.NotContains(t, err.Error(), "Deprecation")
-			require.NotContains(t, err.Error(), "2026", "the same failure has the same text")
+			require.NotContains(t, err.Error(), "2026", "the same failure has the same one one text")
 		}
 	}
 }
@@ -116,8 +116,8 @@ func TestWhatAnAgentIsGiven(t *testing.T) {
 	require.Len(t, d.got(), 1)
 }
 
-// TestNothingIsLeftOfAnAgent that does not end, ignores SIGTERM, and has started a process that
-// holds its output; nor of one that ends.
+// TestNothingIsLeftOfAnAgent: neither of one that does not end, ignores SIGTERM, and has started a
+// process that holds its output, nor of one that ends.
 func TestNothingIsLeftOfAnAgent(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]orders{
@@ -165,8 +165,8 @@ func TestAnAgentThatCannotBeStartedDidNothing(t *testing.T) {
 	require.ErrorContains(t, err, "no such file", "nor does Drydock start so")
 }
 
-// TestAnOptionThatTheAgentDoesNotKnow is ignored by the agents' library, which then might act on
-// another machine.
+// TestAnOptionThatTheAgentDoesNotKnow: the agents' library ignores such an option, and could then
+// act on another machine.
 func TestAnOptionThatTheAgentDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	for _, warns := range []bool{false, true} {
@@ -193,10 +193,10 @@ func TestAMachineOfAnotherConfigurationIsNotTouched(t *testing.T) {
 	other.agents[0].Program = r.agents[0].Program
 	other.agents[0].rows[0].Options["plug"] = "2"
 	_, err := other.Complete(t.Context(), m, yes)
-	require.ErrorContains(t, err, "names another machine")
+	require.ErrorContains(t, err, "it now has another machine")
 	outcome, err := other.Act(t.Context(), m, yes)
 	require.Equal(t, remediations.CallRefused, outcome)
-	require.ErrorContains(t, err, "names another machine")
+	require.ErrorContains(t, err, "it now has another machine")
 	require.Zero(t, d.ons)
 	_, err = r.Complete(t.Context(), m, yes)
 	require.NoError(t, err)
@@ -230,11 +230,11 @@ func TestMachinesBySelector(t *testing.T) {
 	require.Empty(t, r.Survey(t.Context(), machine1).Trouble)
 	require.Contains(t, r.Survey(t.Context(), machine2).Trouble, "plug is not available")
 	d.set(func() { d.nodes[0].Labels["rack"] = "b" })
-	require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "no agent of providers.fence names this node")
+	require.Contains(t, r.Survey(t.Context(), machine1).Trouble, "no agent of providers.fence has this node")
 
 	two, err := New(settings.Fence{Agents: []settings.Agent{a, a}, Timeout: time.Minute}, d.Nodes)
 	require.NoError(t, err)
-	require.Contains(t, NewRebooter(two).Survey(t.Context(), machine2).Trouble, "2 machines of providers.fence are named")
+	require.Contains(t, NewRebooter(two).Survey(t.Context(), machine2).Trouble, "providers.fence has 2 machines")
 }
 
 // TestADeviceServesOneAgentAtATime: many devices accept one session.

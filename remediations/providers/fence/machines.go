@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxTable bounds a table of machines: thousands of lines.
+// maxTable is the largest table of machines, in bytes: thousands of lines.
 const maxTable = 1 << 20
 
 type agent struct {
@@ -39,13 +39,14 @@ func newAgent(in settings.Agent) (*agent, error) {
 	return a, err
 }
 
-// machine is a machine, and how its agent reaches it.
+// machine is a machine, with its agent and the agent's options for it.
 type machine struct {
 	*agent
 	options map[string]string // without the secrets
 }
 
-// find returns the only machine that is the Node's, if it is still the one that the survey kept.
+// find returns the machine that the configuration has for the Node, or an error if that is not
+// certain. If a survey has recorded the machine, it must still be the same.
 func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -58,7 +59,7 @@ func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 		if n.Name == m.Node {
 			labels = n.Labels
 		} else if u, err := section.ParseUUID(n.Status.NodeInfo.SystemUUID); err == nil && u.Canonical() == uuid.Canonical() {
-			uuid, twin = section.UUID{}, fmt.Sprintf("; its UUID does not count, because Node %s has the same", n.Name)
+			uuid, twin = section.UUID{}, fmt.Sprintf("; its UUID is not used, because Node %s has the same one", n.Name)
 		}
 	}
 	var found []*machine
@@ -69,7 +70,7 @@ func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 			case !byName && !byUUID:
 				continue
 			case one.Node != "" && !byName, one.UUID != (section.UUID{}) && !byUUID:
-				return nil, kit.Refuse(kit.Machine, "%s names node %q with the UUID %s, and the Node has the UUID %.60q, or shares it; one of them is another machine", a.MachinesFile, one.Node, one.UUID, m.SystemUUID)
+				return nil, kit.Refuse(kit.Machine, "%s has node %q with the UUID %s, but the Node has the UUID %.60q, or shares it with another Node; one of them is another machine", a.MachinesFile, one.Node, one.UUID, m.SystemUUID)
 			}
 			found = append(found, &machine{a, one.Options})
 		}
@@ -84,26 +85,26 @@ func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	var was kept
 	switch {
 	case len(found) == 0:
-		return nil, kit.Refuse(kit.Machine, "no agent of providers.fence names this node; add its machine to a machinesFile%s", twin)
+		return nil, kit.Refuse(kit.Machine, "no agent of providers.fence has this node; add its machine to a machinesFile%s", twin)
 	case len(found) > 1:
-		return nil, kit.Refuse(kit.Machine, "%d machines of providers.fence are named for this node; remove all but one", len(found))
+		return nil, kit.Refuse(kit.Machine, "providers.fence has %d machines for this node; remove all but one", len(found))
 	case m.Before != "" && (m.Before.Read(&was) != nil || was.Machine != found[0].digest()):
-		return nil, kit.Refuse(kit.Machine, "the configuration now names another machine, or other options, than before the attempt")
+		return nil, kit.Refuse(kit.Machine, "the configuration has changed since the decision: it now has another machine or other options for this node")
 	}
 	return found[0], nil
 }
 
-// address returns the device's address, whose option has two names.
+// address returns the device's address. Agents name this option ipaddr or ip.
 func address(options map[string]string) string { return cmp.Or(options["ipaddr"], options["ip"]) }
 
-// device names the machine's device.
+// device identifies the machine's device by program and address.
 func (m *machine) device() string { return m.Program + " " + address(m.options) }
 
-// own reports that the machine's device serves no other machine.
+// own reports whether the device serves only this machine: its line in the table sets the address.
 func (m *machine) own() bool { return address(m.options) != address(m.Options) }
 
-// kept is what a survey keeps: only this machine is acted on afterwards, whatever the table says by
-// then. Node and SystemUUID name the machine for a later proof.
+// kept is recorded by the survey. Later calls act only on a machine with this digest: if the table
+// has changed, they refuse. Node and SystemUUID are needed to find the machine for a later proof.
 type kept struct {
 	Machine    string `json:"machine"`
 	Node       string `json:"node,omitempty"`

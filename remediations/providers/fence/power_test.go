@@ -9,7 +9,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// FuzzPower: only a code and a line that agree say anything, and never both.
+// FuzzPower: a power state needs an exit code and a line that agree.
 func FuzzPower(f *testing.F) {
 	for _, out := range []string{"Status: ON\n", "Status: OFF\n", "warning\nStatus: ON", "Status: ON\nStatus: OFF\n", "", "Status: unknown"} {
 		for code := range 3 {

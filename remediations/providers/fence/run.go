@@ -16,10 +16,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// stamp is the time before a line. With it, each failure would be another Event.
+// stamp matches the time at the beginning of an agent's line. It is removed, because otherwise each
+// failure would have another text and so another Event.
 var stamp = regexp.MustCompile(`^[0-9-]+ [0-9:,.]+ `)
 
-// last returns the last line with a text: before it, Python writes warnings and traces.
+// last returns the last line that is not empty. Python writes warnings and traces before it.
 func last(of string) (last string) {
 	for line := range strings.Lines(of) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "Please use '-h'") {
@@ -29,14 +30,14 @@ func last(of string) (last string) {
 	return last
 }
 
-// run runs the agent once. One agent at a time is at a device, because many accept one session. may
-// is called right before the agent is started; nil: it may. The agent gets its options and secrets
-// on its standard input.
+// run runs the agent once. Only one agent at a time uses a device, because many devices accept one
+// session. may is called right before the agent is started; if may is nil, the start needs no
+// check. The agent gets its options and secrets on its standard input.
 func (c *Client) run(ctx context.Context, m *machine, action string, may func() error) kit.Ran {
 	device, _ := c.devices.LoadOrStore(m.device(), semaphore.NewWeighted(1))
 	turn := device.(*semaphore.Weighted) //nolint:forcetypeassert // nothing else is stored
 	if err := turn.Acquire(ctx, 1); err != nil {
-		return kit.Ran{Err: kit.Refuse(kit.Passing, "another agent is at the device: %v", err)}
+		return kit.Ran{Err: kit.Refuse(kit.Passing, "another agent is still using the device: %v", err)}
 	}
 	defer turn.Release(1)
 	input := maps.Clone(m.options)
@@ -44,9 +45,10 @@ func (c *Client) run(ctx context.Context, m *machine, action string, may func() 
 	return kit.Program{Path: m.Program, Input: input, SecretFiles: m.SecretFiles, Secrets: &m.secrets, Within: c.Timeout, Output: 64 << 10}.Run(ctx, may)
 }
 
-// power reads the answer to status. The exit code and the text must agree: an agent that refuses
-// its options, and one whose machine is off, may end with the same code. An agent that ignored an
-// option may have asked about another machine. Empty: the power is not known.
+// power returns the power state from the output of the action status. Empty: it is unknown. The
+// exit code and the text must agree, because the exit code for "off" may also mean that the agent
+// refused its options. If the agent ignored an option, it may have read another machine, so the
+// state is unknown.
 func power(a kit.Ran) string {
 	said := slices.CompactFunc(statusLine.FindAllStringSubmatch(a.Out, -1), func(x, y []string) bool { return x[1] == y[1] })
 	switch {
@@ -64,16 +66,16 @@ const on, off = "on", "off"
 
 var statusLine = regexp.MustCompile(`(?m)^\s*Status: (.*?)\s*$`)
 
-// says reports whether the agent ended well, and said so.
+// says reports whether the agent ended with success and printed that it did so.
 func says(a kit.Ran, success string) bool {
 	return a.Err == nil && a.Code == 0 && slices.Contains(strings.Split(strings.TrimSpace(a.Out), "\n"), "Success: "+success)
 }
 
-// ignores is the warning of an agent that acts without an option that it does not know.
+// ignores is the warning of an agent that ignores an unknown option and acts.
 const ignores = "Ignoring unknown option"
 
-// failures are sentences of the library that most agents use, which ends with code 1 for all of
-// them, and what each means where one device serves all machines.
+// failures has messages of the library that most agents use, and what each concerns if one device
+// serves all machines. The library ends with exit code 1 for all of them.
 var failures = []struct {
 	says string
 	kit.Refusal
@@ -81,12 +83,13 @@ var failures = []struct {
 	{ignores, kit.Refusal{Why: kit.Setup, Text: "the agent does not know one of its options"}},
 	{"have to set login password", kit.Refusal{Why: kit.Setup, Text: "the agent has no password; check secretFiles"}},
 	{"correct privileges", kit.Refusal{Why: kit.Account, Text: "the device refuses the account"}},
-	{"Unable to connect/login", kit.Refusal{Why: kit.Passing, Again: remediations.AskMended, Text: "the device cannot be reached, or refuses the account"}}, // asked seldom, because devices lock accounts
+	{"Unable to connect/login", kit.Refusal{Why: kit.Passing, Again: remediations.AskMended, Text: "the device cannot be reached, or refuses the account"}}, // long, because devices lock accounts
 	{"Connection lost", kit.Refusal{Why: kit.Passing, Text: "the connection to the device was lost"}},
 	{"Connection timed out", kit.Refusal{Why: kit.Passing, Text: "the device did not answer in time"}},
 }
 
-// explain returns the meaning of an answer that is not a success.
+// explain returns the reason of a run that is not a success. If the device serves only this
+// machine, the reason concerns only this machine.
 func (c *Client) explain(m *machine, a kit.Ran) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Unreached, Again: remediations.AskMended, Text: fmt.Sprintf("the agent gave no usable answer (exit code %d)", a.Code), Cause: m.secrets.Error(a.Err)}
 	if !errors.As(a.Err, &e) && a.Err == nil {

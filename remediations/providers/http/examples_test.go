@@ -70,7 +70,8 @@ func TestTheExamplesAreReceivers(t *testing.T) {
 			require.Contains(t, byHand(t, url, key), `"machine": "unknown"`)
 			require.Equal(t, []string{"pdu-7 plug-3", "pdu-7 plug-3"}, did(), "two attempts, the first of which came twice")
 
-			// The command has done something before it fails, so a repeated attempt does not run it again.
+			// The command has done something before it fails, so a repeated attempt does not run it
+			// again.
 			for range 2 {
 				outcome, err = a.Act(t.Context(), machine3, yes)
 				require.Equal(t, remediations.CallUnknown, outcome)

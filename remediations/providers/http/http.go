@@ -1,13 +1,13 @@
-// Package http asks an operator's own receiver to act on machines: it POSTs one JSON document for
-// each action.
+// Package http calls an operator's own HTTP receiver, which acts on machines. Drydock sends one
+// POST with a JSON document for each action.
 //
-// The document has all that the Node shows about its machine, and only the receiver can compare
-// that with its own machines. So the receiver's answer concerns that one machine, and never the
-// account of all.
+// The document has all data that the Node shows about its machine. Only the receiver can compare
+// the data with its machines. So an answer of the receiver to a document concerns only that
+// machine.
 //
-// net/http sends a request that has an Idempotency-Key a second time when a connection breaks,
-// because it treats such a request as repeatable. So each request here has a connection of its own,
-// and a body that cannot be read twice.
+// net/http repeats a request with an Idempotency-Key if the connection breaks, because it treats
+// the request as repeatable. To prevent that, each request here uses a new connection, and a body
+// that cannot be read twice.
 package http
 
 import (
@@ -33,22 +33,23 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxDocument bounds the document that is sent. An alert on a Node has 16 labels of 256 bytes.
+// maxDocument is the largest document, in bytes. An alert on a Node has up to 16 labels of 256
+// bytes.
 const maxDocument = 32 << 10
 
-// answers bounds what is read of an answer: a few short texts.
+// answers limits an answer, which has a few short texts.
 var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
 
 // Client calls the receiver. It is safe for concurrent use.
 type Client struct {
 	settings.HTTP
 	kit.Reporter
-	urls map[string]string // by action
+	urls map[string]string // URL by action
 	way  http.RoundTripper
 }
 
-// New checks that all files can be read. It makes no request. Redirects are never followed,
-// whatever the configuration says.
+// New checks that all files can be read. It sends no request. Drydock never follows redirects, even
+// if the configuration allows them.
 func New(o settings.HTTP) (*Client, error) {
 	c := &Client{HTTP: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{Mark: "[secret]"}, Otherwise: kit.Unreached}, urls: o.URLs()}
 	_, err := webhooks.ReadKey(c.SigningKeyFile)
@@ -62,7 +63,7 @@ func New(o settings.HTTP) (*Client, error) {
 	return c, nil
 }
 
-// post sends the document once. The gate checks right before the request leaves; a question has no
+// post sends the document once. The gate decides right before sending. An observe request has no
 // gate.
 func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
@@ -73,7 +74,7 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	case ctx.Err() != nil || err != nil:
 		return kit.Answer{Err: cmp.Or(ctx.Err(), err)}
 	case len(body) > maxDocument:
-		return kit.Answer{Err: &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the document about the machine has %d bytes, and Drydock sends at most %d", len(body), maxDocument)}}
+		return kit.Answer{Err: &kit.Refusal{Why: kit.Machine, Text: fmt.Sprintf("the document about the machine has %d bytes, but Drydock sends at most %d", len(body), maxDocument)}}
 	}
 	key, err := webhooks.ReadKey(c.SigningKeyFile)
 	if err != nil {
@@ -96,8 +97,8 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	return kit.Exchange(c.way, req, answers, gate)
 }
 
-// own reports that the answer may be the receiver's: it is empty, one JSON object, or plain text.
-// An HTML page is from a proxy.
+// own reports whether the answer may be from the receiver: it is empty, a JSON object, or plain
+// text. An HTML page is from a proxy.
 func own(a kit.Answer) bool {
 	body := bytes.TrimSpace(a.Body)
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))

@@ -16,24 +16,25 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Action is a remediation that the receiver carries out. Its name is, for example, reboot.
+// Action is a remediation that the receiver carries out. Name is the action: reboot, powerOff or
+// replace.
 type Action struct {
 	*Client
 	Name string
 }
 
-// verbs are the actions in messages.
+// verbs has the verb for each action, for messages.
 var verbs = map[string]string{"reboot": "rebooting", "powerOff": "switching off", "replace": "replacing"}
 
 // Act implements engine.Actuator.
 func (c Action) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.act(ctx, m, mayStill)
-	return c.Ended(outcome, err, fmt.Sprintf("%s node %q over HTTP", verbs[c.Name], m.Node), "the request left, and it may have been done")
+	return c.Ended(outcome, err, fmt.Sprintf("%s node %q over HTTP", verbs[c.Name], m.Node), "the request was sent, and may have been carried out")
 }
 
 func (c Action) act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	if err := m.Before.Read(&machine{}); err != nil && c.Name != "reboot" {
-		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s", err) // nothing could be proved afterwards
+		return remediations.CallRefused, kit.Refuse(kit.Machine, "%s", err) // without this record nothing could be proved afterwards
 	}
 	if err := c.ask(ctx, m, c.Name); err != nil {
 		return remediations.CallRefused, err
@@ -49,8 +50,8 @@ func (c Action) act(ctx context.Context, m engine.Machine, mayStill func() error
 	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
 }
 
-// Survey implements engine.Surveyor. It keeps the data about the machine that a later proof needs:
-// a reboot is proved by the Node alone.
+// Survey implements engine.Surveyor. It records the data about the machine that the later proof
+// needs. A reboot needs none, because the Node itself proves it.
 func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err := c.ask(ctx, m, c.Name); err != nil {
 		return c.Sentence(err, "the receiver about node %q", m.Node).Survey()
@@ -61,35 +62,35 @@ func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 	return remediations.Keeping(machineOf(m))
 }
 
-// refusals are the statuses of a receiver that did nothing, and what each means.
+// refusals has the HTTP statuses of a receiver that did nothing, and what each concerns.
 var refusals = map[int]kit.Refusal{
-	400: {Why: kit.Machine, Text: "it refuses"},
+	400: {Why: kit.Machine, Text: "it refuses the request"},
 	401: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
 	403: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
-	404: {Why: kit.Machine, Text: "it refuses"},
-	409: {Why: kit.While, Text: "not now"},
-	422: {Why: kit.Machine, Text: "it refuses"},
-	429: {Why: kit.Passing, Again: remediations.AskPassing, Text: "it wants fewer requests"},
+	404: {Why: kit.Machine, Text: "it refuses the request"},
+	409: {Why: kit.While, Text: "it cannot do this now"},
+	422: {Why: kit.Machine, Text: "it refuses the request"},
+	429: {Why: kit.Passing, Again: remediations.AskPassing, Text: "it receives too many requests"},
 }
 
-// explain returns the meaning of an answer that is not a success.
+// explain returns the reason of an answer that is not a success.
 func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	var ours *kit.Refusal
 	var untrusted *tls.CertificateVerificationError
-	e := kit.Refusal{Why: kit.Passing, Cause: c.Secrets.Error(a.Err)} // one receiver serves all machines
+	e := kit.Refusal{Why: kit.Passing, Cause: c.Secrets.Error(a.Err)} // the concern is Passing, because one receiver serves all machines
 	switch known, refuses := refusals[a.Status]; {
 	case errors.As(a.Err, &ours):
 		return ours
 	case errors.As(a.Err, &untrusted):
-		e.Text = "its certificate is not trusted; check httpConfig.tls_config, and who answers there"
+		e.Text = "the receiver's certificate is not trusted; check httpConfig.tls_config, and which server answers at the url"
 	case errors.Is(a.Err, bounded.ErrTooLarge):
-		e.Why, e.Text = kit.Machine, "its answer is not used"
+		e.Why, e.Text = kit.Machine, "Drydock rejects the receiver's answer"
 	case a.Err != nil:
-		e.Text = "there is no whole answer"
+		e.Text = "the receiver gave no complete answer"
 	case !own(a):
-		e.Text = fmt.Sprintf("HTTP %d comes from something else than a receiver, which answers with JSON; check the url, and the proxies before it", a.Status)
+		e.Text = fmt.Sprintf("HTTP %d without JSON is not from a receiver; check the url, and the proxies before it", a.Status)
 	case a.Status == 404 && !object(a):
-		e.Text = "HTTP 404 without a JSON object comes from something else than a receiver; check the url" + c.sentence(a)
+		e.Text = "HTTP 404 without a JSON object is not from a receiver; check the url" + c.sentence(a)
 	case refuses:
 		e = known
 		e.Text = fmt.Sprintf("the receiver answers HTTP %d: %s%s", a.Status, known.Text, c.sentence(a))
@@ -97,13 +98,13 @@ func (c *Client) explain(a kit.Answer) *kit.Refusal {
 		if a.Status < 500 {
 			e.Why = kit.Setup
 		}
-		e.Text = fmt.Sprintf("HTTP %d is neither success nor refusal (Drydock follows no redirect)%s", a.Status, c.sentence(a))
+		e.Text = fmt.Sprintf("the receiver answers HTTP %d, which is neither a success nor a refusal (Drydock follows no redirect)%s", a.Status, c.sentence(a))
 	}
 	e.Again = max(e.Again, a.Again)
 	return &e
 }
 
-// sentence returns the answer's own text: the message of its object, or its plain text.
+// sentence returns the text in the answer: the field message of a JSON object, or the plain text.
 func (c *Client) sentence(a kit.Answer) string {
 	var said struct{ Message string }
 	if json.Unmarshal(a.Body, &said) != nil && !json.Valid(a.Body) {
@@ -112,7 +113,7 @@ func (c *Client) sentence(a kit.Answer) string {
 	return c.Secrets.Quoted(said.Message)
 }
 
-// look requests the machine's state.
+// look requests the machine's state from the receiver.
 func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	if c.urls[observe] == "" {
 		return observation{}, &kit.Refusal{Why: kit.Setup, Text: "providers.http has no observe.url"}
@@ -123,12 +124,13 @@ func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	}
 	o, err := parse(a.Body, m.UID)
 	if err != nil {
-		return o, &kit.Refusal{Why: kit.Machine, Text: "the receiver's answer is not an observation", Cause: c.Secrets.Error(err)}
+		return o, &kit.Refusal{Why: kit.Machine, Text: "the receiver's answer is not a valid observation", Cause: c.Secrets.Error(err)}
 	}
 	return o, nil
 }
 
-// ask returns what forbids the action; nil: nothing is known against it.
+// ask returns an error if the receiver's observation forbids the action. Nil: nothing does, or no
+// observe.url is configured.
 func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error {
 	if c.urls[observe] == "" {
 		return nil // no observe.url is configured
@@ -138,16 +140,17 @@ func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error
 	case err != nil:
 		return err
 	case o.Job != nil && o.Job.State == working:
-		return &kit.Refusal{Why: kit.While, Text: "the receiver is still at work on this machine" + c.Secrets.Quoted(o.Job.Attempt+" "+o.Job.Message)}
+		return &kit.Refusal{Why: kit.While, Text: "the receiver is still working on this machine" + c.Secrets.Quoted(o.Job.Attempt+" "+o.Job.Message)}
 	case action == "replace" && m.ProviderID == "":
-		return kit.Refuse(kit.Machine, "the Node has no spec.providerID, so nothing could prove that another machine has come")
+		return kit.Refuse(kit.Machine, "the Node has no spec.providerID, so nothing could prove that there is a new machine")
 	case !slices.Contains(o.Can, action):
 		return &kit.Refusal{Why: kit.Machine, Text: "the receiver cannot " + action + " this machine now" + c.Secrets.Quoted(o.Message)}
 	}
 	return nil
 }
 
-// later looks again at the machine that a survey kept. what is what the receiver is to say.
+// later requests the state of the machine that a survey recorded. what says what the request should
+// find out, for the error.
 func (c *Client) later(ctx context.Context, b remediations.Before, what string) (was machine, o observation, err error) {
 	if err = b.Read(&was); err != nil {
 		return was, o, err
@@ -158,7 +161,7 @@ func (c *Client) later(ctx context.Context, b remediations.Before, what string) 
 	return was, o, err
 }
 
-// Testify says whether the machine runs.
+// Testify reports whether the machine runs.
 func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	o, err := c.look(ctx, machineOf(m))
 	return c.Testimony("the receiver", o.Machine, runs[o.Machine], err)
@@ -170,7 +173,8 @@ type PowerOff struct{ Action }
 // NewPowerOff makes the remediation powerOff.
 func NewPowerOff(c *Client) PowerOff { return PowerOff{Action{c, "powerOff"}} }
 
-// PoweredOff implements engine.PowerProver. A job that is at work may switch the machine on again.
+// PoweredOff implements engine.PowerProver. While the receiver's job is working, it may switch the
+// machine on again.
 func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error) {
 	_, o, err := c.later(ctx, b, "whether the machine is off")
 	switch {
@@ -179,7 +183,7 @@ func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missin
 	case o.Machine != off && o.Machine != gone:
 		return "the receiver says that the machine is " + o.Machine, nil
 	case o.Job != nil && o.Job.State == working:
-		return "the receiver is still at work on this machine" + c.Secrets.Quoted(o.Job.Message), nil
+		return "the receiver is still working on this machine" + c.Secrets.Quoted(o.Job.Message), nil
 	}
 	return "", nil
 }
@@ -190,20 +194,19 @@ type Replacer struct{ Action }
 // NewReplacer makes the remediation replace.
 func NewReplacer(c *Client) Replacer { return Replacer{Action{c, "replace"}} }
 
-// Replaced reports how far the replacement is. The old machine is gone for good only if the
-// receiver reports that it is gone: one that is off may come back, and its volumes would have two
-// writers.
+// Replaced reports the progress of the replacement. Only "gone" proves that the old machine is gone
+// for good. A machine that is off may come back, and then two machines would write to its volumes.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
-	was, o, err := c.later(ctx, b, "how far the replacement is")
+	was, o, err := c.later(ctx, b, "the progress of the replacement")
 	if err != nil {
 		return r, err
 	}
 	var lacks []string
 	if r.MachineGone = o.Machine == gone; !r.MachineGone {
-		lacks = append(lacks, "the receiver says of the old machine that it is "+o.Machine)
+		lacks = append(lacks, "the receiver says that the old machine is "+o.Machine)
 	}
 	if o.Job != nil && o.Job.State != done {
-		lacks = append(lacks, "the receiver says of its job: "+o.Job.State+c.Secrets.Quoted(o.Job.Message))
+		lacks = append(lacks, "the receiver says that its job is "+o.Job.State+c.Secrets.Quoted(o.Job.Message))
 	}
 	if o.Job != nil && o.Job.State == failed {
 		r.Blocked = lacks[len(lacks)-1]

@@ -40,15 +40,15 @@ func TestWhatEachAnswerMeans(t *testing.T) {
 		"201":                      {status: 201, kind: jsonType, body: `{"job": 7, "message": ["x"]}`, want: remediations.CallAccepted},
 		"204":                      {status: 204, want: remediations.CallAccepted},
 		"200 in plain text":        {status: 200, kind: plain, body: "OK", want: remediations.CallAccepted},
-		"200 of a proxy":           {status: 200, kind: page, body: "<html>please log in", want: remediations.CallUnknown, says: "something else than a receiver"},
+		"200 of a proxy":           {status: 200, kind: page, body: "<html>please log in", want: remediations.CallUnknown, says: "is not from a receiver"},
 		"200 and a list":           {status: 200, kind: jsonType, body: `[]`, want: remediations.CallUnknown},
-		"400":                      {status: 400, kind: jsonType, body: `{"message": "no field rack"}`, want: remediations.CallRefused, says: `HTTP 400: it refuses: "no field rack"`},
+		"400":                      {status: 400, kind: jsonType, body: `{"message": "no field rack"}`, want: remediations.CallRefused, says: `HTTP 400: it refuses the request: "no field rack"`},
 		"401":                      {status: 401, want: remediations.CallRefused, says: "check signingKeyFile and httpConfig", account: true},
 		"403":                      {status: 403, kind: plain, body: "not yours", want: remediations.CallRefused, says: `"not yours"`, account: true},
-		"404":                      {status: 404, kind: jsonType, body: `{}`, want: remediations.CallRefused, says: "HTTP 404: it refuses"},
+		"404":                      {status: 404, kind: jsonType, body: `{}`, want: remediations.CallRefused, says: "HTTP 404: it refuses the request"},
 		"404 of a router":          {status: 404, kind: plain, body: "404 page not found", want: remediations.CallRefused, says: "check the url", later: true},
 		"404 of a proxy":           {status: 404, kind: page, body: "<html>", want: remediations.CallUnknown},
-		"409":                      {status: 409, kind: jsonType, body: `{"message": "in maintenance"}`, want: remediations.CallRefused, says: `not now: "in maintenance"`, later: true},
+		"409":                      {status: 409, kind: jsonType, body: `{"message": "in maintenance"}`, want: remediations.CallRefused, says: `it cannot do this now: "in maintenance"`, later: true},
 		"422":                      {status: 422, want: remediations.CallRefused},
 		"429":                      {status: 429, want: remediations.CallRefused, later: true},
 		"405":                      {status: 405, kind: jsonType, body: `{"message": "x"}`, want: remediations.CallUnknown},
@@ -154,7 +154,7 @@ func TestTheReceiverSaysWhatMayBeAskedFor(t *testing.T) {
 		"it can":           {set: func(*receiver) {}},
 		"a job is done":    {set: func(r *receiver) { r.boxes[0].job = done }},
 		"a job has failed": {set: func(r *receiver) { r.boxes[0].job = failed }},
-		"a job is at work": {func(r *receiver) { r.boxes[0].job, r.boxes[0].attempt = working, "abcdef-0-0" }, `still at work on this machine: "abcdef-0-0 step 3 of 5"`, remediations.AskPassing},
+		"a job is at work": {func(r *receiver) { r.boxes[0].job, r.boxes[0].attempt = working, "abcdef-0-0" }, `still working on this machine: "abcdef-0-0 step 3 of 5"`, remediations.AskPassing},
 		"it cannot":        {func(r *receiver) { r.cannot["node-1"] = "no spare part" }, `cannot reboot this machine now: "no spare part"`, remediations.AskMended},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestAMachineWithoutProviderIDIsNotReplaced(t *testing.T) {
 // else is there.
 func TestAReplacementThatFailedSaysSo(t *testing.T) {
 	t.Parallel()
-	for job, blocked := range map[string]string{failed: `the receiver says of its job: failed: "step 3 of 5"`, working: "", done: ""} {
+	for job, blocked := range map[string]string{failed: `the receiver says that its job is failed: "step 3 of 5"`, working: "", done: ""} {
 		r, c := receiving(t)
 		replacer := NewReplacer(c)
 		before := replacer.Survey(t.Context(), machine1).Before

@@ -1,4 +1,4 @@
-// Package settings is the section of the configuration about fence agents.
+// Package settings is the configuration's section providers.fence: fence agents.
 package settings
 
 import (
@@ -19,42 +19,43 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.fence.
+// Section declares providers.fence: schema, reader, and steps.
 var Section = section.Section{Key: "fence", Schema: schema, Steps: map[string]string{"reboot": "", "powerOff": ""}, Read: section.Declared[Fence]()}
 
-// Fence configures the provider.
+// Fence is the content of providers.fence.
 type Fence struct {
 	Agents []Agent `json:"agents"`
 	Folder string  `json:"folder"`
-	// Timeout bounds one run of an agent.
+	// Timeout limits one run of an agent.
 	Timeout time.Duration `json:"timeout" most:"5m, a machine is off by then"`
-	// NodeSelector selects the Nodes that the provider serves; nil: any.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Agent is one program with the machines that it reaches.
+// Agent is a fence agent with the machines that it reaches.
 type Agent struct {
-	// Program is its absolute path.
+	// Program is the absolute path of the agent.
 	Program string            `json:"agent"`
 	Options map[string]string `json:"options"`
-	// SecretFiles are the files of the options whose values are secrets.
+	// SecretFiles has the files of options whose values are secrets, by option.
 	SecretFiles map[string]string `json:"secretFiles"`
-	// MachinesFile is the table of its machines. Empty: Selector has their Nodes.
+	// MachinesFile is the path of the table with the agent's machines. Empty: Selector selects
+	// their Nodes.
 	MachinesFile string                `json:"machinesFile"`
 	Selects      *metav1.LabelSelector `json:"nodeSelector"`
 	Selector     k8slabels.Selector    `json:"-"`
 }
 
-// PerNode is replaced by the Node's name in an option.
+// PerNode is the text in an option that is replaced by the Node's name.
 const PerNode = "{node}"
 
 var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
-// own are the options that only Drydock may set: action, and those that change the output. With
-// some of them an agent writes its secrets to a log or a file.
+// own are the options that only Drydock may set: action, and options that change the output. With
+// some of them an agent writes its secrets to a log or file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
-// Forbids returns why the configuration must not set the option; empty: it may.
+// Forbids returns why the configuration must not set the option. Empty: it may.
 func Forbids(name string) string {
 	switch {
 	case !option.MatchString(name):
@@ -83,7 +84,7 @@ func (c *Fence) Check(r section.Reader, at section.Pointer) {
 			if why := Forbids(name); why != "" {
 				r.Fault(here.To("secretFiles", name), "%s; remove it", why)
 			} else if _, twice := a.Options[name]; twice {
-				r.Fault(here.To("secretFiles", name), "is one of the options, too; remove it there")
+				r.Fault(here.To("secretFiles", name), "is also in options; remove it there")
 			}
 			a.SecretFiles[name] = r.SecretFile(here.To("secretFiles", name), file)
 		}
@@ -93,9 +94,9 @@ func (c *Fence) Check(r section.Reader, at section.Pointer) {
 		}
 		switch {
 		case (a.MachinesFile == "") == (a.Selects == nil):
-			r.Fault(here, "needs either machinesFile or nodeSelector, which says whose machines it reaches")
+			r.Fault(here, "needs either machinesFile or nodeSelector, to say which machines the agent reaches")
 		case a.Selects != nil && !perNode:
-			r.Fault(here.To("nodeSelector"), "needs an option with %s, for example plug: %q; without it all these nodes would be one machine", PerNode, PerNode)
+			r.Fault(here.To("nodeSelector"), "needs an option with %s, for example plug: %q; without it, all these nodes would be the same machine", PerNode, PerNode)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// Machine is one line of a table. An empty Node or UUID is not compared.
+// Machine is one line of a table. If Node or UUID is empty, it is not compared.
 type Machine struct {
 	Node    string
 	UUID    section.UUID
@@ -24,7 +24,7 @@ func (m Machine) Is(node string, uuid section.UUID) (byName, byUUID bool) {
 	return m.Node == node, m.UUID != (section.UUID{}) && m.UUID.Canonical() == uuid.Canonical()
 }
 
-// String names the machine as its line does.
+// String returns the node and the UUID of the line.
 func (m Machine) String() string {
 	var ids []string
 	if m.Node != "" {
@@ -36,7 +36,8 @@ func (m Machine) String() string {
 	return strings.Join(ids, ", ")
 }
 
-// ReadTable reads the agent's table. No two lines may name one Node, or one machine.
+// ReadTable parses the agent's table. It is an error if two lines have the same Node, UUID or
+// options.
 func ReadTable(table []byte, of *Agent) ([]Machine, error) {
 	rows, err := readTable(table, of)
 	if err != nil {
@@ -50,10 +51,10 @@ func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 	r.Comment, r.TrimLeadingSpace = '#', true
 	all, err := r.ReadAll()
 	if err != nil {
-		return nil, err // names the line
+		return nil, err // the error has the number of the line
 	}
 	if len(all) < 2 {
-		return nil, errors.New("it has no machines: its first line names the columns, and each other line has one machine")
+		return nil, errors.New("the table has no machines; write the names of the columns in the first line, and one machine in each other line")
 	}
 	header := all[0]
 	for i, name := range header {
@@ -62,9 +63,9 @@ func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 		case why != "":
 			return nil, fmt.Errorf("the column %.60q %s", name, why)
 		case secret:
-			return nil, fmt.Errorf("the column %q is one of secretFiles, too; remove it there or here", name)
+			return nil, fmt.Errorf("the column %q is also in secretFiles; remove one of the two", name)
 		case slices.Index(header, name) != i:
-			return nil, fmt.Errorf("the column %q is there twice", name)
+			return nil, fmt.Errorf("the column %q exists twice; remove one", name)
 		}
 	}
 	seen := map[string]int{}
@@ -76,7 +77,7 @@ func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 			switch value = strings.TrimSpace(value); {
 			case value == "":
 			case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
-				return nil, fmt.Errorf("machine %d: its %s has a control character", i+1, header[at])
+				return nil, fmt.Errorf("machine %d: the value of %s has a control character; remove it", i+1, header[at])
 			case header[at] == "node":
 				one.Node, ids = value, append(ids, "node "+value)
 			case header[at] == "uuid":
@@ -84,7 +85,7 @@ func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 					return nil, fmt.Errorf("machine %d: %w", i+1, err)
 				}
 				if why := one.UUID.Shared(); why != "" {
-					return nil, fmt.Errorf("machine %d: its UUID %s %s; name its node instead", i+1, value, why)
+					return nil, fmt.Errorf("machine %d: the UUID %s %s; write its node instead", i+1, value, why)
 				}
 				ids = append(ids, "uuid "+one.UUID.Canonical().String())
 			default:
@@ -92,11 +93,11 @@ func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 			}
 		}
 		if len(ids) == 0 {
-			return nil, fmt.Errorf("machine %d has neither node nor uuid", i+1)
+			return nil, fmt.Errorf("machine %d has neither node nor uuid; write one of them", i+1)
 		}
 		for _, id := range append(ids, "options "+fmt.Sprint(one.Options)) {
 			if other := seen[id]; other != 0 {
-				return nil, fmt.Errorf("machines %d and %d have the same %.100s", other, i+1, id)
+				return nil, fmt.Errorf("machines %d and %d have the same %.100s; correct one of them", other, i+1, id)
 			}
 			seen[id] = i + 1
 		}

@@ -18,15 +18,15 @@ const (
 func TestATableThatCanBeMisreadIsRefused(t *testing.T) {
 	t.Parallel()
 	for table, says := range map[string]string{
-		"":                               "it has no machines",
-		"node,ip\n":                      "it has no machines",
+		"":                               "the table has no machines",
+		"node,ip\n":                      "the table has no machines",
 		"node,ip\na,1,2\n":               "wrong number of fields",
-		"node,node\na,b\n":               `the column "node" is there twice`,
+		"node,node\na,b\n":               `the column "node" exists twice; remove one`,
 		"node,action\na,off\n":           `the column "action" is an option that only Drydock may set`,
 		"node,debug-file\na,/x\n":        "is an option that only Drydock may set",
 		"node,\na,b\n":                   "is not the name of an option",
-		"node,password\na,b\n":           `the column "password" is one of secretFiles, too`,
-		"node,ip\n,1\n":                  "machine 1 has neither node nor uuid",
+		"node,password\na,b\n":           `the column "password" is also in secretFiles`,
+		"node,ip\n,1\n":                  "machine 1 has neither node nor uuid; write one of them",
 		"node,ip\na,1\na,2\n":            "machines 1 and 2 have the same node a",
 		"node,ip\na,1\nb,1\n":            "machines 1 and 2 have the same options",
 		"uuid,ip\nx,1\n":                 `"x" is not a UUID`,
@@ -34,7 +34,7 @@ func TestATableThatCanBeMisreadIsRefused(t *testing.T) {
 		"uuid,ip\n00000000-0000-0000-0000-000000000000,1\n":                  "repeats one byte",
 		"uuid,ip\n" + uuid1 + ",1\n" + strings.ToUpper(uuid1) + ",2\n":       "machines 1 and 2 have the same uuid",
 		"uuid,ip\n" + uuid1 + ",1\n44454c4c-4200-1035-8054-b7c04f4d3332,2\n": "machines 1 and 2 have the same uuid", // the other order of bytes
-		"node,plug\na,\"1\naction=off\"\n":                                   "its plug has a control character",
+		"node,plug\na,\"1\naction=off\"\n":                                   "the value of plug has a control character; remove it",
 	} {
 		_, err := readTable([]byte(table), &Agent{Options: map[string]string{"ip": "x"}, SecretFiles: map[string]string{"password": "/x"}})
 		require.ErrorContains(t, err, says, table)

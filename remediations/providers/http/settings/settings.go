@@ -1,4 +1,4 @@
-// Package settings is the section of the configuration about a receiver that acts on machines.
+// Package settings is the configuration's section providers.http: a receiver that acts on machines.
 package settings
 
 import (
@@ -16,40 +16,40 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section is providers.http.
+// Section declares providers.http: schema, reader, and steps.
 var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "powerOff": ".powerOff", "replace": ".replace"}, Read: section.Declared[HTTP]()}
 
-// HTTP configures the provider.
+// HTTP is the content of providers.http.
 type HTTP struct {
-	// Reboot, PowerOff, Replace and Observe are the addresses for requests; nil: there are no
-	// requests of that kind.
+	// Reboot, PowerOff, Replace and Observe have the URL for the requests of that kind. Nil:
+	// Drydock sends none.
 	Reboot   *Place `json:"reboot"`
 	PowerOff *Place `json:"powerOff"`
 	Replace  *Place `json:"replace"`
 	Observe  *Place `json:"observe"`
-	// SigningKeyFile holds the bytes of the key; empty: nothing is signed.
+	// SigningKeyFile has the signing key, byte for byte. Empty: requests are not signed.
 	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
-	// Timeout bounds one request.
+	// Timeout limits one request.
 	Timeout time.Duration `json:"timeout" most:"1m, a receiver that takes longer answers 202 at once"`
-	// NodeSelector selects the Nodes that the provider serves; nil: any.
+	// NodeSelector selects the Nodes that the provider serves. Nil: every Node.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Place is the address for requests of one kind.
+// Place has the URL for the requests of one kind.
 type Place struct {
 	URL string `json:"url"`
 	to  *url.URL
 }
 
-// URLs returns the addresses by action.
+// URLs returns the URLs by action.
 func (c *HTTP) URLs() map[string]string {
 	urls := map[string]string{}
 	c.each(func(key string, p *Place) { urls[key] = p.URL })
 	return urls
 }
 
-// each calls do for each address in the section.
+// each calls do for each configured URL, with its key.
 func (c *HTTP) each(do func(key string, p *Place)) {
 	for _, one := range []struct {
 		key string
@@ -71,13 +71,13 @@ func (c *HTTP) Check(r section.Reader, at section.Pointer) {
 		}
 	})
 	if c.Reboot == nil && c.PowerOff == nil && c.Replace == nil {
-		r.Fault(at, "has neither reboot, powerOff nor replace, so Drydock would never use it; add reboot.url, powerOff.url or replace.url")
+		r.Fault(at, "has no reboot, powerOff or replace, so Drydock would never use it; add reboot.url, powerOff.url or replace.url")
 	}
 	if c.PowerOff != nil && c.Observe == nil {
-		r.Fault(at.To("powerOff"), "needs observe: only the receiver can say that the machine is off; add observe.url, or remove powerOff")
+		r.Fault(at.To("powerOff"), "needs observe, because only the receiver can confirm that the machine is off; add observe.url, or remove powerOff")
 	}
 	if c.Replace != nil && c.Observe == nil {
-		r.Fault(at.To("replace"), "needs observe: only the receiver can say that the old machine is gone and another one has come; add observe.url, or remove replace")
+		r.Fault(at.To("replace"), "needs observe, because only the receiver can confirm that the old machine is gone and a new one exists; add observe.url, or remove replace")
 	}
 }
 
@@ -92,8 +92,8 @@ func (c *HTTP) Serves() remediations.Provider {
 	return out
 }
 
-// Testifies implements section.Testifier: a receiver with an observe address knows whether the
-// machine runs.
+// Testifies implements section.Testifier: a receiver with observe.url knows whether the machine
+// runs.
 func (c *HTTP) Testifies() bool { return c.Observe != nil }
 
 // Warn implements section.Warner.
@@ -104,9 +104,9 @@ func (c *HTTP) Warn(at section.Pointer, say func(p section.Pointer, format strin
 		switch {
 		case p.to == nil || section.Loopback(p.to.Hostname()):
 		case !proves:
-			say(at.To(key, "url"), "is asked without any proof of who asks: set signingKeyFile, or authorization, basic_auth or a client certificate in httpConfig, and have the receiver check it")
+			say(at.To(key, "url"), "gets requests without authentication: set signingKeyFile, or authorization, basic_auth or a client certificate in httpConfig, and let the receiver check it")
 		case p.to.Scheme != "https":
-			say(at.To(key, "url"), "is not https: requests and credentials travel in clear text")
+			say(at.To(key, "url"), "is not https, so requests and credentials are sent unencrypted")
 		}
 	})
 }
