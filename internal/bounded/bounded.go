@@ -1,5 +1,5 @@
-// Package bounded bounds the memory for a JSON answer of another program. A bound on the bytes is
-// not enough: the three bytes `{},` can become a struct of a kilobyte. The values are counted while
+// Package bounded limits the memory for a JSON answer of another program. A limit of bytes is not
+// enough: the three bytes `{},` can become a struct of a kilobyte. So the values are counted while
 // the answer arrives, before a decoder reads them.
 package bounded
 
@@ -10,27 +10,28 @@ import (
 	"io"
 )
 
-// Limits bound one answer. Zero: no such limit.
+// Limits are the limits for one answer. Zero: no limit of that kind.
 type Limits struct {
-	// Bytes bounds the whole answer.
+	// Bytes is the largest length of the answer.
 	Bytes int64
-	// Values bounds the number of JSON values, and Objects the number of objects among them.
+	// Values is the largest number of JSON values, and Objects the largest number of objects among
+	// them.
 	Values, Objects int
-	// Depth bounds their nesting.
+	// Depth is the deepest nesting.
 	Depth int
-	// Each bounds each element of a list that is read as a stream.
+	// Each limits each element of a list that is decoded as a stream.
 	Each Each
 }
 
-// Each bounds the elements of a list. Depth is the number of open brackets before an element: 1 in
-// `[…]`, 2 in `{"items":[…]}`.
+// Each has the limits for the elements of a list. Depth is the number of open brackets before an
+// element: 1 in `[…]`, 2 in `{"items":[…]}`.
 type Each struct {
 	Depth  int
 	Bytes  int64
 	Values int
 }
 
-// ErrTooLarge is in each error about a limit.
+// ErrTooLarge matches each error about a limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
 type limitError string
@@ -39,8 +40,8 @@ func (e limitError) Error() string { return string(e) }
 
 func (limitError) Is(target error) bool { return target == ErrTooLarge }
 
-// Reader reads an answer within the limits. It fails, instead of ending, at the first byte beyond
-// one of them, and when ctx ends: a truncated answer must not look whole.
+// Reader returns a reader of an answer. At the first byte beyond a limit, or when ctx ends, it
+// returns an error and not io.EOF, so that a truncated answer does not look complete.
 func (l Limits) Reader(ctx context.Context, from io.Reader) io.Reader {
 	return &reader{Limits: l, ctx: ctx, from: from}
 }
@@ -53,21 +54,22 @@ func (l Limits) Body(ctx context.Context, body io.ReadCloser) io.ReadCloser {
 	}{l.Reader(ctx, body), body}
 }
 
-// ReadAll reads a whole answer.
+// ReadAll reads a complete answer.
 func (l Limits) ReadAll(ctx context.Context, from io.Reader) ([]byte, error) {
 	return io.ReadAll(l.Reader(ctx, from))
 }
 
 type reader struct {
 	Limits
-	ctx  context.Context // of the answer's request
+	ctx  context.Context // context of the request
 	from io.Reader
-	err  error // permanent
+	err  error // every later Read returns it
 
 	at                     int64 // bytes read so far
 	quoted, escaped        bool
 	depth, values, objects int
-	// These are the byte and the number of values at which the current element began.
+	// began and beganValues are the position and the number of values at the start of the current
+	// element.
 	began       int64
 	beganValues int
 }
@@ -87,8 +89,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan follows the JSON text only as far as needed to count. The decoder refuses invalid JSON: both
-// read it the same up to its first fault.
+// scan parses the JSON text only as far as it must to count values. It need not check the syntax:
+// the decoder rejects invalid JSON, and both parse it in the same way up to the first error.
 func (r *reader) scan(text []byte) error {
 	for i, c := range text {
 		switch {
@@ -111,7 +113,7 @@ func (r *reader) scan(text []byte) error {
 	return r.checkElement(r.at)
 }
 
-// count counts a value at its start: at its bracket, or at the comma before it.
+// count counts a value at its opening bracket, or at the comma before it, and checks the limits.
 func (r *reader) count(c byte, at int64) error {
 	switch c {
 	case '{', '[':

@@ -49,7 +49,8 @@ func TestAnAnswerBeyondALimitFailsAndOneWithinItPasses(t *testing.T) {
 	}
 }
 
-// TestAnAnswerIsReadNoLongerThanItsRequestLasts: what arrived already counts no more, either.
+// TestAnAnswerIsReadNoLongerThanItsRequestLasts: after the end of the context, data that has
+// already arrived is not returned either.
 func TestAnAnswerIsReadNoLongerThanItsRequestLasts(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -62,8 +63,8 @@ func TestAnAnswerIsReadNoLongerThanItsRequestLasts(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// FuzzReader: it passes on what it reads, however that is cut into pieces, and counts as a decoder
-// does.
+// FuzzReader: the reader returns the same bytes, however they are cut into pieces, and counts like
+// a decoder.
 func FuzzReader(f *testing.F) {
 	for _, seed := range []string{`[]`, `{"a":[1,"\"",{"b":null}],"c":{}}`, `"\\\"{"`, `[[[[1,2],3],4],5]`, `{"a":`, ` 1 `, "\x00["} {
 		f.Add([]byte(seed))
@@ -95,10 +96,10 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// counted counts by a decoder: a value where its bracket is, or the comma before it.
+// counted counts with a decoder: a value at its bracket, or at the comma before it.
 func counted(t *testing.T, text []byte) (values, objects, deepest int) {
 	d := json.NewDecoder(bytes.NewReader(text))
-	var open []int // how many tokens each open bracket has had
+	var open []int // the number of tokens in each open bracket
 	var list []bool
 	for {
 		token, err := d.Token()

@@ -1,6 +1,6 @@
-// Package promhttp makes HTTP transports from Prometheus' http_config. A request through one of
-// them ends with its context. The library alone does not ensure that: it requests OAuth 2 tokens
-// and reads files without the context.
+// Package promhttp makes HTTP transports from Prometheus' http_config. A request through such a
+// transport ends when its context ends. Prometheus' library alone does not ensure that: it requests
+// OAuth 2 tokens and reads files without the context.
 package promhttp
 
 import (
@@ -17,15 +17,16 @@ import (
 
 const (
 	userAgent = "drydock"
-	// jwtBearer is the grant type that signs with a key instead of a secret.
+	// jwtBearer is the OAuth 2 grant type that signs with a key instead of a secret.
 	jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	// grace lets a transport that obeys the context return its own error, and keep its connections.
+	// grace is how long RoundTrip waits after the context has ended. A transport that obeys the
+	// context then returns its own error, and keeps its connections.
 	grace = 100 * time.Millisecond
-	// maxAbandoned bounds the abandoned requests that have not returned yet.
+	// maxAbandoned is how many abandoned requests may still be running.
 	maxAbandoned = 32
 )
 
-// New makes the transport. dial opens its connections. Tokens are requested over separate
+// New returns the transport. dial opens its connections. Tokens are requested over other
 // connections, which are closed after the timeout.
 func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options ...config.HTTPClientOption) (http.RoundTripper, error) {
 	build := func() (http.RoundTripper, error) { return library(cfg, name, timeout, dial, options) }
@@ -36,8 +37,8 @@ func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial c
 	return &transport{build: build, current: first}, nil
 }
 
-// library makes the library's own transport. The OAuth 2 part is added here, because only here it
-// can have a separate dial function.
+// library returns the transport of Prometheus' library. The OAuth 2 part is added here separately,
+// because it needs its own dial function.
 func library(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options []config.HTTPClientOption) (http.RoundTripper, error) {
 	oauth2 := cfg.OAuth2
 	cfg.OAuth2 = nil
@@ -69,12 +70,13 @@ func credential(o *config.OAuth2) (config.SecretReader, error) {
 	case file != "":
 		return config.NewFileSecret(file), nil
 	case ref != "":
-		return nil, errors.New("oauth2 names a secret by a reference; give the secret or its file")
+		return nil, errors.New("oauth2 has a reference to a secret, which Drydock cannot resolve; give the secret or its file")
 	}
 	return config.NewInlineSecret(""), nil
 }
 
-// shortLived dials connections that end after the timeout, so that no request outlives it.
+// shortLived returns a dial function whose connections end after the timeout, so that no request
+// takes longer.
 func shortLived(timeout time.Duration) config.DialContextFunc {
 	dialer := &net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -90,7 +92,7 @@ func shortLived(timeout time.Duration) config.DialContextFunc {
 	}
 }
 
-// transport abandons a request whose context has ended, and continues with a new transport.
+// transport abandons a request whose context has ended, and uses a new transport from then on.
 // Otherwise later requests would wait behind the abandoned one.
 type transport struct {
 	build func() (http.RoundTripper, error)
@@ -111,7 +113,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	rt, abandoned := t.current, t.abandoned
 	t.mu.Unlock()
 	if abandoned >= maxAbandoned {
-		return nil, fmt.Errorf("%d earlier requests were given up and still wait", abandoned)
+		return nil, fmt.Errorf("%d earlier requests were abandoned and are still running", abandoned)
 	}
 	done := make(chan result, 1)
 	go func() {

@@ -52,12 +52,12 @@ func TestATransportThatIgnoresTheContextIsGivenUp(t *testing.T) {
 	require.Eventually(t, func() bool { return waiting() == 0 }, time.Minute, time.Millisecond, "it is forgotten once it returns")
 }
 
-// TestTooManyRequestsThatHangRefuseFurtherOnes: what a file system that hangs never gives back
-// stays bounded.
+// TestTooManyRequestsThatHangRefuseFurtherOnes: if a file system hangs for ever, the number of
+// abandoned requests has a limit.
 func TestTooManyRequestsThatHangRefuseFurtherOnes(t *testing.T) {
 	rt := &transport{abandoned: maxAbandoned}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:1", http.NoBody)
 	require.NoError(t, err)
 	_, err = rt.RoundTrip(req) //nolint:bodyclose // there is none
-	require.ErrorContains(t, err, "32 earlier requests were given up and still wait")
+	require.ErrorContains(t, err, "32 earlier requests were abandoned and are still running")
 }

@@ -12,9 +12,10 @@ import (
 	"golang.org/x/oauth2/clientcredentials"
 )
 
-// WithTokens gives each request an OAuth 2 token of the grant type client_credentials. The
-// library's own transport follows a redirect of the token endpoint: 307 and 308 send the client's
-// secret to any address. A request for a token has the timeout, and dial opens its connection.
+// WithTokens returns a transport that adds an OAuth 2 token of the grant type client_credentials to
+// each request. It follows no redirect of the token endpoint. The library's own transport does, and
+// with 307 and 308 it sends the client's secret to the new address. A token request may take as
+// long as timeout, and dial opens its connection.
 func WithTokens(next http.RoundTripper, o *config.OAuth2, secret config.SecretReader, timeout time.Duration, dial config.DialContextFunc) (http.RoundTripper, error) {
 	cfg := config.HTTPClientConfig{TLSConfig: o.TLSConfig, ProxyConfig: o.ProxyConfig}
 	rt, err := config.NewRoundTripperFromConfig(cfg, "token", config.WithDialContextFunc(dial), config.WithUserAgent("drydock"), config.WithIdleConnTimeout(time.Minute))
@@ -34,7 +35,7 @@ type tokens struct {
 	client *http.Client
 
 	mu     sync.Mutex
-	with   string // the secret of source
+	with   string // the secret that source uses
 	source oauth2.TokenSource
 }
 
@@ -47,7 +48,7 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	return (&oauth2.Transport{Source: t.of(secret), Base: t.next}).RoundTrip(req)
 }
 
-// of returns the source of tokens. A new secret counts at once.
+// of returns the source of tokens for the secret. A changed secret is used at once.
 func (t *tokens) of(secret string) oauth2.TokenSource {
 	t.mu.Lock()
 	defer t.mu.Unlock()

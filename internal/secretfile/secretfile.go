@@ -1,6 +1,6 @@
-// Package secretfile reads files with tokens, keys and certificates. People and mounts write these
-// files at any time, and a configuration may name the wrong file. So a read is bounded, never waits
-// for a pipe, and no error quotes the content.
+// Package secretfile reads files with tokens, keys and certificates. People and mounts may write
+// these files at any time, and a configuration may have the path of a wrong file. So the size of a
+// read is limited, a read never waits for a pipe, and no error contains the content.
 package secretfile
 
 import (
@@ -14,31 +14,31 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// ErrNotRegular says that the path names a pipe or a device.
-var ErrNotRegular = errors.New("it is not a regular file")
+// ErrNotRegular: the path is that of a pipe or a device.
+var ErrNotRegular = errors.New("the path is not a regular file")
 
-// TooLong is the error of a file that is longer than this many bytes.
+// TooLong is the error of a file that is longer than this number of bytes.
 type TooLong int
 
-func (most TooLong) Error() string { return fmt.Sprintf("it is longer than %d bytes", int(most)) }
+func (most TooLong) Error() string { return fmt.Sprintf("the file is longer than %d bytes", int(most)) }
 
-// Read returns the content of a regular file of at most most bytes. It follows a symbolic link:
-// that is how a mounted Secret is updated. what is the name in errors, for example "the receiver's
-// token file".
+// Read returns the content of a regular file with at most most bytes. It follows symbolic links,
+// because a mounted Secret is updated by one. what describes the file in errors, for example "the
+// receiver's token file".
 func Read(what, path string, most int) ([]byte, error) {
 	if path == "" {
-		return nil, fmt.Errorf("%s is not named", what)
+		return nil, fmt.Errorf("%s is not configured", what)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // must not wait for a pipe of that name
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: do not wait if the path is a pipe
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", what, err) // names the path
+		return nil, fmt.Errorf("reading %s: %w", what, err) // err has the path
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("reading %s: %w", what, err)
-	case !info.Mode().IsRegular() && !info.IsDir(): // reading a directory fails by itself, with a clear error
+	case !info.Mode().IsRegular() && !info.IsDir(): // reading a directory fails below with a clear error
 		return nil, fmt.Errorf("reading %s %s: %w", what, path, ErrNotRegular)
 	}
 	content, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
@@ -60,17 +60,17 @@ func Token(what, path string, most int) (string, error) {
 	}
 	token := strings.TrimSpace(string(content))
 	if token == "" {
-		return "", fmt.Errorf("reading %s %s: it is empty", what, path)
+		return "", fmt.Errorf("reading %s %s: the file is empty", what, path)
 	}
 	return token, nil
 }
 
-// Trouble is for files that are read repeatedly: it logs a new error once, not at each read. A
-// reader that keeps the last good content survives a mistake in a rotation, and logs it. The
-// owner's lock guards it.
+// Trouble logs an error of a repeated read once, not at each read. It is for readers that keep the
+// last valid content, so that they survive a mistake in a rotation. The caller must hold a lock.
 type Trouble struct{ logged string }
 
-// Log takes the result of a read. A nil error ends the trouble.
+// Log logs the error of a read if it differs from the last one. After a nil error, the next error
+// is logged again.
 func (t *Trouble) Log(log logr.Logger, err error, message string) {
 	switch {
 	case err == nil:

@@ -20,8 +20,8 @@ func write(t *testing.T, content string) string {
 	return path
 }
 
-// TestReadTakesWhatIsThere: also through the links of a mounted Secret, up to the last byte that is
-// allowed.
+// TestReadTakesWhatIsThere: also through the links of a mounted Secret, and up to the last allowed
+// byte.
 func TestReadTakesWhatIsThere(t *testing.T) {
 	path := write(t, " secret\n")
 	link := filepath.Join(t.TempDir(), "link")
@@ -49,13 +49,13 @@ func TestReadRefuses(t *testing.T) {
 		path, says string
 		is         error
 	}{
-		"no name":    {"", "the key file is not named", nil},
+		"no name":    {"", "the key file is not configured", nil},
 		"no file":    {gone, "reading the key file: open " + gone + ": no such file or directory", fs.ErrNotExist},
 		"a folder":   {folder, "reading the key file: read " + folder + ": is a directory", nil},
-		"a pipe":     {pipe, "reading the key file " + pipe + ": it is not a regular file", ErrNotRegular},
-		"a device":   {"/dev/zero", "reading the key file /dev/zero: it is not a regular file", ErrNotRegular},
-		"one longer": {long, "reading the key file " + long + ": it is longer than 59 bytes", TooLong(59)},
-		"one blank":  {blank, "reading the key file " + blank + ": it is empty", nil},
+		"a pipe":     {pipe, "reading the key file " + pipe + ": the path is not a regular file", ErrNotRegular},
+		"a device":   {"/dev/zero", "reading the key file /dev/zero: the path is not a regular file", ErrNotRegular},
+		"one longer": {long, "reading the key file " + long + ": the file is longer than 59 bytes", TooLong(59)},
+		"one blank":  {blank, "reading the key file " + blank + ": the file is empty", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			token, err := Token("the key file", c.path, 59)
@@ -68,7 +68,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestTroubleIsLoggedOnce until it is another one, or comes back.
+// TestTroubleIsLoggedOnce until the error changes, or comes back.
 func TestTroubleIsLoggedOnce(t *testing.T) {
 	var lines []string
 	log := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
