@@ -1,14 +1,16 @@
-// Package conntrack stands in for github.com/mwitkow/go-conntrack, by a replace directive in
-// Drydock's go.work, and so in whatever is built in a checkout; `go install …@VERSION` takes the
-// real one, which is only larger. Prometheus' HTTP client (prometheus/common/config) dials through
-// it; the real one counts the connections in metrics that Drydock does not serve, and notes them
-// for golang.org/x/net/trace's pages, which it does not serve either. But that package registers
-// these pages when the program starts, and with them html/template, which calls methods by their
-// names: then the linker must keep every exported method of every type, 25 MB of 65, and with them
-// some 15 MB of resident memory. TestTheLinkerMayDropWhatNothingCalls in cmd/drydock says so if
-// anything else brings this back.
+// Package conntrack replaces github.com/mwitkow/go-conntrack in builds from a checkout, by a
+// replace directive in Drydock's go.work. `go install …@VERSION` uses the original, which only
+// makes the program larger.
 //
-// It has what prometheus/common uses. If that asks for more one day, the build fails and says what.
+// Prometheus' HTTP client (prometheus/common/config) opens its connections through that package.
+// The original counts the connections in metrics, and records them for the pages of
+// golang.org/x/net/trace. Drydock serves neither. But these pages are registered when the program
+// starts, and they need html/template, which calls methods by their names. So the linker must keep
+// every exported method of every type: 25 MB of 65, and about 15 MB of resident memory.
+// TestTheLinkerMayDropWhatNothingCalls in cmd/drydock fails if another dependency causes the same.
+//
+// The package has only the functions that prometheus/common uses. If prometheus/common needs more,
+// the build fails.
 package conntrack
 
 import (
@@ -16,14 +18,14 @@ import (
 	"net"
 )
 
-// DialContextFunc opens a connection, as net.Dialer.DialContext does.
+// DialContextFunc opens a connection, like net.Dialer.DialContext.
 type DialContextFunc = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// DialOption sets one property of NewDialContextFunc's dialler.
+// DialOption sets an option of NewDialContextFunc.
 type DialOption func(*DialContextFunc)
 
-// NewDialContextFunc returns the function of the last DialWithDialContextFunc, or that of a
-// net.Dialer.
+// NewDialContextFunc returns the function of the last DialWithDialContextFunc. Without that option,
+// it returns that of a net.Dialer.
 func NewDialContextFunc(options ...DialOption) DialContextFunc {
 	dial := new(net.Dialer).DialContext
 	for _, set := range options {
@@ -32,13 +34,13 @@ func NewDialContextFunc(options ...DialOption) DialContextFunc {
 	return dial
 }
 
-// DialWithDialContextFunc makes dial open the connections.
+// DialWithDialContextFunc uses dial to open the connections.
 func DialWithDialContextFunc(dial DialContextFunc) DialOption {
 	return func(d *DialContextFunc) { *d = dial }
 }
 
-// DialWithName changes nothing: the name is for the metrics.
+// DialWithName does nothing: the original uses the name in metrics.
 func DialWithName(string) DialOption { return func(*DialContextFunc) {} }
 
-// DialWithTracing changes nothing: there is no page for traces.
+// DialWithTracing does nothing: Drydock has no page for traces.
 func DialWithTracing() DialOption { return func(*DialContextFunc) {} }

@@ -11,41 +11,44 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Read returns these errors when it does not return a whole body.
+// Errors of Bodies.Read.
 var (
 	// ErrTooLong: the body is longer than allowed.
 	ErrTooLong = errors.New("the body is too long")
-	// ErrTooMuch: the body has more values than fit into the memory for all bodies.
+	// ErrTooMuch: the body has so many values that it would not fit into the memory for all decoded
+	// bodies.
 	ErrTooMuch = errors.New("the body has too many values")
-	// ErrBusy: other bodies used the memory for the whole patience.
+	// ErrBusy: other bodies used all memory for as long as the request could wait.
 	ErrBusy = errors.New("other requests occupy the memory for bodies")
 )
 
 const (
-	// valueBytes is how much memory one decoded JSON value may take in a map or a struct, including
-	// growth of the map or slice. An entry of a map takes about 90 bytes. The largest decoded
-	// struct takes 112 and counts as two values.
+	// valueBytes is how much memory one decoded JSON value takes at most, with the growth of its
+	// map or slice. An entry of a map takes about 90 bytes. The largest decoded struct takes 112
+	// bytes and counts as two values.
 	valueBytes = 128
-	// headBytes of a body need no room in the shared memory: the number of connections bounds them.
-	// Nearly all bodies are shorter, so a few long, slow ones do not block them.
+	// headBytes is how much of a body is read without shared memory, because the number of
+	// connections already limits it. Nearly all bodies are shorter, so a few long, slow bodies do
+	// not block them.
 	headBytes = 128 << 10
 )
 
-// Bodies bounds the memory of all JSON bodies of a server's requests: as bytes while they arrive,
-// and by the number of their values for decoding. Three bytes like `{},` can become hundreds.
+// Bodies limits the memory of the JSON bodies of all requests to a server. It counts the bytes of
+// bodies that arrive, and the values of bodies that are decoded. The values must be counted,
+// because three bytes like `{},` can become hundreds when decoded.
 type Bodies struct {
 	longest           int64
 	patience          time.Duration
 	arriving, decoded *semaphore.Weighted
-	weight            int64 // of decoded, in all
+	weight            int64 // total size of decoded
 
 	mu      sync.Mutex
-	arrives map[*http.Request]time.Time // long bodies in arrival, and when each began
+	arrives map[*http.Request]time.Time // long bodies that are arriving, with the time when each began
 }
 
-// NewBodies bounds bodies to longest bytes each. The memory holds atOnce of the longest, and more
-// of shorter ones. Decoded, all bodies together take at most decoded bytes. A request waits for
-// memory up to patience, twice.
+// NewBodies returns Bodies that allow longest bytes for each body. There is memory for atOnce
+// bodies of that length, or for more shorter ones. All decoded bodies together take at most decoded
+// bytes. A request waits at most patience for memory to arrive, and again for memory to be decoded.
 func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration) *Bodies {
 	return &Bodies{
 		longest: longest, patience: patience, weight: decoded,
@@ -54,9 +57,9 @@ func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration)
 	}
 }
 
-// Read returns a request's whole body. The body counts against the limits until release is called.
-// With an error, release is nil and the body no longer counts. With ErrTooLong and ErrTooMuch, it
-// returns the start of the body, at most headBytes.
+// Read returns a request's complete body. The body occupies its memory until release is called.
+// With an error, release is nil, and the body occupies no memory. With ErrTooLong and ErrTooMuch,
+// it also returns the first bytes of the body, at most headBytes.
 func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, release func(), err error) {
 	length := b.longest // the length is unknown
 	if r.ContentLength >= 0 {
@@ -83,7 +86,7 @@ func (b *Bodies) Read(w http.ResponseWriter, r *http.Request) (body []byte, rele
 	return b.weigh(r, whole, func() { b.arriving.Release(length) })
 }
 
-// readHead reads n bytes, or fewer with an error. Its buffer grows with the data.
+// readHead reads n bytes, or fewer and an error. Its buffer grows with the data.
 func readHead(from io.Reader, n int64) ([]byte, error) {
 	var head bytes.Buffer
 	_, err := io.CopyN(&head, from, n)
@@ -98,10 +101,12 @@ func errOf(err error) error {
 	return err
 }
 
-// room reserves memory for a body that is longer than a head. If others hold the memory, it closes
-// the connection of the body that has been arriving for longest, once that has had its time. A body
-// that began to arrive before this one has had its time when patience ends. So one is closed then,
-// too, however late this goroutine wakes.
+// room reserves memory for a body that is longer than headBytes. It returns false if there is no
+// memory within patience.
+//
+// If others hold the memory, room closes the connection of the body that has been arriving for
+// longest, once that has had patience to arrive. A body that began before this one has had that
+// time when this one's patience ends. So one is then closed even if this goroutine wakes up late.
 func (b *Bodies) room(r *http.Request, n int64) bool {
 	cut := false
 	for end := time.Now().Add(b.patience); ; {
@@ -119,7 +124,7 @@ func (b *Bodies) room(r *http.Request, n int64) bool {
 		}
 		if had {
 			b.cut(slowest)
-			if !cut { // its memory is free when its handler has ended
+			if !cut { // the memory becomes free when the handler of the closed connection ends
 				cut, end = true, time.Now().Add(b.patience)
 			}
 		}
@@ -137,7 +142,7 @@ func (b *Bodies) slowest() (slowest *http.Request, since time.Time) {
 	return slowest, since
 }
 
-// cut ends a body that is still arriving.
+// cut closes the connection of a body that is still arriving.
 func (b *Bodies) cut(r *http.Request) {
 	b.mu.Lock()
 	_, arrives := b.arrives[r]
@@ -148,7 +153,7 @@ func (b *Bodies) cut(r *http.Request) {
 	}
 }
 
-// readRest reads what follows the head, into one slice.
+// readRest reads the rest of the body after the head, and returns the whole body in one slice.
 func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length int64) ([]byte, error) {
 	b.mu.Lock()
 	b.arrives[r] = time.Now()
@@ -167,7 +172,7 @@ func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length i
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return whole[:n+more], nil
 	}
-	if err == nil { // it has the full allowed length; nothing may follow
+	if err == nil { // the body has the full allowed length, so nothing may follow
 		if _, err = from.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
 			err = nil
 		}
@@ -175,7 +180,7 @@ func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length i
 	return whole, err
 }
 
-// weigh reserves memory for the decoded body.
+// weigh reserves memory for the decoded body. letGo releases the memory of the arriving body.
 func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func(), error) {
 	weight := valueBytes * values(body)
 	if weight > b.weight {
@@ -192,8 +197,8 @@ func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func
 	}, nil
 }
 
-// values returns at least the number of values that a decoder makes of the JSON text. The content
-// of a string is part of one value. A text with an unclosed string is not JSON and is not decoded.
+// values returns an upper bound of the number of values in the JSON text. A string counts as one
+// value, whatever it contains. A text with an unclosed string is not JSON, so it is never decoded.
 func values(body []byte) int64 {
 	n := int64(1)
 	for i := 0; i < len(body); i++ {

@@ -21,7 +21,7 @@ func TestBodiesAreBounded(t *testing.T) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", body)
 		require.NoError(t, err)
 		if _, known := body.(*strings.Reader); !known {
-			r.ContentLength = -1 // in the words of a server
+			r.ContentLength = -1 // a server's request has -1 if the length is unknown
 		}
 		got, release, err := b.Read(nil, r)
 		if err == nil && r.ContentLength > 0 {
@@ -59,7 +59,7 @@ func TestBodiesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLongBodiesShareTheMemory: short ones need none of it.
+// TestLongBodiesShareTheMemory: short bodies need none of it.
 func TestLongBodiesShareTheMemory(t *testing.T) {
 	const longest = 2 * headBytes
 	b := NewBodies(longest, 2, 100*valueBytes, 10*time.Millisecond)
@@ -161,7 +161,7 @@ func TestABodyThatStalledAsLongAsAnotherWaitedIsReplaced(t *testing.T) {
 		}()
 		_, err = io.WriteString(theirs, strings.Repeat("x", headBytes+1))
 		require.NoError(t, err)
-		synctest.Wait() // it has its room, and stalls
+		synctest.Wait() // the body has its memory, and stalls
 
 		full, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(strings.Repeat("x", longest)))
 		require.NoError(t, err)

@@ -15,24 +15,25 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// TLSFiles are the paths of PEM files. All are read again when they change. A set that does not fit
-// together, as in the middle of a rotation, is logged, and the last good one stays in use.
+// TLSFiles has the paths of PEM files, which are read again when they change. If new files do not
+// fit together, as in the middle of a rotation, that is logged, and the last valid files stay in
+// use.
 type TLSFiles struct {
-	// CertFile and KeyFile are the server's certificate, with its chain, and key.
+	// CertFile has the server's certificate with its chain. KeyFile has its private key.
 	CertFile, KeyFile string
-	// ClientCAFile has the authorities of client certificates. Set, every client needs a
-	// certificate signed by one of them.
+	// ClientCAFile has the authorities of client certificates. If it is set, every client needs a
+	// certificate that one of them has signed.
 	ClientCAFile string
 }
 
-// MaxPEM bounds each file: an authority's bundle has a few hundred KiB.
+// MaxPEM is the largest size of each file. A bundle of authorities has a few hundred KiB.
 const MaxPEM = 1 << 20
 
-// Certificates are the TLS configuration made of the files as they are now.
+// Certificates is the server's TLS configuration, from the present files.
 type Certificates struct {
 	name  string
 	files TLSFiles
-	until func() (cert, key []byte) // nil: the files must exist
+	until func() (cert, key []byte) // if not nil, returns the certificate and key while CertFile does not exist
 
 	mu       sync.Mutex
 	contents [3][]byte
@@ -45,8 +46,8 @@ func NewCertificates(name string, files TLSFiles) (*Certificates, error) {
 	return NewCertificatesUntil(name, files, nil)
 }
 
-// NewCertificatesUntil is NewCertificates with a certificate and its key for as long as the file
-// CertFile does not exist.
+// NewCertificatesUntil is like NewCertificates. As long as CertFile does not exist, it uses the
+// certificate and key that until returns.
 func NewCertificatesUntil(name string, files TLSFiles, until func() (cert, key []byte)) (*Certificates, error) {
 	c := &Certificates{name: name, files: files, until: until}
 	if err := c.reload(); err != nil {
@@ -55,8 +56,8 @@ func NewCertificatesUntil(name string, files TLSFiles, until func() (cert, key [
 	return c, nil
 }
 
-// ServerConfig takes the configuration as it is at each handshake. HTTP/2 is left out: clients fall
-// back to HTTP/1.1.
+// ServerConfig returns a configuration that uses the present files at each handshake. It allows
+// only HTTP/1.1.
 func (c *Certificates) ServerConfig(log logr.Logger) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -70,13 +71,14 @@ func (c *Certificates) ServerConfig(log logr.Logger) *tls.Config {
 func (c *Certificates) current(log logr.Logger) *tls.Config {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trouble.Log(log, c.reload(), c.name+"'s TLS files are unusable; the last good ones stay in use")
+	c.trouble.Log(log, c.reload(), c.name+"'s TLS files are unusable; the server continues with the last valid ones")
 	return c.config
 }
 
-// reload compares contents rather than times, because a mounted Secret swaps a
-// symbolic link. The same configuration is kept while nothing changes, and with
-// it the keys of session tickets; a changed client CA ends old sessions.
+// reload reads the files, and makes a new configuration if a content has changed. It compares
+// contents instead of times, because a mounted Secret is updated by a symbolic link. An unchanged
+// configuration is kept with its keys for session tickets. After a change of the client CA, old
+// sessions are invalid.
 func (c *Certificates) reload() error {
 	var contents [3][]byte
 	paths := []string{c.files.CertFile, c.files.KeyFile, c.files.ClientCAFile}

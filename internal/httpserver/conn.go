@@ -10,21 +10,23 @@ import (
 	"time"
 )
 
-// phase is what an open connection is doing. Only a connection in phase working keeps its place
-// when others need it.
+// phase is the state of an open connection. If all connections are in use and a new one arrives,
+// only a connection in the phase working is never closed for it.
 type phase int
 
 const (
-	// waiting: the client has not sent the whole header or body, or the server has just answered.
+	// waiting: the client has not sent the complete header or body, or the server has just
+	// answered.
 	waiting phase = iota
-	// working: a handler has everything that it reads.
+	// working: a handler has received all data that it reads.
 	working
-	// refused: the handler has answered, and the client is still sending the unneeded body.
+	// refused: the handler has answered, and the client is still sending the body, which is not
+	// needed.
 	refused
 )
 
-// lingers is how long the server reads an unneeded body, so that the client reads its answer and
-// not a reset.
+// lingers is how long the server reads a body that is not needed. Without that, the client would
+// get a connection reset instead of the answer.
 const lingers = 500 * time.Millisecond
 
 // conn is an open connection. The server's lock guards phase and since.
@@ -33,7 +35,7 @@ type conn struct {
 	server *Server
 	born   time.Time
 	phase  phase
-	// since is when a waiting connection started to wait for the client.
+	// since is when a waiting connection began to wait for the client.
 	since time.Time
 }
 
@@ -45,8 +47,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline bounds the wait for a client by the connection's age. A zero time means no wait
-// for a client: net/http sets it while a handler works.
+// SetReadDeadline sets the deadline, but never later than the connection's maximum age. A zero time
+// means no deadline: net/http sets it while a handler works.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if end := c.born.Add(c.server.limits.Age); t.After(end) {
 		t = end
@@ -61,7 +63,7 @@ func (c *conn) enter(p phase, since time.Time) {
 	c.server.signal()
 }
 
-// body is a request's body. While a handler reads it, the connection waits for the client.
+// body is a request's body. While a handler reads it, the connection is in the phase waiting.
 type body struct {
 	io.ReadCloser
 	conn  *conn
@@ -73,7 +75,7 @@ func (b *body) Read(p []byte) (n int, err error) {
 	b.conn.enter(waiting, b.began)
 	n, err = b.ReadCloser.Read(p)
 	b.conn.enter(working, b.began)
-	b.whole = b.whole || err == io.EOF // readers return it unwrapped
+	b.whole = b.whole || err == io.EOF // readers return io.EOF unwrapped
 	return n, err
 }
 
@@ -83,13 +85,13 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, ownConn(c))
 }
 
-// connOf returns the connection of a request. Nil: its listener is not from Limit.
+// connOf returns the connection of a request. Nil: the connection is not from Server.Limit.
 func connOf(r *http.Request) *conn {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c
 }
 
-// ownConn returns the connection below TLS. Nil: its listener is not from Limit.
+// ownConn returns the connection below TLS. Nil: it is not from Server.Limit.
 func ownConn(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -98,8 +100,8 @@ func ownConn(c net.Conn) *conn {
 	return own
 }
 
-// listener admits as many connections as there are places. It accepts one more, which waits for a
-// place.
+// listener accepts at most Limits.Connections connections. It accepts one more, which waits until
+// another one is closed.
 type listener struct {
 	net.Listener
 	server *Server
@@ -136,9 +138,10 @@ func (s *Server) signal() {
 	}
 }
 
-// makeRoom returns when there is a place for the waiting connection. If all places are taken, it
-// closes a refused connection, or else the one that has waited longest for its client, once that
-// has had its time. In a storm Alertmanager opens thousands of connections without requests.
+// makeRoom waits until there is room for another connection. If there is none, it closes a
+// connection in the phase refused, or else the one that has waited for its client for longest, once
+// that has had Limits.Patience. In a storm, Alertmanager opens thousands of connections without
+// requests. False: the listener was closed.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	for {
 		idlest, left, full := s.idlest()
@@ -149,7 +152,7 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 			_ = idlest.Close()
 			continue
 		}
-		// If no connection waits for its client, only a signal can help.
+		// If no connection waits for its client, makeRoom waits for a change.
 		var over <-chan time.Time
 		if idlest != nil {
 			over = time.After(left)
@@ -163,7 +166,8 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	}
 }
 
-// idlest returns the connection to close first, and how long it may still stay.
+// idlest returns the connection to close first, and how long it may still stay open. full is false
+// if there is room.
 func (s *Server) idlest() (idlest *conn, left time.Duration, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package httpserver is an HTTP/1.1 server with bounded costs, whatever strangers send. It bounds
-// open connections, the time for a header and for a body, requests in progress, and the memory of
-// request bodies. Every port of Drydock uses it, so that a flood of one port cannot take the memory
-// of the process or end it.
+// Package httpserver is an HTTP/1.1 server with limits, so that no client can exhaust its
+// resources. It limits open connections, the time for a header and for a body, requests in
+// progress, and the memory of request bodies. All ports of Drydock use it, so that a flood on one
+// port cannot use up the memory of the process.
 //
-// Work holds a place, not waiting: while a client has not sent its whole header or body, its
-// connection may lose its place to another one. A refused request holds none.
+// Only work in progress is protected. While a client has not sent its complete header or body, its
+// connection may be closed in favour of another one. This is also so for a refused request.
 //
-// HTTP/2 is off: one connection carries a hundred bodies at once, which no limit on connections
-// would bound.
+// HTTP/2 is off: one connection could carry a hundred bodies at once, which a limit on connections
+// would not count.
 package httpserver

@@ -9,31 +9,34 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Places bounds what is worked at once. A place is for work alone: take one when the request is
-// there, not before.
+// Places limits the number of requests in progress. Take a place when the request has arrived
+// completely, not before.
 type Places struct {
 	free     *semaphore.Weighted
 	places   int
 	patience time.Duration
 }
 
-// NewPlaces makes so many places. One more request waits for a place for as long as patience.
+// NewPlaces returns Places for that many requests. A further request waits at most patience for a
+// place.
 func NewPlaces(places int, patience time.Duration) *Places {
 	return &Places{free: semaphore.NewWeighted(int64(places)), places: places, patience: patience}
 }
 
-// Serve has work done in a place. Without a place it answers 503. The answer has no Retry-After: a
-// client that waited for that long would miss its own deadline.
+// Serve takes a place and runs work. If no place is free within patience, it answers 503. The
+// answer has no Retry-After, because a client that waited for that time would miss its own
+// deadline.
 func (p *Places) Serve(w http.ResponseWriter, r *http.Request, work func()) {
 	if !take(r.Context(), p.free, 1, p.patience) {
-		http.Error(w, fmt.Sprintf("%d requests are in progress already; try again later", p.places), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("%d requests are already in progress; try again later", p.places), http.StatusServiceUnavailable)
 		return
 	}
 	defer p.free.Release(1)
 	work()
 }
 
-// Requests bounds the requests that next handles at once, for requests without a body.
+// Requests returns a handler that runs next for at most that many requests at once. It is for
+// requests without a body.
 func Requests(next http.Handler, places int, patience time.Duration) http.Handler {
 	p := NewPlaces(places, patience)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -14,32 +14,32 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// Limits are the limits of one server for all its clients together.
+// Limits are the limits of a server, for all clients together.
 type Limits struct {
-	// Connections is the most open connections.
+	// Connections is the largest number of open connections.
 	Connections int
-	// Kept is how many connections stay open for another request. The others close with their
-	// answers.
+	// Kept is how many connections stay open for another request. Above that, a connection is
+	// closed after its answer.
 	Kept int
-	// Patience is how long a connection without a complete request stays open while another
-	// connection waits for its place.
+	// Patience is how long a connection without a complete request may stay open while a new
+	// connection waits.
 	Patience time.Duration
-	// Age is how long a connection may be used, and so how long a client's certificate counts after
-	// its authority was removed. Zero: a minute.
+	// Age is how long a connection may be used. So it is also how long a client's certificate is
+	// accepted after its authority was removed. Zero: one minute.
 	Age time.Duration
-	// Bodies: requests may have a body. Otherwise, a request with a body is refused.
+	// Bodies allows requests with a body. Otherwise they are refused.
 	Bodies bool
-	// Header is the time for a request's header, Read the time for header and body. Write is the
-	// time from the end of the header to the end of the answer. Idle is the time between two
-	// requests on one connection.
+	// Header limits the time for a request's header. Read limits the time for header and body.
+	// Write limits the time from the end of the header to the end of the answer. Idle limits the
+	// time between two requests on a connection.
 	Header, Read, Write, Idle time.Duration
-	// HeaderBytes bounds a request's header.
+	// HeaderBytes is the largest header of a request, in bytes.
 	HeaderBytes int
 }
 
 // Server is an http.Server with Limits.
 type Server struct {
-	// HTTP serves on a listener of Limit.
+	// HTTP is the server. It must serve on a listener of Limit.
 	HTTP   *http.Server
 	limits Limits
 	name   string
@@ -52,8 +52,8 @@ type Server struct {
 // defaultAge is the default of Limits.Age. One handshake per minute costs almost nothing.
 const defaultAge = time.Minute
 
-// New returns a server. name is its name in errors, for example "the receiver". It does not listen
-// yet.
+// New returns a server that does not listen yet. name is its name in errors, for example "the
+// receiver".
 func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 	if l.Age == 0 {
 		l.Age = defaultAge
@@ -80,7 +80,8 @@ func New(name string, handler http.Handler, l Limits, log logr.Logger) *Server {
 	return s
 }
 
-// Listen opens a TCP port with limited connections. With certificates, it uses TLS.
+// Listen opens a TCP port, and limits its connections. If certificates is not nil, the port uses
+// TLS.
 func (s *Server) Listen(ctx context.Context, address string, certificates *tls.Config) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -89,7 +90,8 @@ func (s *Server) Listen(ctx context.Context, address string, certificates *tls.C
 	return s.Limit(l, certificates), nil
 }
 
-// Limit applies the limits to a listener's connections. With certificates, it uses TLS.
+// Limit returns a listener that limits the connections of l. If certificates is not nil, it uses
+// TLS.
 func (s *Server) Limit(l net.Listener, certificates *tls.Config) net.Listener {
 	limited := &listener{Listener: l, server: s, closed: make(chan struct{})}
 	if certificates == nil {
@@ -98,10 +100,11 @@ func (s *Server) Limit(l net.Listener, certificates *tls.Config) net.Listener {
 	return tls.NewListener(limited, certificates)
 }
 
-// Serve serves until ctx ends, then lets requests in progress finish within grace. It returns an
-// error only if the port was lost. It calls cutOff if requests were still in progress after grace.
+// Serve serves until ctx ends, and then lets requests in progress finish within grace. If some are
+// not finished by then, it calls cutOff and closes them. It returns an error only if the port was
+// lost.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration, cutOff func()) error {
-	// Requests in progress outlive ctx, by grace.
+	// Requests in progress continue for grace after ctx has ended.
 	s.HTTP.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
 	served := make(chan error, 1)
 	go func() { served <- s.HTTP.Serve(l) }()
@@ -126,8 +129,8 @@ func (s *Server) Open() int {
 	return len(s.open)
 }
 
-// track marks a connection while its request is handled. It closes the connection with the answer
-// if there are many, or if it is old.
+// track wraps the handler, and sets the phase of a request's connection. It closes the connection
+// after the answer if there are many connections, or if the connection is old.
 func (s *Server) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r)
@@ -148,9 +151,9 @@ func (s *Server) track(next http.Handler) http.Handler {
 	})
 }
 
-// withBody handles a request with a body. Before the answer is sent, net/http reads what the
-// handler left of the body. It would wait for that: at most for lingers, and the connection loses
-// its place if another one needs it.
+// withBody handles a request with a body. Before net/http sends the answer, it reads the rest of a
+// body that the handler has not read. withBody limits that to lingers, and makes the connection one
+// that may be closed first.
 func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *http.Request, now time.Time) {
 	b := &body{ReadCloser: r.Body, conn: c, began: now}
 	c.enter(working, now)
@@ -159,7 +162,7 @@ func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *
 		r.Body = b
 		next.ServeHTTP(w, r)
 	} else {
-		http.Error(w, "this port takes requests without a body only", http.StatusRequestEntityTooLarge)
+		http.Error(w, "this port accepts only requests without a body", http.StatusRequestEntityTooLarge)
 	}
 	if b.whole {
 		c.enter(waiting, time.Now())
@@ -169,7 +172,7 @@ func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *
 	c.enter(refused, now)
 }
 
-// debugLog logs net/http's errors, which strangers can cause, at a level that cannot flood the log.
+// debugLog logs net/http's errors at a debug level, because clients can cause any number of them.
 type debugLog struct{ logr.Logger }
 
 func (l debugLog) Write(p []byte) (int, error) {

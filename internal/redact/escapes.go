@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxEscapes bounds the levels of escapes that are undone: JSON in JSON in a page in a URL has
+// maxEscapes is how many levels of escapes are decoded. JSON in JSON in an HTML page in a URL has
 // four.
 const maxEscapes = 8
 
-// unescaped returns the text, and the text after undoing each level of escapes. whole: nothing is
-// left to undo.
+// unescaped returns the text, followed by the text after each level of escapes is decoded. whole is
+// false if there are more levels than maxEscapes.
 func unescaped(s string) (levels []string, whole bool) {
 	levels = []string{s}
 	for range maxEscapes {
@@ -28,7 +28,7 @@ func unescaped(s string) (levels []string, whole bool) {
 	return levels, false
 }
 
-// percent undoes a URL's escapes.
+// percent decodes the escapes of a URL.
 func percent(s string) string {
 	if !strings.Contains(s, "%") {
 		return s
@@ -45,7 +45,7 @@ func percent(s string) string {
 	return out.String()
 }
 
-// backslash undoes the escapes of JSON and of programming languages.
+// backslash decodes the escapes of JSON and of programming languages.
 func backslash(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s
@@ -82,7 +82,7 @@ func backslash(s string) string {
 	return out.String()
 }
 
-// digits reads n digits at i.
+// digits parses n digits of the base at position i. False: there are not n digits.
 func digits(s string, i, n, base int) (int, bool) {
 	if i+n > len(s) || strings.ContainsAny(s[i:i+n], "+-_") {
 		return 0, false

@@ -14,12 +14,13 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// public are the headers of a request that contain no secret.
+// public are the headers of a request whose values are not secrets.
 var public = []string{"Accept", "Accept-Encoding", "Connection", "Content-Length", "Content-Type", "Host", "Idempotency-Key", "Traceparent", "Transfer-Encoding", "User-Agent",
 	"Webhook-Id", "Webhook-Signature", "Webhook-Timestamp", ":authority", ":method", ":path", ":scheme"}
 
-// Trace adds the secrets of each request that is sent with the context. It reads the headers as
-// they are written, whatever sets them, for example a library that reads a file or fetches a token.
+// Trace returns a context that adds the secrets in the headers of each request to the Keyring. It
+// sees the headers when they are written, so it does not matter where they come from, for example
+// from a library that fetches a token.
 func (k *Keyring) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaderField: func(name string, values []string) {
 		for _, v := range values {
@@ -28,7 +29,7 @@ func (k *Keyring) Trace(ctx context.Context) context.Context {
 	}})
 }
 
-// Header adds the secret of one header.
+// Header adds the secret in one header.
 func (k *Keyring) Header(name, value string) {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	if slices.Contains(public, name) {
@@ -48,11 +49,11 @@ func (k *Keyring) Header(name, value string) {
 	k.Add(value)
 }
 
-// refusals are the errors of a token endpoint in RFC 6749.
+// refusals are the error codes of a token endpoint in RFC 6749.
 var refusals = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// TokenRefused returns the refusal of an OAuth 2 token endpoint in err. Nil: there is none. It
-// quotes nothing of the endpoint's own text, which may repeat the refused secret.
+// TokenRefused returns a safe error if err contains a refusal by an OAuth 2 token endpoint. Nil: it
+// does not. The error does not quote the endpoint's text, which may repeat the refused secret.
 func TokenRefused(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) || refused.Response == nil {

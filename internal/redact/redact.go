@@ -1,4 +1,5 @@
-// Package redact removes secrets from text that came from outside, whatever escapes the text has.
+// Package redact removes secrets from texts of other programs, also if the text has them in an
+// escaped form.
 package redact
 
 import (
@@ -12,27 +13,28 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Keyring holds the secrets that no text may show: the current ones, and a few earlier ones, which
-// a late answer may still quote.
+// Keyring has the secrets that no text may show: the current ones, and earlier ones that a late
+// answer may still quote.
 type Keyring struct {
-	// Mark replaces a secret.
+	// Mark is the text that replaces a secret.
 	Mark string
-	// Most bounds a text, in bytes. Zero: 300.
+	// Most is the largest length of a text, in bytes. Zero: 300.
 	Most int
 
 	mu      sync.Mutex
-	secrets []*secret // the last used one last
+	secrets []*secret // in order of use: the most recently used is last
 }
 
 const (
-	// kept is more secrets than one request has, with those that change within one call.
+	// kept is how many secrets are remembered. It is more than one request has, including those
+	// that change during a call.
 	kept = 32
-	// maxRead bounds how much of a text is read. More is never shown.
+	// maxRead is how many bytes of a text are read. The rest is never shown.
 	maxRead = 16 << 10
 )
 
-// Add hides a secret in all texts from now on. A secret that is used again is kept longer than the
-// others.
+// Add adds a secret, which all later texts hide. Adding it again makes it the most recently used
+// one.
 func (k *Keyring) Add(text string) {
 	if text == "" {
 		return
@@ -48,16 +50,18 @@ func (k *Keyring) Add(text string) {
 	k.secrets = k.secrets[max(0, len(k.secrets)-kept):]
 }
 
-// AddPassword is Add for user and password: it hides the password, and both together in Base64.
+// AddPassword adds the password, and user and password together in Base64, as in basic
+// authentication.
 func (k *Keyring) AddPassword(user, password string) {
 	k.Add(password)
 	k.Add(base64.StdEncoding.EncodeToString([]byte(user + ":" + password)))
 }
 
-// Text makes text from outside fit for people: without the secrets, on one line, of bounded length.
+// Text makes a foreign text safe to show: without secrets, on one line, and cut.
 func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), cmp.Or(k.Most, 300)) }
 
-// Quoted returns text from outside behind a colon, as the end of a sentence; empty: there is none.
+// Quoted returns ": " and the foreign text in quotes, for the end of a sentence. If the text is
+// empty, it returns nothing.
 func (k *Keyring) Quoted(s string) string {
 	if s = k.Text(s); s == "" {
 		return ""
@@ -65,8 +69,9 @@ func (k *Keyring) Quoted(s string) string {
 	return fmt.Sprintf(": %q", s)
 }
 
-// Hide removes the secrets, and every part of one with 8 or more characters. It returns a text with
-// an escaped secret without these escapes. It cuts off a text after 16 KiB.
+// Hide replaces each secret in the text, and each part of a secret with at least 8 characters, by
+// Mark. If it finds an escaped secret, it returns the text without escapes. It cuts the text after
+// 16 KiB.
 func (k *Keyring) Hide(s string) string {
 	s = s[:min(len(s), maxRead)]
 	k.mu.Lock()
@@ -79,17 +84,17 @@ func (k *Keyring) Hide(s string) string {
 	levels, whole := unescaped(s)
 	for _, level := range levels {
 		if masked, found := mask(level, k.Mark, secrets); found {
-			out = masked // a deeper level includes this one
+			out = masked // a deeper level also contains the secrets of this one
 		}
 	}
 	if !whole {
-		return k.Mark // no text for people has so many escapes
+		return k.Mark // a text with so many escapes is not for people
 	}
 	return out
 }
 
-// Error returns an error that people may see: its text is passed through Text. errors.Is works as
-// with the original, whose own text stays hidden.
+// Error returns an error whose text is safe to show, by Text. errors.Is works as with the original
+// error.
 func (k *Keyring) Error(err error) error {
 	if err == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// TestAKeyInOtherSpellings: what quotes a request may have escaped it first.
+// TestAKeyInOtherSpellings: a program that quotes a request may have escaped it.
 func TestAKeyInOtherSpellings(t *testing.T) {
 	t.Parallel()
 	const key = `a"b\c<d>e&f+g/h%i'j`
@@ -31,7 +31,8 @@ func TestAKeyInOtherSpellings(t *testing.T) {
 	}
 }
 
-// TestNoPartOfAKeyIsShown: what quotes it may cut it, fold it, or put other text around it.
+// TestNoPartOfAKeyIsShown: a program that quotes the key may cut it, fold it, or put other text
+// around it.
 func TestNoPartOfAKeyIsShown(t *testing.T) {
 	t.Parallel()
 	const key = "Zq8/+wRk3=tYp1x-Mv72_bHc9dLs6Fg4Ej5An0KuWo"
@@ -79,7 +80,7 @@ func TestNoPartOfAKeyIsShown(t *testing.T) {
 			if name != "JSON in JSON" {
 				require.Contains(t, hidden, "sent ")
 			}
-			// What is left of it, in whatever spelling, is less than eight characters.
+			// The rest of the key, in any spelling, has fewer than eight characters.
 			levels, whole := unescaped(hidden)
 			require.True(t, whole)
 			for _, level := range levels {
@@ -98,7 +99,7 @@ func TestNoPartOfAKeyIsShown(t *testing.T) {
 	require.NotContains(t, k.Hide(deep), key[20:28])
 }
 
-// TestAShortKeyIsHiddenAsAWhole, for its parts are in every text.
+// TestAShortKeyIsHiddenAsAWhole: its parts are in every text, so they are not hidden.
 func TestAShortKeyIsHiddenAsAWhole(t *testing.T) {
 	t.Parallel()
 	k := Keyring{Mark: "[API key]"}
@@ -107,7 +108,7 @@ func TestAShortKeyIsHiddenAsAWhole(t *testing.T) {
 	require.Equal(t, "Basic [API key]", k.Hide("Basic "+base64.StdEncoding.EncodeToString([]byte("root:calvin"))))
 }
 
-// TestATextIsBounded, before it is looked through.
+// TestATextIsBounded: before the search for secrets.
 func TestATextIsBounded(t *testing.T) {
 	t.Parallel()
 	k := Keyring{Mark: "[API key]", Most: 20}
@@ -117,7 +118,7 @@ func TestATextIsBounded(t *testing.T) {
 	require.Equal(t, "xxxxxxxxxxxxxxxxxxxx…", k.Error(errors.New(strings.Repeat("x", 4<<20))).Error())
 }
 
-// TestTheSecretsOfARequestAreLearntAsTheyAreSent: it may be a library that reads them.
+// TestTheSecretsOfARequestAreLearntAsTheyAreSent: a library may read the secrets itself.
 func TestTheSecretsOfARequestAreLearntAsTheyAreSent(t *testing.T) {
 	t.Parallel()
 	var k Keyring
@@ -152,7 +153,7 @@ func TestATokenEndpointsOwnTextIsNotQuoted(t *testing.T) {
 	require.NoError(t, TokenRefused(nil))
 }
 
-// FuzzHide: whatever stands around a secret, no eight characters of it are shown, and a text
+// FuzzHide: whatever text is around a secret, eight characters of it are never shown, and a text
 // without it is not changed.
 func FuzzHide(f *testing.F) {
 	for _, seed := range []string{"", "%2", `\u00`, "&#x", "%25", "\xff\xfe", `\\`, "0123456"} {
@@ -212,8 +213,7 @@ func TestAllSecretsOfARequestAreHidden(t *testing.T) {
 	require.Equal(t, "[secret]", k.Hide("the-value-acbedfhg"))
 }
 
-// TestAnErrorIsFoundAndNotShown: what a caller looks for is found in an error whose own text stays
-// in.
+// TestAnErrorIsFoundAndNotShown: errors.Is finds the original error, whose text is not shown.
 func TestAnErrorIsFoundAndNotShown(t *testing.T) {
 	t.Parallel()
 	var k Keyring

@@ -12,31 +12,31 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// part is how many consecutive characters of a secret a text must not contain.
+// part is the shortest part of a secret, in characters, that a text must not contain.
 const part = 8
 
-// secret is one secret in searchable form.
+// secret is one secret in a form that can be searched for.
 type secret struct {
 	text string
-	// parts are all runs of part bytes in the secret, and in its Base64 and hexadecimal forms.
+	// parts has all sequences of part bytes of the secret, and of its Base64 and hexadecimal forms.
 	parts map[uint64]struct{}
-	// short are forms of at most that length, which are searched for as a whole.
+	// short has forms with fewer than part bytes, which are searched for as a whole.
 	short [][]byte
 }
 
 func newSecret(s string) *secret {
 	out := &secret{text: s, parts: map[uint64]struct{}{}}
-	levels, _ := unescaped(s) // a text with the secret may have been unescaped once too often
+	levels, _ := unescaped(s) // a text may contain the secret with its escapes decoded once too often
 	for _, level := range append(levels, url.QueryEscape(s)) {
 		out.add(level)
 		out.add(hex.EncodeToString([]byte(level)))
 		out.add(strings.ToUpper(hex.EncodeToString([]byte(level))))
-		for before := range 3 { // text before the secret shifts its encoding
+		for before := range 3 { // text before the secret shifts its Base64 form
 			for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 				encoded := encoding.EncodeToString(append(make([]byte, before), level...))
 				encoded = encoded[(before*8+5)/6:]
 				if (before+len(level))%3 != 0 {
-					encoded = encoded[:max(0, len(encoded)-1)] // it depends on what follows
+					encoded = encoded[:max(0, len(encoded)-1)] // the last character depends on the following text
 				}
 				if len(encoded) >= part {
 					out.add(encoded)
@@ -60,8 +60,8 @@ func (s *secret) add(form string) {
 	}
 }
 
-// compact returns the text without white space and invisible characters, which may be inserted into
-// a secret, and the position of each byte.
+// compact returns the text without white space and invisible characters, because these may be
+// inserted into a secret. at has the position of each byte in s.
 func compact(s string) (c []byte, at []int) {
 	for i, r := range s {
 		if r != 0xfffd && (!text.Shows(r) || unicode.IsSpace(r)) {
@@ -78,7 +78,7 @@ func compact(s string) (c []byte, at []int) {
 	return c, at
 }
 
-// mask replaces each run of characters of a secret with the mark.
+// mask replaces each part of a secret in the text by the mark.
 func mask(s, mark string, secrets []*secret) (masked string, found bool) {
 	c, at := compact(s)
 	hidden := make([]bool, len(s))
