@@ -267,8 +267,8 @@ func TestItRefusesToStart(t *testing.T) {
 		args []string
 		want string
 	}{
-		"an empty key file":    {[]string{"--key-file", writeKey(t, "\n")}, "it is empty; make a key with: head -c 32 /dev/urandom | base64"},
-		"a short key":          {[]string{"--key-file", writeKey(t, "secret")}, "the key of line 1 has 6 characters, and 32 are the least; make a key with: head -c 32 /dev/urandom | base64"},
+		"an empty key file":    {[]string{"--key-file", writeKey(t, "\n")}, "the file is empty; make a key with: head -c 32 /dev/urandom | base64"},
+		"a short key":          {[]string{"--key-file", writeKey(t, "secret")}, "the key in line 1 has 6 characters instead of at least 32; make a key with: head -c 32 /dev/urandom | base64"},
 		"no key file":          {[]string{"--key-file", "/nonexistent"}, "reading the key file: "},
 		"no kubeconfig":        {[]string{"--key-file", writeKey(t, key), "--kubeconfig", "/nonexistent"}, "reading --kubeconfig /nonexistent: "},
 		"a taken probe port":   {[]string{"--key-file", writeKey(t, key), "--listen", taken.Addr().String()}, "opening the probe port: "},

@@ -1,25 +1,26 @@
-// Package mesh is the agent's view of Kilo's mesh, and its rounds of probes through it.
+// Package mesh is the part of drydock-agent that knows Kilo's mesh and probes other nodes through
+// it.
 //
 //	Nodes ─────────┐                             ┌─► probe.Client ─► another node's agent
 //	               ├─► Topology ─► Targets ─► Prober
-//	EndpointSlices ┘                             └─► the words: drydock_mesh_probe_success
+//	EndpointSlices ┘                             └─► the results: drydock_mesh_probe_success
 //
-// Each round, an agent probes the leader of every other location and one of its members, and the
-// leader of its own location and three siblings. The member and the siblings change from round to
-// round. So all are probed in turn, and the work of a node grows with the number of locations, not
-// of nodes.
+// In each round, an agent probes the leader and one member of every other location, and the leader
+// and three siblings of its own location. The members and siblings change from round to round. So
+// all are probed in turn, and the work of an agent grows with the number of locations, not of
+// nodes.
 //
 // What always holds, with the test that guards it:
 //
 //   - Every member is probed within as many rounds as there are members
-//     (TestEveryMemberIsAskedInTurn). The number of locations and constants bound the probes of a
-//     round (TestARoundIsBoundedByLocations).
-//   - Each pair and protocol has one result, under the current roles
+//     (TestEveryMemberIsAskedInTurn). The number of probes in a round depends only on the number
+//     of locations, and has a maximum (TestARoundIsBoundedByLocations).
+//   - Each pair of nodes has one result for each protocol, under the current roles
 //     (TestAResultHasTheCurrentRoles). A result expires after three rounds
 //     (TestAWordIsForgottenAfterThreeRounds).
-//   - A probe that shows nothing gives no result, never a failure (TestNoResultIsNotAFailure). The
-//     result over TCP decides whether silence over UDP counts
-//     (TestSilenceOverUDPGivesNoResultWithoutTCP).
-//   - Without the API server the agent continues with the last state, and reports its age
-//     (TestProbingContinuesWithoutTheAPIServer).
+//   - An inconclusive probe gives no result, and never counts as a failure
+//     (TestNoResultIsNotAFailure). If the probe over TCP is inconclusive, missing answers over UDP
+//     are inconclusive, too (TestSilenceOverUDPGivesNoResultWithoutTCP).
+//   - Without the API server the agent continues with the last state, and reports the age of that
+//     state (TestProbingContinuesWithoutTheAPIServer).
 package mesh

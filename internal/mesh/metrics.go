@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The rules and the kilo provider read these metrics by name and label.
+// Prometheus rules and the kilo provider read these metrics by name and label.
 var (
 	ends        = []string{"path", "proto", "src_node", "src_location", "src_role", "dst_node", "dst_location", "dst_role"}
 	successDesc = prometheus.NewDesc("drydock_mesh_probe_success",
@@ -16,13 +16,13 @@ var (
 	peersDesc = prometheus.NewDesc("drydock_mesh_agent_peers",
 		"Other nodes that have an agent.", nil, nil)
 	targetsDesc = prometheus.NewDesc("drydock_mesh_agent_targets",
-		"Nodes asked in the last round.", nil, nil)
+		"Nodes probed in the last round.", nil, nil)
 	unplacedDesc = prometheus.NewDesc("drydock_mesh_agent_nodes_without_location",
-		"Nodes that Kilo counts and that have no location: no probe says anything about them.", nil, nil)
+		"Nodes that Kilo counts and that have no location: no agent probes them.", nil, nil)
 )
 
-// collector reports the results under the current roles and locations. So a series changes its
-// labels with the topology, and a pair never has two series.
+// collector exports the results with the current roles and locations as labels. So the labels
+// follow the topology, and a pair never has two series.
 type collector struct{ *Prober }
 
 func (c collector) Describe(out chan<- *prometheus.Desc) {

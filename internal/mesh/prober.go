@@ -17,40 +17,41 @@ import (
 )
 
 const (
-	// atOnce bounds the simultaneous probes, two per target.
+	// atOnce is how many probes run at the same time, two for each target.
 	atOnce = 64
-	// pace is the shortest time between the starts of two targets' probes: in any mesh, an agent
+	// pace is the shortest time between the starts of two targets' probes. So in any mesh, an agent
 	// opens at most 200 flows a second.
 	pace = 10 * time.Millisecond
-	// remembered is how many rounds a result is valid. A target that is probed at least every third
-	// round always has one.
+	// remembered is how many rounds a result is valid. So a target that is probed at least every
+	// third round always has a result.
 	remembered = 3
-	// jitter is the fraction of the interval that a round may start earlier or later.
+	// jitter is how much earlier or later a round may start, as a fraction of the interval.
 	jitter = 0.2
 )
 
-// Ask makes one probe of the agent at an address, which should be on the node.
+// Ask is a function that makes one probe of the agent at an address. The agent should be on the
+// node.
 type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Result
 
-// ProberOptions configure what a Prober probes, and how.
+// ProberOptions says which nodes a Prober probes, and how.
 type ProberOptions struct {
-	// Topology returns the current topology. Empty: nothing is known.
+	// Topology returns the current topology. It is empty while nothing is known.
 	Topology func() Topology
-	// Age returns how old the topology is.
+	// Age returns the age of the topology.
 	Age func() time.Duration
 	Ask Ask
 	// Interval is the time between two rounds.
 	Interval time.Duration
 	// Rand is the source of the jitter.
 	Rand *rand.Rand
-	// Seed chooses where the rotation of members begins.
+	// Seed decides at which member the rotation begins.
 	Seed maphash.Seed
 	// Registerer registers the metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }
 
-// Prober probes round after round and keeps the results.
+// Prober makes round after round of probes, and keeps the results.
 type Prober struct {
 	options ProberOptions
 	asked   *prometheus.CounterVec
@@ -67,21 +68,21 @@ type pair struct {
 	proto probe.Proto
 }
 
-// word is the latest result. It is about the path between two locations, to a leader or to a node
-// behind one. Another path means another result.
+// result is the latest result of one pair. It belongs to a path: from one location to another one,
+// to a node in a role. If locations or role change, it is no longer valid.
 type result struct {
 	from, to string
-	role     Role // the far end's role
+	role     Role // the role of the probed node
 	ok       bool
 	took     time.Duration
 	round    uint64
 }
 
-// NewProber makes a Prober. It does not probe yet.
+// NewProber returns a Prober that does not probe yet.
 func NewProber(o ProberOptions) (*Prober, error) {
 	p := &Prober{options: o, results: map[pair]result{}, asked: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "drydock_mesh_probes_total",
-		Help: "Probes made by the agent, by result: no_result means that the probe shows nothing about forwarding.",
+		Help: "Probes by the agent, by result: no_result means that the probe shows nothing about forwarding.",
 	}, []string{"proto", "result"})}
 	for _, proto := range probe.Protos() {
 		for _, outcome := range probe.Outcomes() {
@@ -100,7 +101,7 @@ func NewProber(o ProberOptions) (*Prober, error) {
 }
 
 // Start makes rounds until ctx ends. The first round starts at a random time within the interval,
-// so that agents that start together do not probe together.
+// so that agents which start together do not probe together.
 func (p *Prober) Start(ctx context.Context) error {
 	wait := time.Duration(p.options.Rand.Float64() * float64(p.options.Interval))
 	next := time.NewTimer(wait)
@@ -118,7 +119,7 @@ func (p *Prober) Start(ctx context.Context) error {
 	}
 }
 
-// Round probes this round's targets and returns when all have answered or timed out.
+// Round makes one round of probes. It returns when every target has answered or timed out.
 func (p *Prober) Round(ctx context.Context) {
 	t := p.options.Topology()
 	round, targets := p.begin(t)
@@ -135,11 +136,12 @@ func (p *Prober) Round(ctx context.Context) {
 			return nil
 		})
 	}
-	_ = group.Wait() // probes return results, not errors
+	_ = group.Wait() // probes return no errors
 	p.forget(round)
 }
 
-// ask probes over both protocols at the same time, because one result may change the other.
+// ask probes the node over both protocols at the same time, because one result may change the
+// other.
 func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Result) {
 	var other sync.WaitGroup
 	other.Go(func() { udp = p.options.Ask(ctx, probe.UDP, n.Agent, n.Name) })
@@ -148,7 +150,7 @@ func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Result) {
 	return probe.Weigh(tcp, udp)
 }
 
-// begin starts a round.
+// begin starts a round, and returns its number and targets.
 func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -158,7 +160,7 @@ func (p *Prober) begin(t Topology) (round uint64, targets []string) {
 	return p.round, targets
 }
 
-// forget drops, at the end of a round, the results that the last rounds have not renewed.
+// forget drops results that the last three rounds have not renewed. It runs at the end of a round.
 func (p *Prober) forget(round uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,7 +171,7 @@ func (p *Prober) forget(round uint64) {
 	}
 }
 
-// note stores a result. A probe that shows nothing keeps the earlier result until that expires.
+// note stores a result. After an inconclusive probe, the earlier result stays until it expires.
 func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, w probe.Result) {
 	p.asked.WithLabelValues(string(proto), string(w.Outcome)).Inc()
 	if w.Why != nil {
@@ -184,7 +186,7 @@ func (p *Prober) note(t Topology, round uint64, node string, proto probe.Proto, 
 	p.results[pair{node, proto}] = result{from: t.Nodes[t.Self].Location, to: far.Location, role: far.Role, ok: w.Outcome == probe.OK, took: w.Took, round: round}
 }
 
-// pause waits. False: ctx ended first.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

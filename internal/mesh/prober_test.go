@@ -72,11 +72,11 @@ func (w *world) set(top Topology) {
 	w.topology = top
 }
 
-// words returns the series of drydock_mesh_probe_success over TCP: "path src(role) dst(location,
-// role)" to value.
+// series returns the values of drydock_mesh_probe_success over TCP, by "path src(role)
+// dst(location, role)".
 func (w *world) series(t *testing.T) map[string]float64 {
 	t.Helper()
-	families, err := w.registry.Gather() // it fails where two series have the same labels
+	families, err := w.registry.Gather() // Gather fails if two series have the same labels
 	require.NoError(t, err)
 	out := map[string]float64{}
 	pairs := map[string]bool{}
@@ -111,13 +111,13 @@ func TestTheMetricsAreTheContracts(t *testing.T) {
 	}
 	w.Round(t.Context())
 	require.NoError(t, testutil.GatherAndCompare(w.registry, strings.NewReader(`
-# HELP drydock_mesh_agent_nodes_without_location Nodes that Kilo counts and that have no location: no probe says anything about them.
+# HELP drydock_mesh_agent_nodes_without_location Nodes that Kilo counts and that have no location: no agent probes them.
 # TYPE drydock_mesh_agent_nodes_without_location gauge
 drydock_mesh_agent_nodes_without_location 0
 # HELP drydock_mesh_agent_peers Other nodes that have an agent.
 # TYPE drydock_mesh_agent_peers gauge
 drydock_mesh_agent_peers 3
-# HELP drydock_mesh_agent_targets Nodes asked in the last round.
+# HELP drydock_mesh_agent_targets Nodes probed in the last round.
 # TYPE drydock_mesh_agent_targets gauge
 drydock_mesh_agent_targets 3
 # HELP drydock_mesh_agent_topology_age_seconds Time since the agent last saw a change of any Node. Kilo's agents write theirs every 30 s.
@@ -138,7 +138,7 @@ drydock_mesh_probe_success{dst_location="l001",dst_node="l001-000",dst_role="lea
 drydock_mesh_probe_success{dst_location="l001",dst_node="l001-000",dst_role="leader",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 1
 drydock_mesh_probe_success{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="tcp",src_location="l000",src_node="l000-001",src_role="member"} 1
 drydock_mesh_probe_success{dst_location="l001",dst_node="l001-001",dst_role="member",path="cross",proto="udp",src_location="l000",src_node="l000-001",src_role="member"} 0
-# HELP drydock_mesh_probes_total Probes made by the agent, by result: no_result means that the probe shows nothing about forwarding.
+# HELP drydock_mesh_probes_total Probes by the agent, by result: no_result means that the probe shows nothing about forwarding.
 # TYPE drydock_mesh_probes_total counter
 drydock_mesh_probes_total{proto="tcp",result="lost"} 0
 drydock_mesh_probes_total{proto="tcp",result="no_result"} 0
@@ -189,7 +189,8 @@ func TestAResultHasTheCurrentRoles(t *testing.T) {
 	require.Contains(t, w.series(t), "cross l000-001(member) l001-000(l001, leader)", "the own role is that of now, whatever it was")
 }
 
-// TestAWordIsAboutAWay: a node that has moved, is gone, or is not counted has no result.
+// TestAWordIsAboutAWay: if a node has moved, is gone, or is no longer counted, its result is
+// dropped.
 func TestAWordIsAboutAWay(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 3, 1))
 	top := grid("l000-000", 3, 1)
@@ -237,8 +238,7 @@ func TestSeriesAreBoundedByLocations(t *testing.T) {
 	}
 }
 
-// TestNoResultIsNotAFailure: a probe that shows nothing keeps the earlier result until that is too
-// old.
+// TestNoResultIsNotAFailure: an inconclusive probe keeps the earlier result until that expires.
 func TestNoResultIsNotAFailure(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.Round(t.Context())
@@ -254,8 +254,8 @@ func TestNoResultIsNotAFailure(t *testing.T) {
 	require.Empty(t, w.series(t))
 }
 
-// TestSilenceOverUDPGivesNoResultWithoutTCP: an agent that hangs, or has another key or
-// clock. If both protocols are silent, the path is at fault.
+// TestSilenceOverUDPGivesNoResultWithoutTCP: the agent hangs, or has another key or clock. If
+// neither protocol has an answer, the path is faulty.
 func TestSilenceOverUDPGivesNoResultWithoutTCP(t *testing.T) {
 	w := newWorld(t, grid("l000-001", 2, 2))
 	w.answers = func(p probe.Proto, node string) probe.Result {
@@ -309,8 +309,7 @@ func TestRoundsComeWithJitter(t *testing.T) {
 	})
 }
 
-// TestARoundIsPacedAndBounded: a mesh without answers is probed no faster, and by no more
-// goroutines.
+// TestARoundIsPacedAndBounded: also if no node of the mesh answers.
 func TestARoundIsPacedAndBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, grid("l000-001", 60, 9))

@@ -6,18 +6,19 @@ import (
 )
 
 const (
-	// siblingsARound is how many members of its own location an agent probes per round.
+	// siblingsARound is how many members of its own location an agent probes in a round.
 	siblingsARound = 3
-	// locationsARound bounds the other locations per round. If there are more, they take turns.
+	// locationsARound is how many other locations an agent probes in a round. If there are more,
+	// they take turns.
 	locationsARound = 32
-	// mostTargets is the most targets of a round.
+	// mostTargets is the largest number of targets of a round.
 	mostTargets = 2*locationsARound + 1 + siblingsARound
 )
 
 // Targets returns the nodes that this agent probes in a round: the leader and one member of each
-// other location, and the leader and some siblings of its own. Members take turns, starting at a
-// place that the seed chooses, so that agents do not all probe the same one. A node without a
-// location probes nothing.
+// other location, and the leader and some siblings of its own location. Members take turns. The
+// seed decides where the turn begins, so that agents do not all probe the same member. If this node
+// has no location, there are no targets.
 func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	self, ok := t.Nodes[t.Self]
 	if !ok {
@@ -30,7 +31,7 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 		}
 	}
 	far := t.locationsBut(self.Location)
-	// turn counts the rounds that probed a given other location.
+	// turn counts the rounds that probe a given other location.
 	turns, turn := uint64(1), round
 	if n := len(far); n > locationsARound {
 		turns = uint64((n + locationsARound - 1) / locationsARound)
@@ -47,7 +48,7 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	return append(out, pick(t.others(self.Location), round, siblingsARound, start(seed, self.Location))...)
 }
 
-// pick returns the next n names in turn.
+// pick returns the n names whose turn it is.
 func pick(names []string, turn uint64, n int, start uint64) []string {
 	size := uint64(len(names))
 	if len(names) <= n {

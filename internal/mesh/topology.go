@@ -12,7 +12,7 @@ import (
 // Role is a node's role in its location.
 type Role string
 
-// These are all roles.
+// All roles.
 const (
 	Leader Role = "leader"
 	Member Role = "member"
@@ -22,28 +22,28 @@ const (
 type Node struct {
 	Name, Location string
 	Role           Role
-	// Agent is the address of its agent. Zero: no agent is known.
+	// Agent is the address of the node's agent. Zero: it is unknown.
 	Agent netip.AddrPort
 }
 
-// Topology is the locations, their nodes and their leaders.
+// Topology has the locations, their nodes and their leaders.
 type Topology struct {
-	// Self is this agent's node.
+	// Self is the name of this agent's node.
 	Self  string
 	Nodes map[string]Node
-	// Locations are the names of each location's nodes, including the leader, sorted. Every
-	// location has a name.
+	// Locations has the sorted names of each location's nodes, the leader included. A location
+	// without a name is left out.
 	Locations map[string][]string
-	// Unplaced are the nodes that Kilo counts and that have no location.
+	// Unplaced has the names of nodes that Kilo counts and that have no location.
 	Unplaced []string
 	// Peers is how many other nodes have an agent.
 	Peers int
 }
 
-// Agents are the addresses of each node's agent, at most one per family.
+// Agents has the addresses of each node's agent, at most one of IPv4 and one of IPv6.
 type Agents map[string][]netip.AddrPort
 
-// NewTopology determines locations and roles at this time, by Kilo's rule.
+// NewTopology returns the topology at this time, with the leaders by Kilo's rule.
 func NewTopology(self string, nodes []election.Node, agents Agents, now time.Time) Topology {
 	t := Topology{Self: self, Nodes: map[string]Node{}, Locations: map[string][]string{}}
 	for location, members := range election.Locations(nodes, now) {
@@ -71,8 +71,9 @@ func NewTopology(self string, nodes []election.Node, agents Agents, now time.Tim
 	return t
 }
 
-// between chooses an address for one agent to reach another: of a family that both have, IPv4
-// first. If the agent's own address is unknown, it takes any address of the other.
+// between returns the address at which one agent probes another. Both must have an address of that
+// family, and IPv4 comes first. If the agent's own address is unknown, any address of the other
+// agent will do.
 func (a Agents) between(self, other string) netip.AddrPort {
 	addresses := slices.Clone(a[other])
 	slices.SortStableFunc(addresses, func(x, y netip.AddrPort) int { return x.Addr().BitLen() - y.Addr().BitLen() })
@@ -85,7 +86,8 @@ func (a Agents) between(self, other string) netip.AddrPort {
 	return netip.AddrPort{}
 }
 
-// others returns the members of a location that have an agent, without this node.
+// others returns the members of a location that have an agent, without this node and without the
+// leader.
 func (t Topology) others(location string) []string {
 	var out []string
 	for _, name := range t.Locations[location] {
@@ -96,7 +98,7 @@ func (t Topology) others(location string) []string {
 	return out
 }
 
-// leader returns the location's leader, if the leader has an agent and is not this node.
+// leader returns the location's leader. False: there is none, it has no agent, or it is this node.
 func (t Topology) leader(location string) (string, bool) {
 	for _, name := range t.Locations[location] {
 		if n := t.Nodes[name]; n.Role == Leader {

@@ -21,44 +21,46 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// settle debounces events before the topology is rebuilt: when a watch restarts, the Nodes arrive
-// one by one, and half of them are not a topology.
+// settle is the wait after an event before the topology is rebuilt. After a restart of the watch,
+// the Nodes arrive one by one, and a half list would give a wrong topology.
 const settle = time.Second
 
 // WatchOptions configure a Watch.
 type WatchOptions struct {
-	// Config is the configuration for the API server.
+	// Config is the connection to the API server.
 	Config *rest.Config
-	// Node is this agent's node.
+	// Node is the name of this agent's node.
 	Node string
-	// Namespace and Service name the agents' headless Service. Its EndpointSlices list the agents.
+	// Namespace and Service name the headless Service of the agents. Its EndpointSlices have the
+	// agents' addresses.
 	Namespace, Service string
-	// Port is the port of agents in slices without one.
+	// Port is the agents' port if an EndpointSlice has none.
 	Port uint16
-	// TopologyLabel is the label that Kilo's agents use.
+	// TopologyLabel is the label with a node's location, the same as that of Kilo's agents.
 	TopologyLabel string
 	Now           func() time.Time
 	Log           logr.Logger
 }
 
-// Watch follows Nodes and EndpointSlices. While the API server is away, the last state stays.
+// Watch follows Nodes and EndpointSlices, and keeps the topology. Without the API server, the last
+// topology stays.
 type Watch struct {
 	options WatchOptions
 	nodes   cache.SharedIndexInformer
 	slices  cache.SharedIndexInformer
-	// nodesRead and slicesRead report whether the first full list was processed.
+	// nodesRead and slicesRead report whether the first complete list was processed.
 	nodesRead, slicesRead cache.InformerSynced
 	changed               chan struct{}
 
 	mu        sync.Mutex
-	lastEvent time.Time // when a Node event last arrived
+	lastEvent time.Time // when the last Node event arrived
 
 	synced   atomic.Bool
-	warned   atomic.Int32 // the cause of the last warning
+	warned   atomic.Int32 // the cause of the last logged warning
 	topology atomic.Pointer[Topology]
 }
 
-// NewWatch makes a Watch. It sends no request yet.
+// NewWatch returns a Watch. It sends no request yet.
 func NewWatch(o WatchOptions) (*Watch, error) {
 	w := &Watch{options: o, changed: make(chan struct{}, 1)}
 	w.topology.Store(&Topology{Self: o.Node})
@@ -73,8 +75,8 @@ func NewWatch(o WatchOptions) (*Watch, error) {
 	return w, err
 }
 
-// follow calls notice for every event. The result reports whether the first full list was
-// processed.
+// follow calls notice for every event. The returned function reports whether the first complete
+// list was processed.
 func follow(i cache.SharedIndexInformer, notice func()) (cache.InformerSynced, error) {
 	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { notice() }, UpdateFunc: func(any, any) { notice() }, DeleteFunc: func(any) { notice() },
@@ -99,7 +101,7 @@ func (w *Watch) notice() {
 	}
 }
 
-// Start follows until ctx ends.
+// Start follows Nodes and EndpointSlices until ctx ends.
 func (w *Watch) Start(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -123,8 +125,8 @@ func (w *Watch) Start(ctx context.Context) error {
 	}
 }
 
-// rebuild builds the current topology. It uses the time of the last Node event: without the API
-// server no heartbeats arrive, and that must not make nodes count as gone.
+// rebuild computes the topology, as of the last Node event. Without the API server no new
+// heartbeats arrive. If rebuild used the present time, all nodes would then count as gone.
 func (w *Watch) rebuild() {
 	w.mu.Lock()
 	lastEvent := w.lastEvent
@@ -145,8 +147,8 @@ func (w *Watch) rebuild() {
 	w.say(w.warning(t, self, lastEvent))
 }
 
-// warning is why this node takes no part. Its cause identifies it: the text may contain a number of
-// seconds.
+// warning says why this node takes no part in probes. Two warnings with the same cause are equal,
+// because the text may contain a number of seconds that changes.
 type warning struct {
 	cause cause
 	text  string
@@ -168,16 +170,16 @@ func (w *Watch) warning(t Topology, self *election.Node, now time.Time) warning 
 	case self.NotReady(now) != "":
 		return warning{uncounted, "Kilo does not count this node: " + self.NotReady(now)}
 	case slices.Contains(t.Unplaced, self.Name):
-		return warning{unplaced, fmt.Sprintf("this node has no location: it lacks both the annotation %s and the label %s", election.LocationKey, w.options.TopologyLabel)}
+		return warning{unplaced, fmt.Sprintf("this node has no location: it has neither the annotation %s nor the label %s", election.LocationKey, w.options.TopologyLabel)}
 	}
 	return warning{}
 }
 
 func (w *Watch) noSuchNode() string {
-	return fmt.Sprintf("there is no Node named %q: --node-name has to be the pod's spec.nodeName", w.options.Node)
+	return fmt.Sprintf("there is no Node %q: set --node-name to the pod's spec.nodeName", w.options.Node)
 }
 
-// say logs a change once.
+// say logs a warning when its cause changes.
 func (w *Watch) say(r warning) {
 	was := cause(w.warned.Swap(int32(r.cause)))
 	if r.cause == was {
@@ -190,9 +192,9 @@ func (w *Watch) say(r warning) {
 	w.options.Log.Info("no probes are made from this node", "node", w.options.Node, "why", r.text)
 }
 
-// agents reads the EndpointSlices.
+// agents returns the agents' addresses from the EndpointSlices.
 func (w *Watch) agents() Agents {
-	found := map[string]map[bool]netip.AddrPort{} // by node, and by whether it is IPv4
+	found := map[string]map[bool]netip.AddrPort{} // by node, then by whether the address is IPv4
 	for _, o := range w.slices.GetStore().List() {
 		slice, ok := o.(*discoveryv1.EndpointSlice)
 		if !ok || slice.AddressType == discoveryv1.AddressTypeFQDN {
@@ -206,8 +208,8 @@ func (w *Watch) agents() Agents {
 					of = map[bool]netip.AddrPort{}
 					found[*e.NodeName] = of
 				}
-				// While a node has two agents, as in a rollout, the order of the store must not
-				// decide.
+				// A node may have two agents during a rollout. The result must not depend on the
+				// order of the store.
 				if was, twice := of[to.Addr().Is4()]; !twice || to.Compare(was) < 0 {
 					of[to.Addr().Is4()] = to
 				}
@@ -221,8 +223,8 @@ func (w *Watch) agents() Agents {
 	return out
 }
 
-// agentOf returns the address of the endpoint, ready or not: a node that is not Ready has no ready
-// pods, and may forward all the same.
+// agentOf returns the address of an endpoint, even if it is not ready: a node that is not Ready has
+// no ready pods, but may still forward traffic.
 func agentOf(e discoveryv1.Endpoint, port uint16) (netip.AddrPort, bool) {
 	if e.NodeName == nil || len(e.Addresses) == 0 || (e.Conditions.Terminating != nil && *e.Conditions.Terminating) {
 		return netip.AddrPort{}, false
@@ -240,10 +242,11 @@ func (w *Watch) port(s *discoveryv1.EndpointSlice) uint16 {
 	return w.options.Port
 }
 
-// Topology returns the last topology.
+// Topology returns the latest topology.
 func (w *Watch) Topology() Topology { return *w.topology.Load() }
 
-// Age is the time since the last Node event. Without one, it is the time since 1970.
+// Age returns the time since the last Node event. If there was none, it returns the time since
+// 1970.
 func (w *Watch) Age() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -253,7 +256,7 @@ func (w *Watch) Age() time.Duration {
 	return w.options.Now().Sub(w.lastEvent)
 }
 
-// Ready returns nil once Nodes and EndpointSlices were read and the agent's own Node exists.
+// Ready returns nil when Nodes and EndpointSlices were read and the agent's own Node exists.
 // Otherwise the error says what is missing.
 func (w *Watch) Ready() error {
 	switch {

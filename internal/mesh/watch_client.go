@@ -15,8 +15,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// newInformers returns informers for Nodes and the agents' EndpointSlices. The agent runs on every
-// node, so it knows only these two types: a whole clientset is larger than the rest of the agent.
+// newInformers returns informers for Nodes and the agents' EndpointSlices. It uses a client for
+// only these two types, because the agent runs on every node and a whole clientset would be larger
+// than the rest of the agent.
 func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err error) {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -50,7 +51,8 @@ func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err 
 	return nodes, slices, err
 }
 
-// trimNode keeps the fields of a Node that Kilo's rule reads. A real Node has tens of kilobytes.
+// trimNode keeps only the fields of a Node that Kilo's rule reads, to save memory. A real Node has
+// tens of kilobytes.
 func trimNode(topologyLabel string) cache.TransformFunc {
 	return func(o any) (any, error) {
 		n, ok := o.(*corev1.Node)
@@ -73,7 +75,7 @@ func trimNode(topologyLabel string) cache.TransformFunc {
 	}
 }
 
-// trimSlice drops unused fields of an EndpointSlice.
+// trimSlice removes the managedFields of an EndpointSlice, to save memory.
 func trimSlice(o any) (any, error) {
 	if s, ok := o.(*discoveryv1.EndpointSlice); ok {
 		s.ManagedFields = nil

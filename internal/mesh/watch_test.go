@@ -170,10 +170,10 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 	)
 	for node, want := range map[string]string{
 		"placed":    "",
-		"nowhere":   "this node has no location: it lacks both the annotation kilo.squat.ai/location and the label topology.kubernetes.io/region",
+		"nowhere":   "this node has no location: it has neither the annotation kilo.squat.ai/location nor the label topology.kubernetes.io/region",
 		"late":      "Kilo does not count this node: its Kilo agent last wrote 48h",
 		"malformed": "Kilo does not count this node: it lacks a public key (kilo.squat.ai/key)",
-		"nobody":    `there is no Node named \"nobody\": --node-name has to be the pod's spec.nodeName`,
+		"nobody":    `there is no Node \"nobody\": set --node-name to the pod's spec.nodeName`,
 	} {
 		t.Run(node, func(t *testing.T) {
 			sub := &site{T: t, client: s.client, lab: s.lab, service: s.service}
@@ -187,7 +187,7 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 				}, funcr.Options{})
 			})
 			within(t, "the first topology", w.synced.Load)
-			for i := range 2 { // news that changes nothing
+			for i := range 2 { // events that change nothing
 				age := w.Age()
 				s.annotate("placed", map[string]any{"example.org/beat": strconv.Itoa(i) + node})
 				within(t, "the event arrives", func() bool { return w.Age() < age })
@@ -203,7 +203,7 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 			require.Contains(t, lines[0], want)
 			require.Empty(t, Targets(w.Topology(), 1, maphash.MakeSeed()))
 			if node == "nobody" {
-				require.ErrorContains(t, w.Ready(), "there is no Node named")
+				require.ErrorContains(t, w.Ready(), "there is no Node")
 			} else {
 				require.NoError(t, w.Ready())
 			}
@@ -212,7 +212,7 @@ func TestWhyANodeTakesNoPart(t *testing.T) {
 	}
 }
 
-// yard is the agents of a site on loopback addresses, each with its own registry.
+// yard has the agents of a site on loopback addresses, each with its own registry.
 type yard struct {
 	*site
 	registries map[string]*prometheus.Registry
@@ -370,7 +370,7 @@ func TestMissingHeartbeatsDoNotRebuildTheTopology(t *testing.T) {
 	ahead = time.Hour
 	mu.Unlock()
 	w.notice()
-	time.Sleep(2 * settle) // that nothing happens can only be waited for
+	time.Sleep(2 * settle) // a test that nothing happens must wait
 	require.Equal(t, map[string]string{"a": "a1", "b": "b1"}, leaders(w))
 	require.Greater(t, w.Age(), 50*time.Minute)
 

@@ -7,7 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acknowledged reports whether the far end's kernel has all data written over the connection.
+// acknowledged reports whether the other side's kernel has acknowledged all data that was written
+// to the connection.
 func acknowledged(c net.Conn) bool {
 	s, ok := c.(syscall.Conn)
 	if !ok {

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Outcome is what a probe shows about forwarding.
+// Outcome is what a probe shows about the forwarding of packets.
 type Outcome string
 
-// These are all outcomes.
+// All outcomes.
 const (
 	// OK: the short and the long question were both answered.
 	OK Outcome = "ok"
-	// Lost: a question vanished, or a router reported that there is no route.
+	// Lost: a question got no answer, or a router reported that there is no route.
 	Lost Outcome = "lost"
-	// NoResult: the probe shows nothing about forwarding. The far end was reached and no agent of
-	// this mesh answers there, or the fault is on this side.
+	// NoResult: the probe shows nothing about forwarding. Either the other side was reached but no
+	// agent of this mesh answered, or the fault is on this side.
 	NoResult Outcome = "no_result"
 )
 
@@ -31,35 +31,35 @@ func Outcomes() []Outcome { return []Outcome{OK, Lost, NoResult} }
 // Result is the result of a probe.
 type Result struct {
 	Outcome Outcome
-	// Took is the duration of the whole probe. Zero unless OK.
+	// Took is the duration of the whole probe. It is zero unless the outcome is OK.
 	Took time.Duration
-	// Why is the reason for any outcome but OK.
+	// Why is the reason if the outcome is not OK.
 	Why error
 }
 
 const (
 	// DefaultTimeout is how long a probe may take.
 	DefaultTimeout = 2 * time.Second
-	// DefaultPayload is the length of the long question. With the headers of UDP and IPv6, the
-	// packet has 1348 bytes, which VXLAN within WireGuard carries over paths of 1500.
+	// DefaultPayload is the length of the long question. With UDP and IPv6 headers the packet has
+	// 1348 bytes. VXLAN within WireGuard carries that over a path with an MTU of 1500.
 	DefaultPayload = 1300
-	// overslept is how much later than its timeout a probe may end. After that, this process was
-	// stopped or starved, and an answer may have arrived unread.
+	// overslept is how much later than its timeout a probe may end. If it ends later, this process
+	// was stopped or got no CPU time, and an unread answer may have arrived.
 	overslept = 500 * time.Millisecond
 )
 
-// Client makes probes. Its zero Timeout and Payload mean the defaults.
+// Client makes probes. Zero values of Timeout and Payload mean the defaults.
 type Client struct {
-	// Node is the name of the node that probes.
+	// Node is the name of this node.
 	Node    string
 	Keys    func() []Key
 	Now     func() time.Time
-	Rand    io.Reader // source of nonces
+	Rand    io.Reader // the source of nonces
 	Timeout time.Duration
 	Payload int
 }
 
-// Probe probes the agent of a node over a new flow. It takes at most Timeout.
+// Probe probes the agent on a node over a new flow. It takes at most Timeout.
 func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node string) Result {
 	limit := c.Timeout
 	if limit == 0 {
@@ -88,29 +88,31 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 
 var (
 	errAnother = errors.New("another node's agent answered")
-	errStrange = errors.New("something else than an agent of ours answered")
-	// errMute: the agent hangs. An agent with another key, or that finds this clock wrong, hangs
-	// up.
-	errMute = errors.New("a connection was made, and no agent answered over it")
+	errStrange = errors.New("the peer is not a drydock-agent, or has another key")
+	// errMute: the agent hangs. It does not have another key or another clock, because it would
+	// then close the connection.
+	errMute = errors.New("a connection was made, but no agent answered on it")
 )
 
-// Weigh returns what two simultaneous probes of one agent show together. An agent with another key
-// or clock, or under overload, is silent over UDP as if all packets were lost. Over TCP its kernel
-// still accepts the connection, and then the agent hangs up or hangs. So if TCP showed nothing,
-// silence over UDP shows nothing either. A signed refusal would be clearer. But an agent would have
-// to send it for questions of any age, and an eavesdropper could replay such a question as often as
-// it likes.
+// Weigh returns the final results of two simultaneous probes of one agent. An agent with another
+// key or clock, or with too many requests, does not answer over UDP, as if all packets were lost.
+// Over TCP its kernel still accepts the connection, and the agent then closes it or hangs. So if
+// the probe over TCP gave no result, missing answers over UDP give none either.
+//
+// A signed refusal would be clearer, but the agent would have to send it for questions of any age.
+// An eavesdropper could then replay such a question as often as they like.
 func Weigh(tcp, udp Result) (Result, Result) {
 	if tcp.Outcome == NoResult && udp.Outcome == Lost {
-		udp = Result{Outcome: NoResult, Why: fmt.Errorf("%w; and over TCP nothing was learnt: %w", udp.Why, tcp.Why)}
+		udp = Result{Outcome: NoResult, Why: fmt.Errorf("%w; and the probe over TCP gave no result: %w", udp.Why, tcp.Why)}
 	}
 	return tcp, udp
 }
 
-// inconclusive reports whether an error is not a fault of the path.
+// inconclusive reports whether an error is not a fault of the network path.
 func inconclusive(err error) bool {
 	for _, e := range []error{
-		// The far end was reached: it refused the connection, or hung up.
+		// The other side was reached: it refused or closed the connection, or another program
+		// answered.
 		errAnother, errStrange, errMute, io.EOF, io.ErrUnexpectedEOF, syscall.ECONNREFUSED, syscall.ECONNRESET, syscall.EPIPE,
 		// The fault is on this side.
 		syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.EADDRNOTAVAIL, syscall.EAFNOSUPPORT, syscall.EMSGSIZE, errNoNonce, errUnsent,
@@ -123,14 +125,14 @@ func inconclusive(err error) bool {
 }
 
 var (
-	errNoNonce   = errors.New("no random bytes are to be had")
+	errNoNonce   = errors.New("reading random bytes failed")
 	errOverslept = errors.New("this process did not run for a while")
-	// errUnsent: this process got too little processor time, and the timeout passed before the
-	// datagram was sent.
-	errUnsent = errors.New("the time had ended before the question was sent")
+	// errUnsent: this process got too little CPU time, so the timeout passed before the datagram
+	// was sent.
+	errUnsent = errors.New("the time limit passed before the question was sent")
 )
 
-// sizes returns the lengths of the questions.
+// sizes returns the lengths of the two questions.
 func (c Client) sizes() []int {
 	if c.Payload == 0 {
 		return []int{HeaderSize, DefaultPayload}
@@ -138,7 +140,7 @@ func (c Client) sizes() []int {
 	return []int{HeaderSize, min(max(c.Payload, HeaderSize), MaxSize)}
 }
 
-// question makes a question of this length, signed with the first key.
+// question returns a question of this length, signed with the first key.
 func (c Client) question(p Proto, length int) (message, []byte, error) {
 	q := message{kind: question, proto: p, length: length, at: c.Now(), node: fingerprint(c.Node)}
 	if _, err := io.ReadFull(c.Rand, q.nonce[:]); err != nil {
@@ -147,8 +149,8 @@ func (c Client) question(p Proto, length int) (message, []byte, error) {
 	return q, q.seal(c.Keys()[0]), nil
 }
 
-// connect opens a new socket, with a source port that the kernel chooses. The socket is closed when
-// ctx ends.
+// connect opens a new socket. The kernel chooses the source port. When ctx ends, reads and writes
+// fail at once.
 func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn, release func(), err error) {
 	d := net.Dialer{KeepAlive: -1}
 	if network == "udp" {
@@ -166,9 +168,9 @@ func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
-// overTCP asks one question after the other, so that each is a segment of its own. If the short one
-// gets no answer although the far end's kernel acknowledged it, the flow works both ways and the
-// agent is silent.
+// overTCP sends one question after the other, so that each is a segment of its own. If the short
+// question gets no answer although the other side's kernel acknowledged it, the path works in both
+// directions, and the agent hangs.
 func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	conn, release, err := connect(ctx, "tcp", to)
 	if err != nil {
@@ -201,8 +203,8 @@ func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 	return nil
 }
 
-// overUDP asks both questions at once. It repeats an unanswered question after a third of the time,
-// as TCP does by itself: one lost datagram shows little.
+// overUDP sends both questions at once. After a third of the time it repeats unanswered questions,
+// as TCP does by itself, because a single lost datagram shows little.
 func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	var timeout net.Error
 	conn, release, err := connect(ctx, "udp", to)
@@ -264,7 +266,7 @@ func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 		}
 		a, _, err := openWhole(buffer[:n], c.Keys())
 		if err != nil {
-			continue // not an answer to this probe
+			continue // not a message of an agent with one of our keys
 		}
 		for _, q := range asked {
 			switch {

@@ -1,33 +1,34 @@
 // Package probe tests whether new flows pass between two agents, over TCP and UDP, and answers such
-// tests.
+// tests of other agents.
 //
-// A question and its answer are one message each: a header and zeros up to the length that the
-// header states.
+// A question and its answer are one message each: a header, and zeros up to the length in the
+// header. The header has these fields (offset, length, content):
 //
 //	 0  4  the protocol and its version, "ddm1"
 //	 4  1  'q' a question, 'a' an answer
 //	 5  1  't' over TCP, 'u' over UDP
 //	 6  2  the length of the whole message
-//	 8  8  when it was asked, in nanoseconds since 1970 by the asker's clock
+//	 8  8  when the question was sent, in nanoseconds since 1970 by the sender's clock
 //	16 16  a nonce
-//	32  8  who made the message: the head of the SHA-256 of its node's name
-//	40 32  HMAC-SHA256 of all before it
+//	32  8  the sender's node: the first 8 bytes of the SHA-256 of its name
+//	40 32  HMAC-SHA256 of the bytes before this field
 //
 // An answer repeats the question's time, nonce and length, and is signed with the question's key.
 //
 // What always holds, with the test that guards it:
 //
 //   - A client without a key gets no byte (TestStrangersGetNoByte). A client with a key gets at
-//     most as many bytes as it sent (TestAnAnswerIsNeverLongerThanItsQuestion): the port amplifies
-//     nothing.
-//   - A question is answered once, and only for a minute (TestAQuestionIsAnsweredOnce,
+//     most as many bytes as it sent, so the port cannot be used to amplify an attack
+//     (TestAnAnswerIsNeverLongerThanItsQuestion).
+//   - A question is answered once, and only within a minute (TestAQuestionIsAnsweredOnce,
 //     TestAQuestionGrowsOld). A question for UDP is invalid over TCP, and an answer is never
 //     accepted as a question (TestAMessageIsGoodForOneUse).
-//   - Answers, connections, goroutines and memory are bounded, in total and by source
+//   - Answers, connections, goroutines and memory are limited, in total and for each source
 //     (TestAFloodIsBounded, TestConnectionsAreBounded).
 //   - Every probe is a new flow of a new socket (TestEveryProbeIsANewFlow).
-//   - Only silence is a loss. A far end that answers, even with a refusal, was reached: that shows
-//     no fault of forwarding (TestOnlySilenceIsALoss). So was one whose kernel accepts the bytes
-//     and whose agent is silent (TestALossyPathIsDistinguishedFromASilentAgent). Silence over UDP
-//     is a loss only if the probe over TCP had a result (TestASilentAgentGivesNoResult).
+//   - Only a missing answer counts as lost. If the other side answers, even with a refusal, the
+//     path works (TestOnlySilenceIsALoss). The same is true if its kernel acknowledges the bytes,
+//     but its agent does not answer (TestALossyPathIsDistinguishedFromASilentAgent). A missing
+//     answer over UDP counts only if the probe over TCP had a result
+//     (TestASilentAgentGivesNoResult).
 package probe

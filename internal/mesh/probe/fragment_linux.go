@@ -2,11 +2,11 @@ package probe
 
 import "syscall"
 
-// ipv6DontFragment is Linux's IPV6_DONTFRAG.
+// ipv6DontFragment is the socket option IPV6_DONTFRAG of Linux.
 const ipv6DontFragment = 62
 
-// dontFragment makes each packet of the socket leave whole or not at all, at the interface's size.
-// It ignores the cached path MTU, so that every probe tests the path again.
+// dontFragment forbids the fragmentation of the socket's packets: each is sent whole, or not at
+// all. It also ignores the cached path MTU, so that every probe tests the path again.
 func dontFragment(network, _ string, c syscall.RawConn) error {
 	var err error
 	set := func(fd, level, option, value int) {

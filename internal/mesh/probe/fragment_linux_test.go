@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestDatagramsAreNotFragmented: neither a question's nor an answer's, or a long one would pass
-// where long packets do not.
+// TestDatagramsAreNotFragmented: neither questions nor answers. Otherwise a long question would
+// pass on a path that drops long packets.
 func TestDatagramsAreNotFragmented(t *testing.T) {
 	probing := func(c any, level, option int) bool {
 		raw, err := c.(syscall.Conn).SyscallConn()

@@ -4,5 +4,5 @@ package probe
 
 import "syscall"
 
-// dontFragment exists only for Linux, where agents run.
+// dontFragment does nothing on this system. Agents run on Linux.
 func dontFragment(string, string, syscall.RawConn) error { return nil }

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzQuestion: nothing that arrives breaks the answering side, and nothing that our key did not
-// make is answered.
+// FuzzQuestion: no input breaks the server, and it answers only messages that are signed with its
+// key.
 func FuzzQuestion(f *testing.F) {
 	now := time.Unix(1_800_000_000, 0)
 	sound := message{kind: question, proto: UDP, length: 100, at: now}.seal(oldKey)
@@ -36,8 +36,7 @@ func FuzzQuestion(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: nothing that arrives breaks the asking side, and nothing but the answer passes for
-// it.
+// FuzzAnswer: no input breaks the client, and it accepts only the answer to its question.
 func FuzzAnswer(f *testing.F) {
 	q := message{kind: question, proto: UDP, length: 100, at: time.Unix(1_800_000_000, 0), nonce: [16]byte{1, 2, 3}}
 	a := q
@@ -56,7 +55,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzKeys: a key file is a person's work.
+// FuzzKeys: people write key files, so any content is possible.
 func FuzzKeys(f *testing.F) {
 	f.Add([]byte(string(oldKey) + "\n" + string(newKey)))
 	f.Add([]byte("\r\n \x00"))

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// maxAge is how far the asker's clock may differ, either way. Kilo itself drops a node with a
-// larger difference.
+// maxAge is how far the clock of a question's sender may differ, in either direction. Kilo itself
+// ignores a node with a larger difference.
 const maxAge = 60 * time.Second
 
-// Limits bound how many questions are answered. Only questions with a valid key count: anyone can
-// forge the source address of a datagram, and must not use up a peer's share.
+// Limits limits how many questions are answered. Only questions with a valid key count. Otherwise
+// anyone could use up another node's share, because the source address of a datagram can be forged.
 type Limits struct {
-	// PerSource is the answers per second to one address. Zero: 200, enough for a location of 500
-	// nodes behind one address.
+	// PerSource is how many answers a second one address gets. Zero: 200, which is enough for a
+	// location of 500 nodes behind one address.
 	PerSource float64
-	// Total is the answers per second to all addresses. Zero: 4000, what 10,000 agents ask of a
-	// leader.
+	// Total is how many answers a second all addresses get. Zero: 4000, which is enough for a
+	// leader that 10,000 agents probe.
 	Total float64
 }
 
@@ -32,7 +32,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxSources bounds the addresses with a bucket of their own; all others share one.
+// maxSources is how many addresses have a bucket of their own. All further addresses share one.
 const maxSources = 16 << 10
 
 // gate admits each question once, while it is young, and within the limits.
@@ -43,8 +43,9 @@ type gate struct {
 	total   bucket
 	sources map[netip.Addr]*bucket
 	others  bucket
-	// seen are the nonces of the admitted questions: recent since began, before for two maxAge
-	// earlier. No question is young for longer. Limits.Total bounds both.
+	// recent has the nonces of the questions admitted since began. before has those of the period
+	// before that, which was at least 2*maxAge long. No question is young for longer, so older
+	// nonces are not needed. Limits.Total limits the size of both maps.
 	recent, before map[uint64]struct{}
 	began          time.Time
 }
@@ -53,7 +54,7 @@ func newGate(l Limits) *gate {
 	return &gate{limits: l.withDefaults(), sources: map[netip.Addr]*bucket{}, recent: map[uint64]struct{}{}}
 }
 
-// admit decides about a question with a valid key.
+// admit decides whether a question with a valid key is answered.
 func (g *gate) admit(q message, from netip.Addr, now time.Time) result {
 	if age := now.Sub(q.at); age > maxAge || age < -maxAge {
 		return stale
@@ -111,13 +112,13 @@ func (g *gate) bucket(from netip.Addr, now time.Time) *bucket {
 	return b
 }
 
-// bucket is the allowance of two seconds. It starts full.
+// bucket is a token bucket that holds two seconds' worth of answers. It starts full.
 type bucket struct {
-	taken float64 // of the two seconds' worth
+	taken float64 // how much is used
 	at    time.Time
 }
 
-// has reports whether one more is allowed.
+// has reports whether one more answer is allowed.
 func (b *bucket) has(now time.Time, rate float64) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.taken, b.at = max(0, b.taken-d.Seconds()*rate), now

@@ -25,9 +25,10 @@ const (
 	howToMakeOne = "make a key with: head -c 32 /dev/urandom | base64"
 )
 
-// Keys are the keys of a file: one per line, or two during a rotation. The first signs, all verify.
+// Keys are the keys in a file, one per line. There are two during a rotation: the first signs, and
+// both are accepted.
 //
-// If the file becomes unusable, the last valid keys stay in use, and that is logged once: a mistake
+// If the file becomes unusable, the last valid keys stay in use, and that is logged once. A mistake
 // in a rotation must not look like a failure of the whole mesh.
 type Keys struct {
 	path    string
@@ -35,7 +36,7 @@ type Keys struct {
 	trouble secretfile.Trouble
 }
 
-// ReadKeys fails if the file has no valid key at the start.
+// ReadKeys reads the file. It returns an error if the file has no valid key.
 func ReadKeys(path string) (*Keys, error) {
 	keys, err := readKeys(path)
 	if err != nil {
@@ -49,8 +50,8 @@ func ReadKeys(path string) (*Keys, error) {
 // Current returns the valid keys, at least one.
 func (k *Keys) Current() []Key { return *k.current.Load() }
 
-// Watch reads the file at regular intervals until ctx ends. The file is small, and comparing times
-// or sizes could miss a change.
+// Watch reads the file at regular intervals until ctx ends. It always compares the content: the
+// file is small, and a comparison of times or sizes could miss a change.
 func (k *Keys) Watch(ctx context.Context, every time.Duration, log logr.Logger) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
@@ -66,10 +67,10 @@ func (k *Keys) Watch(ctx context.Context, every time.Duration, log logr.Logger) 
 
 func (k *Keys) reload(log logr.Logger) {
 	keys, err := readKeys(k.path)
-	k.trouble.Log(log, err, "the key file is unusable; the last good keys stay valid")
+	k.trouble.Log(log, err, "the key file is unusable; the agent continues with the last valid keys")
 	if err == nil && !slices.EqualFunc(keys, k.Current(), func(a, b Key) bool { return bytes.Equal(a, b) }) {
 		k.current.Store(&keys)
-		log.Info("the keys were read again", "keys", len(keys))
+		log.Info("the agent uses the new keys of the key file", "keys", len(keys))
 	}
 }
 
@@ -96,14 +97,14 @@ func parseKeys(content []byte) ([]Key, error) {
 		case len(line) == 0:
 			continue
 		case len(line) < minKeyBytes:
-			return nil, fmt.Errorf("the key of line %d has %d characters, and %d are the least; %s", i+1, len(line), minKeyBytes, howToMakeOne)
+			return nil, fmt.Errorf("the key in line %d has %d characters instead of at least %d; %s", i+1, len(line), minKeyBytes, howToMakeOne)
 		case len(keys) == maxKeys:
-			return nil, fmt.Errorf("it holds more than %d keys; keep the one that signs first, and the one before or after it", maxKeys)
+			return nil, fmt.Errorf("the file has more than %d keys; keep only the key that signs, in the first line, and the key before or after it", maxKeys)
 		}
 		keys = append(keys, bytes.Clone(line))
 	}
 	if len(keys) == 0 {
-		return nil, errors.New("it is empty; " + howToMakeOne)
+		return nil, errors.New("the file is empty; " + howToMakeOne)
 	}
 	return keys, nil
 }

@@ -15,12 +15,12 @@ import (
 
 func TestAKeyFileMustHoldAKey(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":      {"", "it is empty; make a key with: head -c 32 /dev/urandom | base64"},
-		"blank":      {" \n\t\n", "it is empty; make a key with"},
-		"short":      {"secret\n", "the key of line 1 has 6 characters, and 32 are the least; make a key with"},
-		"one short":  {string(oldKey) + "\nsecret\n", "the key of line 2 has 6 characters"},
-		"three":      {strings.Repeat(string(oldKey)+"\n", 3), "it holds more than 2 keys"},
-		"an archive": {strings.Repeat("x", maxFileBytes+1), "it is longer than 4096 bytes"},
+		"empty":      {"", "the file is empty; make a key with: head -c 32 /dev/urandom | base64"},
+		"blank":      {" \n\t\n", "the file is empty; make a key with"},
+		"short":      {"secret\n", "the key in line 1 has 6 characters instead of at least 32; make a key with"},
+		"one short":  {string(oldKey) + "\nsecret\n", "the key in line 2 has 6 characters"},
+		"three":      {strings.Repeat(string(oldKey)+"\n", 3), "the file has more than 2 keys"},
+		"an archive": {strings.Repeat("x", maxFileBytes+1), "the file is longer than 4096 bytes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := ReadKeys(writeKeys(t, "", c.text))
@@ -32,8 +32,8 @@ func TestAKeyFileMustHoldAKey(t *testing.T) {
 	require.ErrorContains(t, err, "make a key with")
 }
 
-// TestAKeyIsChangedWithoutALostProbe: first all know the new one, then all sign with it, then the
-// old one goes.
+// TestAKeyIsChangedWithoutALostProbe: first all agents get the new key, then all sign with it, and
+// then the old key is removed.
 func TestAKeyIsChangedWithoutALostProbe(t *testing.T) {
 	stages := []string{
 		string(oldKey), string(oldKey) + "\n" + string(newKey) + "\n", string(newKey) + "\r\n" + string(oldKey), string(newKey),
@@ -55,7 +55,7 @@ func TestAKeyIsChangedWithoutALostProbe(t *testing.T) {
 	for _, stage := range stages {
 		writeKeys(t, fileA, stage)
 		a.reload(logger)
-		probe() // one is ahead of the other
+		probe() // one agent has the new file before the other
 		writeKeys(t, fileB, stage)
 		b.reload(logger)
 		probe()

@@ -12,7 +12,7 @@ import (
 // Proto is the protocol of a probe.
 type Proto string
 
-// These are all protocols.
+// All protocols.
 const (
 	TCP Proto = "tcp"
 	UDP Proto = "udp"
@@ -22,9 +22,9 @@ const (
 func Protos() []Proto { return []Proto{TCP, UDP} }
 
 const (
-	// HeaderSize is the length of the shortest message.
+	// HeaderSize is the length of a header, and so of the shortest message.
 	HeaderSize = 72
-	// MaxSize is the length of the longest message: the content of a jumbo frame.
+	// MaxSize is the length of the longest message, which fills a jumbo frame.
 	MaxSize = 8952
 
 	signed = HeaderSize - sha256.Size
@@ -40,11 +40,11 @@ const (
 )
 
 var (
-	errMalformed       = errors.New("it is not a message of this protocol")
-	errUnauthenticated = errors.New("it was made with none of our keys")
+	errMalformed       = errors.New("the data is not a message of this protocol")
+	errUnauthenticated = errors.New("the message is not signed with one of this agent's keys")
 )
 
-// message is the content of a header.
+// message has the fields of a header.
 type message struct {
 	kind   kind
 	proto  Proto
@@ -54,14 +54,14 @@ type message struct {
 	node   [8]byte
 }
 
-// fingerprint returns what messages have in place of a node's name.
+// fingerprint returns the bytes that stand for a node's name in a message.
 func fingerprint(node string) (f [8]byte) {
 	sum := sha256.Sum256([]byte(node))
 	copy(f[:], sum[:])
 	return f
 }
 
-// seal encodes and signs the message, including padding.
+// seal encodes the message, signs it, and pads it to its length.
 func (m message) seal(k Key) []byte {
 	b := make([]byte, m.length)
 	copy(b, magic[:])
@@ -74,8 +74,8 @@ func (m message) seal(k Key) []byte {
 	return b
 }
 
-// open reads a header and returns the key that signed it. The length is a valid one; the caller
-// checks whether that many bytes arrived.
+// open parses a header, checks its signature, and returns the key that signed it. The length in the
+// header is in the allowed range. The caller checks whether that many bytes arrived.
 func open(header []byte, keys []Key) (message, Key, error) {
 	if len(header) < HeaderSize || !bytes.Equal(header[:4], magic[:]) {
 		return message{}, nil, errMalformed
@@ -103,7 +103,8 @@ func open(header []byte, keys []Key) (message, Key, error) {
 	return message{}, nil, errUnauthenticated
 }
 
-// openWhole is open for a message that arrived in one piece.
+// openWhole is open for a whole message. Its length must be the one in the header, and its padding
+// must be zeros.
 func openWhole(b []byte, keys []Key) (message, Key, error) {
 	m, k, err := open(b, keys)
 	if err == nil && (m.length != len(b) || !zeros(b[HeaderSize:])) {

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// result is the result for an arrived message.
+// result is what the server did with a message that arrived.
 type result string
 
 const (
@@ -18,11 +18,11 @@ const (
 	limited         result = "limited"
 )
 
-// newQuestions creates all series at once, so that rate() sees the first event.
+// newQuestions returns the metric with all its series, so that rate() sees the first event.
 func newQuestions(r prometheus.Registerer) (*prometheus.CounterVec, error) {
 	v := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "drydock_mesh_questions_total",
-		Help: "What arrived at the agent's probe port, by what became of it: stale means the right key and a clock that is more than a minute off.",
+		Help: "Messages that arrived at the agent's probe port, by result: stale means that the key is right and the clock is more than a minute off.",
 	}, []string{"proto", "result"})
 	for _, p := range Protos() {
 		for _, res := range []result{answered, malformed, unauthenticated, stale, replayed, limited} {

@@ -2,11 +2,11 @@ package probe
 
 import "net"
 
-// headers is the length of the UDP and IPv6 headers, the longest before a payload.
+// headers is the length of the UDP and IPv6 headers, which are longer than those of IPv4.
 const headers = 48
 
-// Fitting returns the payload, or less if an interface of this network namespace has a smaller MTU:
-// a question that cannot leave would report every peer as lost.
+// Fitting returns the payload, or a shorter length if an interface of this network namespace has a
+// smaller MTU. A question that is too long to be sent would report every peer as lost.
 func Fitting(payload int) (int, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

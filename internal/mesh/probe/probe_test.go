@@ -29,7 +29,8 @@ func TestAProbeComesBack(t *testing.T) {
 	}
 }
 
-// TestAllAddressesAnswer: on a machine of several, each answers for itself, in both families.
+// TestAllAddressesAnswer: on a machine with several addresses, an answer comes from the address
+// that was asked, for IPv4 and IPv6.
 func TestAllAddressesAnswer(t *testing.T) {
 	s, _ := serve(t, func(o *ServerOptions) { o.Listen = ":0" })
 	for _, address := range []string{"127.0.0.1", "127.0.0.9", "::1"} {
@@ -40,7 +41,7 @@ func TestAllAddressesAnswer(t *testing.T) {
 	}
 }
 
-// TestEveryProbeIsANewFlow: a fault may spare the flows that are already there.
+// TestEveryProbeIsANewFlow: a fault may affect only new flows.
 func TestEveryProbeIsANewFlow(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,9 +64,9 @@ func TestEveryProbeIsANewFlow(t *testing.T) {
 	defer last.Close()
 	for n := 0; n < 5; {
 		asker(brief).Probe(t.Context(), UDP, to, "b")
-		_, err := last.Write([]byte("no more")) // how often a question was asked depends on how busy the machine is
+		_, err := last.Write([]byte("no more")) // on a busy machine, a question may be repeated
 		require.NoError(t, err)
-		asked := false // one that ended before it asked is not counted
+		asked := false // a probe that ended before it sent a question does not count
 		for {
 			_, from, err := u.ReadFrom(make([]byte, MaxSize))
 			require.NoError(t, err)
@@ -81,8 +82,8 @@ func TestEveryProbeIsANewFlow(t *testing.T) {
 	require.Len(t, ports, 10)
 }
 
-// TestOnlySilenceIsALoss: a far end that speaks was reached, and trouble of our own says nothing of
-// the path.
+// TestOnlySilenceIsALoss: if the other side answers anything, the path works. A fault on this side
+// shows nothing about the path.
 func TestOnlySilenceIsALoss(t *testing.T) {
 	_, agent := serve(t)
 	_, another := serve(t, func(o *ServerOptions) { o.Node = "another" })
@@ -148,8 +149,8 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
-// blackHole takes what arrives and answers to what pass says only, by a Server's rule; nil: to
-// nothing.
+// blackHole is an agent that answers only questions of the lengths that pass allows. Nil: it
+// answers none.
 func blackHole(t *testing.T, pass func(length int) bool) netip.AddrPort {
 	t.Helper()
 	s, err := NewServer(ServerOptions{Listen: "127.0.0.1:0", Node: "b", Keys: have(oldKey), Now: time.Now})
@@ -220,7 +221,7 @@ func hangUp(t *testing.T) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-// TestALongPayloadMustComeBackToo: a path that carries small packets only is broken.
+// TestALongPayloadMustComeBackToo: a path that forwards only small packets is faulty.
 func TestALongPayloadMustComeBackToo(t *testing.T) {
 	t.Parallel()
 	hole := blackHole(t, func(length int) bool { return length < 500 })
@@ -231,7 +232,7 @@ func TestALongPayloadMustComeBackToo(t *testing.T) {
 	}
 }
 
-// TestADatagramMayBeLost: what does not come back is asked once more, on the same flow.
+// TestADatagramMayBeLost: an unanswered question is repeated once, on the same flow.
 func TestADatagramMayBeLost(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -247,8 +248,8 @@ func TestADatagramMayBeLost(t *testing.T) {
 	require.Equal(t, OK, w.Outcome)
 }
 
-// TestAQuestionThatWasNotSentSaysNothingOfThePath: a process that runs too late sends nothing, and
-// nothing comes back.
+// TestAQuestionThatWasNotSentSaysNothingOfThePath: a process without CPU time sends nothing, so it
+// gets no answer.
 func TestAQuestionThatWasNotSentSaysNothingOfThePath(t *testing.T) {
 	hole := blackHole(t, nil)
 	late := asker(func(c *Client) { c.Timeout = time.Nanosecond })

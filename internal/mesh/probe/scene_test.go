@@ -26,7 +26,7 @@ var (
 
 func have(keys ...Key) func() []Key { return func() []Key { return keys } }
 
-// clock is a clock that a test sets.
+// clock is a clock that the test sets.
 type clock struct{ atomic.Int64 }
 
 func newClock() *clock { c := &clock{}; c.Store(time.Now().UnixNano()); return c }
@@ -34,7 +34,7 @@ func newClock() *clock { c := &clock{}; c.Store(time.Now().UnixNano()); return c
 func (c *clock) Now() time.Time          { return time.Unix(0, c.Load()) }
 func (c *clock) advance(d time.Duration) { c.Add(int64(d)) }
 
-// serve runs a Server of node b and gives its address.
+// serve runs a Server of node b, and returns its address.
 func serve(t *testing.T, change ...func(*ServerOptions)) (*Server, netip.AddrPort) {
 	t.Helper()
 	o := ServerOptions{Listen: "127.0.0.1:0", Node: "b", Keys: have(oldKey), Now: time.Now, Registerer: prometheus.NewRegistry(), Log: logr.Discard()}
@@ -69,15 +69,15 @@ func asker(change ...func(*Client)) Client {
 	return c
 }
 
-// brief is for probes that end without an answer, whatever they say.
+// brief sets a short timeout, for probes without an answer whose result does not matter.
 func brief(c *Client) { c.Timeout = 300 * time.Millisecond }
 
-// unanswered is for probes that must judge a missing answer: they have the default timeout, which
-// ends before an agent hangs up.
+// unanswered sets the default timeout, for probes whose missing answer must have a result. It ends
+// before an agent closes the connection.
 func unanswered(c *Client) { c.Timeout = DefaultTimeout }
 
-// awake asks until this process ran all the while: what a probe says of one that did not has tests
-// of its own.
+// awake repeats the probe until this process had CPU time during all of it. Other tests cover a
+// probe without CPU time.
 func awake(ask func() Result) Result {
 	for {
 		if w := ask(); !errors.Is(w.Why, errOverslept) && !errors.Is(w.Why, errUnsent) {
@@ -99,7 +99,7 @@ func dial(t *testing.T, p Proto, to netip.AddrPort) net.Conn {
 	return c
 }
 
-// askedAt makes a sealed question.
+// askedAt returns a signed question.
 func askedAt(t *testing.T, p Proto, length int, at time.Time, k Key) []byte {
 	t.Helper()
 	q := message{kind: question, proto: p, length: length, at: at, node: fingerprint("a")}
@@ -108,8 +108,8 @@ func askedAt(t *testing.T, p Proto, length int, at time.Time, k Key) []byte {
 	return q.seal(k)
 }
 
-// silent requires that not a byte comes back, for a while that an answer on loopback takes a
-// thousandth of.
+// silent requires that no byte comes back, for a thousand times as long as an answer on loopback
+// takes.
 func silent(t *testing.T, c net.Conn) {
 	t.Helper()
 	require.NoError(t, c.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
@@ -118,7 +118,7 @@ func silent(t *testing.T, c net.Conn) {
 	require.Error(t, err)
 }
 
-// requireNoMoreGoroutines requires that what a test began has ended.
+// requireNoMoreGoroutines requires that all goroutines of the test have ended.
 func requireNoMoreGoroutines(t *testing.T, before int) {
 	t.Helper()
 	for deadline := time.Now().Add(2 * time.Minute); runtime.NumGoroutine() > before; time.Sleep(10 * time.Millisecond) {

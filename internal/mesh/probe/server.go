@@ -17,24 +17,24 @@ import (
 
 // ServerOptions configure a Server.
 type ServerOptions struct {
-	// Listen is the address and the port, used for TCP and UDP. Without an address: all addresses,
-	// of IPv4 and IPv6.
+	// Listen is ADDRESS:PORT, for TCP and UDP. Without an address, the server listens on all IPv4
+	// and IPv6 addresses.
 	Listen string
-	// Node is the name of the answering node.
+	// Node is the name of this node.
 	Node string
 	// Keys returns the valid keys.
 	Keys func() []Key
 	Now  func() time.Time
-	// Limits; zero: the defaults.
+	// Limits limits the answers. Zero fields: the defaults.
 	Limits Limits
 	// Registerer registers the metrics. Nil: they are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 
-	connectionTime time.Duration // what a connection may last; zero: the default
+	connectionTime time.Duration // how long a connection may last; zero: the default
 }
 
-// Server answers probes. NewServer makes it, and Start runs it once.
+// Server answers the probes of other agents. Start runs it once.
 type Server struct {
 	options     ServerOptions
 	node        [8]byte
@@ -47,17 +47,17 @@ type Server struct {
 	listening chan struct{}
 }
 
-// NewServer makes a Server. It does not listen yet.
+// NewServer returns a Server that does not listen yet.
 func NewServer(o ServerOptions) (*Server, error) {
 	host, port, err := net.SplitHostPort(o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("the probe port %q: write an address and a port, for example :9099", o.Listen)
+		return nil, fmt.Errorf("the probe port %q is invalid; write an address and a port, for example :9099", o.Listen)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-		return nil, fmt.Errorf("the probe port %q: %q is not a port; write one, for example :9099", o.Listen, port)
+		return nil, fmt.Errorf("the probe port %q is invalid: %q is not a port; write one, for example :9099", o.Listen, port)
 	}
 	if _, err := netip.ParseAddr(host); err != nil && host != "" {
-		return nil, fmt.Errorf("the probe port %q: %q is not an address; write one, for example 10.0.0.1, or none", o.Listen, host)
+		return nil, fmt.Errorf("the probe port %q is invalid: %q is not an address; write one, for example 10.0.0.1, or none", o.Listen, host)
 	}
 	if o.connectionTime == 0 {
 		o.connectionTime = connectionTime
@@ -72,13 +72,14 @@ func NewServer(o ServerOptions) (*Server, error) {
 	}, nil
 }
 
-// Listening is closed once the server accepts questions.
+// Listening returns a channel that is closed when the server accepts questions.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Port is the port in use, once Listening is closed.
+// Port returns the port in use. It is known when Listening is closed.
 func (s *Server) Port() uint16 { return s.port }
 
-// Start answers until ctx ends. An error means that the port could not be opened, or was lost.
+// Start answers questions until ctx ends. It returns an error if the port cannot be opened or is
+// lost.
 func (s *Server) Start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -127,11 +128,12 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// portTries is how often to search for a port that is free for all sockets.
+// portTries is how often listen searches for a port that is free for all sockets, if the configured
+// port is 0.
 const portTries = 20
 
-// listen opens a socket for each protocol and family. It skips a family that the machine lacks,
-// unless the address names it.
+// listen opens a socket for each protocol and address family. It skips a family that the machine
+// does not have, unless the configured address is of that family.
 func (s *Server) listen(ctx context.Context) (streams []net.Listener, packets []net.PacketConn, err error) {
 	host, port, _ := net.SplitHostPort(s.options.Listen)
 	for range portTries {
@@ -159,7 +161,7 @@ func (s *Server) listenOn(ctx context.Context, host, port string) (streams []net
 	var missing error
 	for _, family := range families(host) {
 		config := net.ListenConfig{KeepAlive: -1}
-		config.SetMultipathTCP(false) // a probe uses the simplest flow
+		config.SetMultipathTCP(false) // a probe uses a normal TCP flow
 		l, err := config.Listen(ctx, "tcp"+family, net.JoinHostPort(host, port))
 		if absent(err) && host == "" {
 			missing = err
@@ -198,7 +200,8 @@ func absent(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EPROTONOSUPPORT)
 }
 
-// answer returns what to send back. Nil: nothing. q arrived whole and was signed with the key k.
+// answer returns the answer to the message q, or nil if q gets none. q arrived whole and was signed
+// with the key k.
 func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 	now := s.options.Now()
 	verdict := malformed
@@ -207,7 +210,7 @@ func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 	}
 	s.count(q.proto, verdict)
 	if verdict == stale && s.clocks.due(now) {
-		s.options.Log.Info("a peer's clock and this node's differ; its questions get no answer", "peer", from, "difference", now.Sub(q.at).Truncate(time.Second))
+		s.options.Log.Info("the clocks of a peer and of this node differ by more than a minute, so this agent does not answer the peer; check both clocks", "peer", from, "difference", now.Sub(q.at).Truncate(time.Second))
 	}
 	if verdict != answered {
 		return nil
@@ -218,7 +221,7 @@ func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 
 func (s *Server) count(p Proto, r result) { s.questions.WithLabelValues(string(p), string(r)).Inc() }
 
-// refusal returns the result that counts open's error.
+// refusal returns the metric's result for an error of open.
 func refusal(err error) result {
 	if errors.Is(err, errUnauthenticated) {
 		return unauthenticated
@@ -226,7 +229,8 @@ func refusal(err error) result {
 	return malformed
 }
 
-// complaint limits log lines for errors that may occur a thousand times a second.
+// complaint limits a log line to one in five minutes, because its cause may occur a thousand times
+// a second.
 type complaint struct {
 	mu   sync.Mutex
 	last time.Time

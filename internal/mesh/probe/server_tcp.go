@@ -12,16 +12,17 @@ import (
 )
 
 const (
-	// maxConnections bounds the open connections. 10,000 agents that probe a leader over 300 ms
-	// need 300.
+	// maxConnections is the largest number of open connections. If 10,000 agents probe a leader and
+	// each probe takes 300 ms, 300 are open.
 	maxConnections = 1024
-	// maxConnectionsOfOne bounds those of one source. A whole location may share one address.
+	// maxConnectionsOfOne is the largest number of open connections from one address. A whole
+	// location may have one address.
 	maxConnectionsOfOne = 128
-	// connectionTime bounds the time of a connection, and maxQuestions its questions; a probe has
-	// two.
+	// connectionTime is how long a connection may last. maxQuestions is how many questions it may
+	// have; a probe has two.
 	connectionTime = 3 * time.Second
 	maxQuestions   = 4
-	// acceptPause follows a temporary failure, for example too many open files.
+	// acceptPause is the wait after a temporary error of Accept, for example too many open files.
 	acceptPause = 50 * time.Millisecond
 )
 
@@ -49,8 +50,8 @@ func (s *Server) serveStreams(ctx context.Context, l net.Listener) error {
 	}
 }
 
-// serveConnection answers the questions of one connection, and hangs up at the first message
-// without a valid key.
+// serveConnection answers the questions of one connection. It closes the connection after the first
+// message without a valid key.
 func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	if err := c.SetDeadline(time.Now().Add(s.options.connectionTime)); err != nil {
 		return
@@ -86,7 +87,7 @@ func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	}
 }
 
-// connections are the open connections, each with its own goroutine.
+// connections has the open connections. Each has a goroutine.
 type connections struct {
 	mu      sync.Mutex
 	open    map[net.Conn]struct{}
@@ -99,7 +100,8 @@ func newConnections() *connections {
 	return &connections{open: map[net.Conn]struct{}{}, sources: map[netip.Addr]int{}}
 }
 
-// serve runs handle for the connection and then closes it. False: there are too many already.
+// serve starts a goroutine that runs handle and then closes the connection. It returns false if
+// there are too many connections.
 func (s *connections) serve(c net.Conn, from netip.Addr, handle func(net.Conn, netip.Addr)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

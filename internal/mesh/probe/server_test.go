@@ -23,7 +23,7 @@ func TestStrangersGetNoByte(t *testing.T) {
 	}
 }
 
-// strangers are all who have no right to an answer.
+// strangers sends all kinds of messages that must get no answer.
 func strangers(t *testing.T, to netip.AddrPort) {
 	for _, p := range Protos() {
 		other := map[Proto]Proto{TCP: UDP, UDP: TCP}[p]
@@ -96,8 +96,8 @@ func TestAQuestionIsAnsweredOnce(t *testing.T) {
 	}
 }
 
-// TestAReplayIsRememberedAsLongAsItIsYoung: at whatever times questions come, and however the
-// asker's clock stands.
+// TestAReplayIsRememberedAsLongAsItIsYoung: at whatever times questions arrive, and whatever the
+// sender's clock shows.
 func TestAReplayIsRememberedAsLongAsItIsYoung(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := newGate(Limits{PerSource: 1e6, Total: 1e6})
@@ -157,8 +157,8 @@ func TestAMessageIsGoodForOneUse(t *testing.T) {
 	}
 }
 
-// TestAFloodIsBounded: of what one source and all sources may ask, no more is answered, and none of
-// it takes what is another's.
+// TestAFloodIsBounded: the limits hold for one source and for all sources, and one source does not
+// use up the share of another.
 func TestAFloodIsBounded(t *testing.T) {
 	now := newClock()
 	s, to := serve(t, func(o *ServerOptions) {
@@ -230,7 +230,7 @@ func TestSourcesAreBounded(t *testing.T) {
 func TestConnectionsAreBounded(t *testing.T) {
 	before := runtime.NumGoroutine()
 	t.Run("flood", func(t *testing.T) {
-		s, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // none ends while the others are being opened
+		s, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // no connection ends while the others are opened
 		for range maxConnectionsOfOne + 50 {
 			dial(t, TCP, to)
 		}
@@ -249,7 +249,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	requireNoMoreGoroutines(t, before)
 }
 
-// TestASilentConnectionIsClosed: and has made room for who asks.
+// TestASilentConnectionIsClosed: then there is room for another client.
 func TestASilentConnectionIsClosed(t *testing.T) {
 	_, to := serve(t)
 	var open []net.Conn
@@ -264,7 +264,7 @@ func TestASilentConnectionIsClosed(t *testing.T) {
 	require.Equal(t, OK, asker().Probe(t.Context(), TCP, to, "b").Outcome)
 }
 
-// TestConnectionsOfAllAreBoundedToo: of however many sources.
+// TestConnectionsOfAllAreBoundedToo: whatever the number of sources.
 func TestConnectionsOfAllAreBoundedToo(t *testing.T) {
 	open := newConnections()
 	var ends []net.Conn
@@ -289,9 +289,9 @@ func TestConnectionsOfAllAreBoundedToo(t *testing.T) {
 	}
 }
 
-// TestAConnectionHasABoundedNumberOfQuestions: it ends, also if a client with a key continues.
+// TestAConnectionHasABoundedNumberOfQuestions: it is closed even if a client with a key continues.
 func TestAConnectionHasABoundedNumberOfQuestions(t *testing.T) {
-	_, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // it ends for the number of questions alone
+	_, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // only the number of questions ends it
 	c := dial(t, TCP, to)
 	b := make([]byte, HeaderSize)
 	for range maxQuestions {

@@ -11,8 +11,9 @@ import (
 	"golang.org/x/net/ipv6"
 )
 
-// packets reads and writes datagrams, and keeps the local address that each was sent to. The answer
-// must come from that address, which the kernel may not choose on a machine with several.
+// packets reads and writes datagrams. It also returns the local address of each datagram, because
+// the answer must have that address as its source. On a machine with several addresses, the kernel
+// may choose another one.
 type packets struct {
 	read  func(b []byte) (n int, from, to net.Addr, err error)
 	write func(b []byte, from, to net.Addr) error
@@ -26,7 +27,7 @@ func newPackets(c net.PacketConn) (packets, error) {
 	if local.IP.To4() != nil {
 		p := ipv4.NewPacketConn(c)
 		if err := p.SetControlMessage(ipv4.FlagDst, true); err != nil {
-			return packets{}, fmt.Errorf("asking for the address that datagrams are sent to: %w", err)
+			return packets{}, fmt.Errorf("requesting the local address of IPv4 datagrams: %w", err)
 		}
 		return packets{
 			read: func(b []byte) (int, net.Addr, net.Addr, error) {
@@ -44,7 +45,7 @@ func newPackets(c net.PacketConn) (packets, error) {
 	}
 	p := ipv6.NewPacketConn(c)
 	if err := p.SetControlMessage(ipv6.FlagDst, true); err != nil {
-		return packets{}, fmt.Errorf("asking for the address that datagrams are sent to: %w", err)
+		return packets{}, fmt.Errorf("requesting the local address of IPv6 datagrams: %w", err)
 	}
 	return packets{
 		read: func(b []byte) (int, net.Addr, net.Addr, error) {
@@ -68,7 +69,7 @@ func ip(a net.Addr) net.IP {
 	return nil
 }
 
-// servePackets answers datagrams one after the other, so that a flood uses at most one core.
+// servePackets answers datagrams one after the other, so that a flood uses at most one CPU core.
 func (s *Server) servePackets(c net.PacketConn) error {
 	p, err := newPackets(c)
 	if err != nil {
@@ -78,7 +79,7 @@ func (s *Server) servePackets(c net.PacketConn) error {
 	for {
 		n, from, to, err := p.read(buffer)
 		if errors.Is(err, syscall.ECONNREFUSED) {
-			continue // an earlier answer was refused
+			continue // the receiver of an earlier answer refused it
 		}
 		if err != nil {
 			return err
@@ -97,7 +98,7 @@ func (s *Server) servePackets(c net.PacketConn) error {
 		}
 		addr, _ := netip.AddrFromSlice(peer.IP)
 		if a := s.answer(q, k, addr); a != nil {
-			_ = p.write(a, to, from) // an answer that cannot be sent counts as lost
+			_ = p.write(a, to, from) // an answer that cannot be sent is lost, as if by the network
 		}
 	}
 }

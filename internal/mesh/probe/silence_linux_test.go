@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// loses has the kernel drop what comes over TCP in packets of more than the bytes, as if they had
-// been lost on the way.
+// loses makes the kernel drop TCP packets that are longer than the number of bytes, as if the path
+// had lost them.
 func loses(t *testing.T, c syscall.Conn, longer int) {
 	t.Helper()
 	program := []unix.SockFilter{
@@ -31,7 +31,7 @@ func loses(t *testing.T, c syscall.Conn, longer int) {
 	require.NoError(t, err)
 }
 
-// mute is a place that lets in over TCP and takes datagrams, and answers to nothing.
+// mute is an endpoint that accepts TCP connections and datagrams, but answers nothing.
 func mute(t *testing.T) (netip.AddrPort, *net.TCPListener) {
 	t.Helper()
 	var config net.ListenConfig
@@ -44,7 +44,7 @@ func mute(t *testing.T) (netip.AddrPort, *net.TCPListener) {
 	return netip.MustParseAddrPort(l.Addr().String()), l.(*net.TCPListener)
 }
 
-// answering is one where an agent does over TCP.
+// answering is an endpoint whose agent answers over TCP only.
 func answering(t *testing.T) (netip.AddrPort, *net.TCPListener) {
 	t.Helper()
 	to, l := mute(t)
@@ -66,9 +66,9 @@ func answering(t *testing.T) (netip.AddrPort, *net.TCPListener) {
 	return to, l
 }
 
-// TestALossyPathIsDistinguishedFromASilentAgent: over TCP, whose kernels speak for the way where no
-// agent does. What a handshake's packets take with their headers is 40 bytes at most, a short
-// question's 104.
+// TestALossyPathIsDistinguishedFromASilentAgent: over TCP, the kernel's acknowledgements show
+// whether the path works. A packet of the handshake has at most 40 bytes with headers, and a short
+// question 104.
 func TestALossyPathIsDistinguishedFromASilentAgent(t *testing.T) {
 	for name, c := range map[string]struct {
 		agent func(*testing.T) (netip.AddrPort, *net.TCPListener)
@@ -114,7 +114,7 @@ func TestASilentAgentGivesNoResult(t *testing.T) {
 		to        func(*testing.T) netip.AddrPort
 		change    func(*Client)
 		tcp, udp  Outcome
-		lonelyUDP Outcome // what UDP says by itself
+		lonelyUDP Outcome // the result of UDP alone
 	}{
 		"it answers":           {agent, nil, OK, OK, OK},
 		"it hangs":             {func(t *testing.T) netip.AddrPort { to, _ := mute(t); return to }, nil, NoResult, NoResult, Lost},
