@@ -1,4 +1,4 @@
-// Package deploy has the examples of this folder that programs read.
+// Package deploy embeds the example files of this folder that programs read.
 package deploy
 
 import _ "embed"
@@ -6,6 +6,6 @@ import _ "embed"
 //go:embed alertmanager.yaml
 var alertmanager []byte
 
-// Alertmanager is the shipped configuration of an Alertmanager without the operator: its routes,
-// and its rules of inhibition.
+// Alertmanager returns the shipped configuration of an Alertmanager without the operator, with its
+// routes and inhibition rules.
 func Alertmanager() []byte { return alertmanager }

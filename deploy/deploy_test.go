@@ -1,5 +1,4 @@
-// Package deploy_test holds the examples of this folder to what they promise, by the word of a real
-// Alertmanager.
+// Package deploy_test tests the examples of this folder with a real Alertmanager.
 package deploy_test
 
 import (
@@ -23,7 +22,7 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// example is a configuration of Alertmanager that the folder's files make.
+// example is an Alertmanager configuration from the files of this folder.
 type example struct {
 	name, text string
 	handled    string            // the text with the route for handled alerts, which is a comment in the file
@@ -72,7 +71,7 @@ func examples(t *testing.T) []example {
 	return out
 }
 
-// shipped are the alerts of the rules, with the labels that their promtool tests say they have.
+// shipped returns the alerts of the rules, with the labels that their promtool tests expect.
 func shipped(t *testing.T) []model.LabelSet {
 	t.Helper()
 	names, err := rules.Names()
@@ -110,7 +109,7 @@ func shipped(t *testing.T) []model.LabelSet {
 	return out
 }
 
-// alertmanager is a real one.
+// alertmanager is the URL of a real Alertmanager.
 type alertmanager string
 
 func start(t *testing.T, config string) alertmanager {
@@ -133,7 +132,7 @@ func (a alertmanager) post(t *testing.T, all []model.LabelSet) {
 	require.Equal(t, http.StatusOK, res.StatusCode)
 }
 
-// said is what Alertmanager says of an alert.
+// said is Alertmanager's answer about an alert.
 type said struct {
 	Labels    model.LabelSet
 	Receivers []struct{ Name string }
@@ -149,7 +148,7 @@ func (s said) receivers() []string {
 	return out
 }
 
-// all returns the alerts once there are so many.
+// all waits until there are n alerts, and returns them.
 func (a alertmanager) all(t *testing.T, n int) []said {
 	t.Helper()
 	var out []said
@@ -176,16 +175,16 @@ func with(set model.LabelSet, more map[string]string) model.LabelSet {
 	return out
 }
 
-// elsewhere says that the operator's matcher keeps the alert, which is of another namespace, from
-// Drydock's routes and inhibitions. Drydock finds it by asking.
+// elsewhere reports whether the operator's matcher excludes the alert, which is of another
+// namespace, from Drydock's routes and inhibitions. Drydock finds such an alert by polling.
 func elsewhere(e example, set model.LabelSet) bool {
 	ns := e.add["namespace"]
 	return ns != "" && string(set["namespace"]) != ns
 }
 
-// TestEveryAlertReachesItsReceivers: those with a policy Drydock and the pager, those of people the
-// pager alone, and the self-test Drydock alone. Those about repairs reach a chat as well; a repair
-// in progress, or one that did not last, reaches the chat alone.
+// TestEveryAlertReachesItsReceivers: an alert with a policy reaches Drydock and the pager, an alert
+// for people only the pager, and the self-test only Drydock. Alerts about repairs also reach a
+// chat. A repair in progress, or one that did not last, reaches only the chat.
 func TestEveryAlertReachesItsReceivers(t *testing.T) {
 	for _, e := range examples(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -242,7 +241,7 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 		r := string(s["remediation"])
 		return strings.HasPrefix(r, "node-") || strings.HasPrefix(r, "cilium-") || strings.HasPrefix(r, "cni-") || strings.HasPrefix(r, "kube-proxy-") || strings.HasPrefix(r, "mesh-forwarding-")
 	}
-	var others []model.LabelSet // all that is shipped but the storm
+	var others []model.LabelSet // all shipped alerts except the storm
 	down, led := map[model.LabelValue]bool{}, map[model.LabelValue]bool{}
 	for _, s := range everything {
 		if s["alertname"] != "NodesNotReady" {
@@ -256,7 +255,7 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 		}
 	}
 	forwarding := func(s model.LabelSet) bool { return s["remediation"] == "mesh-forwarding-fault" }
-	// of what is down, or is led by a node that relays nothing
+	// alerts about an object that is down, or whose leader relays nothing
 	inhibited := func(s model.LabelSet) bool {
 		return (strings.HasPrefix(string(s["remediation"]), "sidecar-") || forwarding(s)) && down[s["node"]] || forwarding(s) && led[s["location"]]
 	}
@@ -300,7 +299,7 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 					all = append(all, set)
 				}
 			}
-			// Alerts of no cluster are those of one cluster, and of none of the others.
+			// Alerts without the label cluster are inhibited only by alerts without it.
 			all = append(all, with(notReady, e.add), with(sidecar("n1"), e.add), with(sidecar("n2"), e.add))
 			unique := map[model.Fingerprint]model.LabelSet{}
 			for _, set := range all {
@@ -332,8 +331,8 @@ func TestInhibitionsSilenceWhatTheyAreFor(t *testing.T) {
 	}
 }
 
-// TestNoInhibitionSilencesItsOwnSource, whatever the labels in equal are, nor what shows that the
-// alerts arrive.
+// TestNoInhibitionSilencesItsOwnSource: whatever the labels in equal are. The alerts that show that
+// alerts arrive are not inhibited either.
 func TestNoInhibitionSilencesItsOwnSource(t *testing.T) {
 	for _, e := range examples(t) {
 		var c struct {
@@ -374,8 +373,8 @@ func parse(t *testing.T, texts []string) labels.Matchers {
 	return out
 }
 
-// TestDrydocksRoutesContinue: each says continue, but the self-test's where it can be kept from the
-// pager.
+// TestDrydocksRoutesContinue: each route has continue: true, except that of the self-test, if it
+// can be kept from the pager.
 func TestDrydocksRoutesContinue(t *testing.T) {
 	for _, e := range examples(t) {
 		type route struct {

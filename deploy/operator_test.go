@@ -11,8 +11,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// alertmanagerConfig is what of the operator's object makes routes and inhibitions. Receivers are
-// taken by their name.
+// alertmanagerConfig has the parts of the operator's object that become routes and inhibitions. Of
+// receivers it has only the names.
 type alertmanagerConfig struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string
@@ -36,7 +36,7 @@ type alertmanagerConfig struct {
 
 type matcher struct{ Name, MatchType, Value string }
 
-// UnmarshalYAML leaves no matcher without the key that says how it matches.
+// UnmarshalYAML returns an error for a matcher without matchType.
 func (m *matcher) UnmarshalYAML(n *yaml.Node) error {
 	var raw map[string]string
 	if err := n.Decode(&raw); err != nil {
@@ -60,7 +60,7 @@ type route struct {
 	Routes         []route
 }
 
-// readAlertmanagerConfig finds the one AlertmanagerConfig among a file's objects.
+// readAlertmanagerConfig returns the only AlertmanagerConfig in a file.
 func readAlertmanagerConfig(t *testing.T, file string) alertmanagerConfig {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -91,10 +91,10 @@ func decodeAlertmanagerConfig(t *testing.T, file string, data []byte) alertmanag
 	}
 }
 
-// merged is what the operator makes of the object and of Alertmanager's own configuration: its
-// route comes first and passes every alert on; its receivers have its namespace and name before
-// theirs; and unless byNamespace is off, its route and inhibitions take only alerts of its
-// namespace.
+// merged returns the configuration that the operator makes of the object and of Alertmanager's own
+// configuration. The object's route is first, and passes every alert on. Its receivers get its
+// namespace and name as a prefix. Unless byNamespace is off, its route and inhibitions match only
+// alerts of its namespace.
 func (c *alertmanagerConfig) merged(base map[string]any, byNamespace bool) map[string]any {
 	prefix := c.Metadata.Namespace + "/" + c.Metadata.Name + "/"
 	own := matcher{"namespace", "=", c.Metadata.Namespace}

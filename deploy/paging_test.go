@@ -17,7 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab/programs"
 )
 
-// pages are the alerts that report that Drydock gave up or cannot work.
+// pages are the alerts which report that Drydock has given up or cannot work.
 var pages = []model.LabelValue{"DrydockRepairExhausted", "DrydockRepairHeldTooLong", "DrydockPolicyStopped", "DrydockDown", "DrydockNotConnected"}
 
 // handled are the labels of the route for handled alerts in deploy/.
@@ -26,7 +26,7 @@ var handled = []model.LabelValue{"node-not-ready", "node-heartbeat-lost"}
 // commented matches the lines of the route for handled alerts.
 var commented = regexp.MustCompile(`(?m)^( +)# (- receiver: repairs-chat|  matchers: .*|  group_by: .*)$`)
 
-// wakes says which of the receivers that are people's must get the alert.
+// wakes returns which of the receivers for people must get the alert.
 func wakes(set model.LabelSet) (pager, chat bool) {
 	name := set["alertname"]
 	switch {
@@ -39,9 +39,9 @@ func wakes(set model.LabelSet) (pager, chat bool) {
 	return pager, name == "DrydockRepairExhausted" || name == "DrydockRepairHeldTooLong"
 }
 
-// TestAHandledAlertDoesNotPage, by the word of amtool, once the lines that deploy/ has as comments
-// count. Each alert that reports that Drydock gave up pages, and so does each alert that nothing
-// handles. Without these lines a handled alert pages: that is the control.
+// TestAHandledAlertDoesNotPage: amtool reads the configuration with the commented lines switched
+// on. Each alert which reports that Drydock has given up pages, and so does each alert that no
+// policy handles. Without these lines a handled alert pages: that is the control.
 func TestAHandledAlertDoesNotPage(t *testing.T) {
 	built, err := programs.Build(t.Context(), t.Output(), "amtool")
 	require.NoError(t, err)
@@ -62,7 +62,7 @@ func TestAHandledAlertDoesNotPage(t *testing.T) {
 				}
 				out, err := exec.CommandContext(t.Context(), built["amtool"], args...).Output()
 				require.NoError(t, err, "%s", out)
-				lines := strings.Split(strings.TrimSpace(string(out)), "\n") // before the last there may be a warning of the parser
+				lines := strings.Split(strings.TrimSpace(string(out)), "\n") // the parser may print a warning before the last line
 				return strings.Split(strings.TrimSpace(lines[len(lines)-1]), ",")
 			}
 			pager, chat := wakes(set)

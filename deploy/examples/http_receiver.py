@@ -1,23 +1,23 @@
 #!/usr/bin/env python3
-"""A receiver for Drydock's providers.http. It runs a command of yours to power-cycle a machine:
+"""An example of a receiver for Drydock's providers.http. It power-cycles a machine by running your command:
 
     http_receiver.py ADDRESS KEY-FILE MACHINES-FILE COMMAND
 
-MACHINES-FILE has the machines as JSON, {"systemUUID": "name"}; COMMAND gets the name."""
+MACHINES-FILE is JSON with the name of each machine by its UUID: {"systemUUID": "name"}. COMMAND gets the name as its argument."""
 import base64, hashlib, hmac, json, shutil, subprocess, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 if len(sys.argv) != 5:
     sys.exit(__doc__)
 KEY = open(sys.argv[2], "rb").read()  # the same bytes as signingKeyFile
-MACHINES = json.load(open(sys.argv[3]))  # name by systemUUID
+MACHINES = json.load(open(sys.argv[3]))  # the machine's name, by systemUUID
 COMMAND = shutil.which(sys.argv[4]) or sys.exit("there is no program " + sys.argv[4])
-taken = {}  # attempts; keep them on disk: an attempt must not be carried out twice after a restart
+taken = {}  # the attempts so far; a real receiver keeps them on disk: after a restart it must not repeat an attempt
 one = threading.Lock()
 
 def run(attempt, machine):
     with one:
-        if attempt not in taken:  # an attempt that comes again gets the first answer again
+        if attempt not in taken:  # a repeated attempt gets the first answer
             taken[attempt] = subprocess.run([COMMAND, machine]).returncode
     if taken[attempt] != 0:
         return 500, {"message": f"power-cycling {machine}: exit status {taken[attempt]}"}

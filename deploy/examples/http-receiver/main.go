@@ -1,8 +1,10 @@
-// A receiver for Drydock's providers.http. It runs a command of yours to power-cycle a machine:
+// Command http-receiver is an example of a receiver for Drydock's providers.http. It power-cycles a
+// machine by running your command:
 //
 //	http-receiver ADDRESS KEY-FILE MACHINES-FILE COMMAND
 //
-// MACHINES-FILE has the machines as JSON, {"systemUUID": "name"}; COMMAND gets the name.
+// MACHINES-FILE is JSON with the name of each machine by its UUID: {"systemUUID": "name"}. COMMAND
+// gets the name as its argument.
 package main
 
 import (
@@ -24,9 +26,9 @@ import (
 
 type receiver struct {
 	key      []byte            // the same bytes as signingKeyFile
-	machines map[string]string // name by systemUUID
+	machines map[string]string // the machine's name, by systemUUID
 	command  string
-	taken    sync.Map // attempts; keep them on disk: an attempt must not be carried out twice after a restart
+	taken    sync.Map // the attempts so far; a real receiver keeps them on disk, because after a restart it must not repeat an attempt
 }
 
 func (r *receiver) answer(h http.Header, body []byte) (int, map[string]any) {
@@ -54,9 +56,9 @@ func (r *receiver) answer(h http.Header, body []byte) (int, map[string]any) {
 		return 422, map[string]any{"message": "the deadline " + ask.Deadline.String() + " has passed"}
 	}
 	run, _ := r.taken.LoadOrStore(ask.Attempt, sync.OnceValue(func() error {
-		return exec.CommandContext(context.Background(), r.command, machine).Run() // it continues when the client leaves
+		return exec.CommandContext(context.Background(), r.command, machine).Run() // the command continues if the client disconnects
 	}))
-	if err := run.(func() error)(); err != nil { // an attempt that comes again gets the first answer again
+	if err := run.(func() error)(); err != nil { // a repeated attempt gets the first answer
 		return 500, map[string]any{"message": "power-cycling " + machine + ": " + err.Error()}
 	}
 	return 202, map[string]any{"message": "power-cycled " + machine}
