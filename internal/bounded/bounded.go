@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// Limits are the limits for one answer. Zero: no limit of that kind.
+// Limits are the limits for one answer. A field that is zero means that there is no such limit.
 type Limits struct {
 	// Bytes is the largest length of the answer.
 	Bytes int64

@@ -13,12 +13,12 @@ import (
 
 // Errors of Bodies.Read.
 var (
-	// ErrTooLong: the body is longer than allowed.
+	// ErrTooLong means that the body is longer than allowed.
 	ErrTooLong = errors.New("the body is too long")
-	// ErrTooMuch: the body has so many values that it would not fit into the memory for all decoded
-	// bodies.
+	// ErrTooMuch means that the body has so many values that it would not fit into the memory for
+	// all decoded bodies.
 	ErrTooMuch = errors.New("the body has too many values")
-	// ErrBusy: other bodies used all memory for as long as the request could wait.
+	// ErrBusy means that other bodies used all memory for as long as the request could wait.
 	ErrBusy = errors.New("other requests occupy the memory for bodies")
 )
 

@@ -15,13 +15,13 @@ import (
 type phase int
 
 const (
-	// waiting: the client has not sent the complete header or body, or the server has just
-	// answered.
+	// waiting means that the client has not sent the complete header or body, or the server has
+	// just answered.
 	waiting phase = iota
-	// working: a handler has received all data that it reads.
+	// working means that a handler has received all data that it reads.
 	working
-	// refused: the handler has answered, and the client is still sending the body, which is not
-	// needed.
+	// refused means that the handler has answered, and the client is still sending the body, which
+	// is not needed.
 	refused
 )
 
@@ -85,13 +85,15 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, ownConn(c))
 }
 
-// connOf returns the connection of a request. Nil: the connection is not from Server.Limit.
+// connOf returns the connection of a request. It returns nil if the connection is not from
+// Server.Limit.
 func connOf(r *http.Request) *conn {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c
 }
 
-// ownConn returns the connection below TLS. Nil: it is not from Server.Limit.
+// ownConn returns the connection below TLS. It returns nil if that connection is not from
+// Server.Limit.
 func ownConn(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -141,7 +143,7 @@ func (s *Server) signal() {
 // makeRoom waits until there is room for another connection. If there is none, it closes a
 // connection in the phase refused, or else the one that has waited for its client for longest, once
 // that has had Limits.Patience. In a storm, Alertmanager opens thousands of connections without
-// requests. False: the listener was closed.
+// requests. It returns false if the listener was closed.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	for {
 		idlest, left, full := s.idlest()

@@ -25,7 +25,7 @@ type Limits struct {
 	// connection waits.
 	Patience time.Duration
 	// Age is how long a connection may be used. So it is also how long a client's certificate is
-	// accepted after its authority was removed. Zero: one minute.
+	// accepted after its authority was removed. The default is one minute.
 	Age time.Duration
 	// Bodies allows requests with a body. Otherwise they are refused.
 	Bodies bool

@@ -46,7 +46,7 @@ type ProberOptions struct {
 	Rand *rand.Rand
 	// Seed decides at which member the rotation begins.
 	Seed maphash.Seed
-	// Registerer registers the metrics. Nil: they are not registered.
+	// Registerer registers the metrics. If it is nil, the metrics are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 }

@@ -22,7 +22,7 @@ const (
 type Node struct {
 	Name, Location string
 	Role           Role
-	// Agent is the address of the node's agent. Zero: it is unknown.
+	// Agent is the address of the node's agent. It is zero if the address is unknown.
 	Agent netip.AddrPort
 }
 
@@ -98,7 +98,8 @@ func (t Topology) others(location string) []string {
 	return out
 }
 
-// leader returns the location's leader. False: there is none, it has no agent, or it is this node.
+// leader returns the location's leader. It returns false if there is no leader, if the leader has
+// no agent, or if the leader is this node.
 func (t Topology) leader(location string) (string, bool) {
 	for _, name := range t.Locations[location] {
 		if n := t.Nodes[name]; n.Role == Leader {

@@ -82,7 +82,7 @@ func backslash(s string) string {
 	return out.String()
 }
 
-// digits parses n digits of the base at position i. False: there are not n digits.
+// digits parses n digits of the base at position i. It returns false if there are not n digits.
 func digits(s string, i, n, base int) (int, bool) {
 	if i+n > len(s) || strings.ContainsAny(s[i:i+n], "+-_") {
 		return 0, false

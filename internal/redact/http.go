@@ -52,8 +52,9 @@ func (k *Keyring) Header(name, value string) {
 // refusals are the error codes of a token endpoint in RFC 6749.
 var refusals = []string{"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type", "invalid_scope"}
 
-// TokenRefused returns a safe error if err contains a refusal by an OAuth 2 token endpoint. Nil: it
-// does not. The error does not quote the endpoint's text, which may repeat the refused secret.
+// TokenRefused returns a safe error if err contains a refusal by an OAuth 2 token endpoint. It
+// returns nil if err contains no such refusal. The error does not quote the endpoint's text, which
+// may repeat the refused secret.
 func TokenRefused(err error) error {
 	var refused *oauth2.RetrieveError
 	if !errors.As(err, &refused) || refused.Response == nil {

@@ -18,7 +18,7 @@ import (
 type Keyring struct {
 	// Mark is the text that replaces a secret.
 	Mark string
-	// Most is the largest length of a text, in bytes. Zero: 300.
+	// Most is the largest length of a text, in bytes. The default is 300.
 	Most int
 
 	mu      sync.Mutex

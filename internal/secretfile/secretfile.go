@@ -14,7 +14,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// ErrNotRegular: the path is that of a pipe or a device.
+// ErrNotRegular means that the path is that of a pipe or a device.
 var ErrNotRegular = errors.New("the path is not a regular file")
 
 // TooLong is the error of a file that is longer than this number of bytes.

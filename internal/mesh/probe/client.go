@@ -16,12 +16,12 @@ type Outcome string
 
 // All outcomes.
 const (
-	// OK: the short and the long question were both answered.
+	// OK means that the short and the long question were both answered.
 	OK Outcome = "ok"
-	// Lost: a question got no answer, or a router reported that there is no route.
+	// Lost means that a question got no answer, or a router reported that there is no route.
 	Lost Outcome = "lost"
-	// NoResult: the probe shows nothing about forwarding. Either the other side was reached but no
-	// agent of this mesh answered, or the fault is on this side.
+	// NoResult means that the probe shows nothing about forwarding. Either the other side was
+	// reached but no agent of this mesh answered, or the fault is on this side.
 	NoResult Outcome = "no_result"
 )
 
@@ -89,8 +89,8 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 var (
 	errAnother = errors.New("another node's agent answered")
 	errStrange = errors.New("the peer is not a drydock-agent, or has another key")
-	// errMute: the agent hangs. It does not have another key or another clock, because it would
-	// then close the connection.
+	// errMute means that the agent hangs. It does not have another key or another clock, because it
+	// would then close the connection.
 	errMute = errors.New("a connection was made, but no agent answered on it")
 )
 
@@ -127,8 +127,8 @@ func inconclusive(err error) bool {
 var (
 	errNoNonce   = errors.New("reading random bytes failed")
 	errOverslept = errors.New("this process did not run for a while")
-	// errUnsent: this process got too little CPU time, so the timeout passed before the datagram
-	// was sent.
+	// errUnsent means that this process got too little CPU time, so the timeout passed before the
+	// datagram was sent.
 	errUnsent = errors.New("the time limit passed before the question was sent")
 )
 

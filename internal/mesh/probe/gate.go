@@ -14,11 +14,11 @@ const maxAge = 60 * time.Second
 // Limits limits how many questions are answered. Only questions with a valid key count. Otherwise
 // anyone could use up another node's share, because the source address of a datagram can be forged.
 type Limits struct {
-	// PerSource is how many answers a second one address gets. Zero: 200, which is enough for a
-	// location of 500 nodes behind one address.
+	// PerSource is how many answers a second one address gets. The default is 200, which is enough
+	// for a location of 500 nodes behind one address.
 	PerSource float64
-	// Total is how many answers a second all addresses get. Zero: 4000, which is enough for a
-	// leader that 10,000 agents probe.
+	// Total is how many answers a second all addresses get. The default is 4000, which is enough
+	// for a leader that 10,000 agents probe.
 	Total float64
 }
 

@@ -27,11 +27,11 @@ type ServerOptions struct {
 	Now  func() time.Time
 	// Limits limits the answers. Zero fields: the defaults.
 	Limits Limits
-	// Registerer registers the metrics. Nil: they are not registered.
+	// Registerer registers the metrics. If it is nil, the metrics are not registered.
 	Registerer prometheus.Registerer
 	Log        logr.Logger
 
-	connectionTime time.Duration // how long a connection may last; zero: the default
+	connectionTime time.Duration // how long a connection may last; if it is zero, the default
 }
 
 // Server answers the probes of other agents. Start runs it once.

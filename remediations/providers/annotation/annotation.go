@@ -129,7 +129,8 @@ func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	return &all[0], nil
 }
 
-// held returns one error with everything that forbids the reboot now. Nil: nothing does.
+// held returns one error with everything that forbids the reboot now. It returns nil if nothing
+// forbids it.
 func (c *Client) held(o *object) error {
 	var all kit.Holds
 	all.If(o.DeletionTimestamp != nil, kit.Machine, "%s is being deleted", kubeapi.Name(o))

@@ -71,16 +71,16 @@ type Options struct {
 	// the cluster, and Region its region. APIKeyFile is read again for each call, so a new key
 	// needs no restart. All four are required.
 	APIURL, ClusterID, Region, APIKeyFile string
-	// Timeout limits how long a caller waits for one request. Zero: 30 s.
+	// Timeout limits how long a caller waits for one request. The default is 30 s.
 	Timeout time.Duration
 	// IssueWithin limits the time from the start of a write until its request is sent. It includes
-	// the look-up of the machine and the wait for another call. A later request is refused. Zero:
-	// 10 s.
+	// the look-up of the machine and the wait for another call. A later request is refused. The
+	// default is 10 s.
 	IssueWithin time.Duration
 	// Backoff is the wait before the second try of a read. The wait before the third and last try
-	// is twice as long. Zero: 500 ms.
+	// is twice as long. The default for the first wait is 500 ms.
 	Backoff time.Duration
-	// UserAgentVersion is Drydock's version, for Civo's logs. Empty: "dev".
+	// UserAgentVersion is Drydock's version, for Civo's logs. The default is "dev".
 	UserAgentVersion string
 	// Late, if set, is called with an answer that comes after a write has returned an unknownError.
 	// outcome is what the write would have returned, and why its error. Late is not called if no

@@ -16,7 +16,7 @@ type refusedError struct {
 	Reason reason
 	Err    error // the cause; may be nil
 	text   string
-	// again is how long Civo asks clients to wait. Zero: Civo did not ask.
+	// again is how long Civo asks clients to wait. It is zero if Civo did not ask.
 	again time.Duration
 }
 
@@ -62,7 +62,7 @@ func (e *unknownError) Unwrap() error { return e.Err }
 type task struct {
 	verb     string
 	machine  engine.Machine
-	instance string // empty: not looked up yet
+	instance string // empty if it is not looked up yet
 }
 
 func (t task) String() string {

@@ -29,7 +29,7 @@ type Runs string
 const (
 	running Runs = "running"
 	Stopped Runs = "stopped"
-	// between: Civo is building or deleting the instance, or its status is unknown.
+	// between means that Civo is building or deleting the instance, or its status is unknown.
 	between Runs = "between"
 )
 

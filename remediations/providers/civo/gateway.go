@@ -46,10 +46,10 @@ type gateway struct {
 
 // answer has the parts of Civo's answer that are kept, besides its body.
 type answer struct {
-	status int  // 0: no complete answer
+	status int  // 0 if there is no complete answer
 	page   bool // the body is HTML, so it is not from Civo's API
-	// retryAfter is how long Civo, or a proxy before it, asks clients to wait. Zero: it did not
-	// ask.
+	// retryAfter is how long Civo, or a proxy before it, asks clients to wait. It is zero if
+	// neither asked.
 	retryAfter time.Duration
 }
 

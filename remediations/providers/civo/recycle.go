@@ -30,7 +30,7 @@ type Before struct {
 	PoolID     string `json:"pool"`
 	PoolCount  int    `json:"count"` // how many instances the pool should have
 	// Newest is when the youngest of the cluster's instances was created, by Civo's clock. A
-	// younger instance is new. Zero: Civo did not report it.
+	// younger instance is new. It is zero if Civo did not report the time.
 	Newest time.Time `json:"newest,omitzero"`
 }
 

@@ -72,7 +72,7 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 	switch {
 	case o.keyError != nil:
 		return c.refuse(t, reasonUnauthorized, o.keyError, "there is no API key")
-	case g.Withdraw(): // true: the request was not sent
+	case g.Withdraw(): // the request was not sent, and never will be
 		if no := g.Forbidden(); no != nil {
 			return c.refuse(t, reasonWithheld, no, "the request was not sent")
 		}

@@ -33,8 +33,8 @@ import (
 type Options struct {
 	// API is the connection to this cluster's API server, for the Nodes.
 	API *rest.Config
-	// Kubeconfig is the path of a kubeconfig for the management cluster. Empty: this cluster is the
-	// management cluster.
+	// Kubeconfig is the path of a kubeconfig for the management cluster. If it is empty, this
+	// cluster is the management cluster.
 	Kubeconfig string
 	// Cluster is this cluster's Cluster object in the management cluster. Its Machines are in the
 	// same namespace.
@@ -42,7 +42,7 @@ type Options struct {
 	// Delete makes Drydock delete a Machine that no MachineHealthCheck selects, instead of setting
 	// conditions.
 	Delete bool
-	// Timeout limits one request. Zero: 5 s.
+	// Timeout limits one request. The default is 5 s.
 	Timeout time.Duration
 }
 

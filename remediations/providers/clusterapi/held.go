@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// held returns one error with everything that forbids the replacement now. Nil: nothing does.
+// held returns one error with everything that forbids the replacement now. It returns nil if
+// nothing forbids it.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.clusterHolds(s, &all)

@@ -28,7 +28,7 @@ type sight struct {
 	machine    *machine
 	owned      []machine // the MachineSet's Machines, this one included
 	set        kubeapi.MachineSet
-	deployment *machineDeployment // nil: the MachineSet belongs to no MachineDeployment
+	deployment *machineDeployment // nil if the MachineSet belongs to no MachineDeployment
 	checks     []healthCheck      // only those that select the Machine
 	way        way
 }

@@ -94,7 +94,8 @@ func (c *Client) progress(m *machine) string {
 // volumes or hooks.
 var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
 
-// blocked describes what blocks the deletion of the Machine. Empty: Cluster API reports nothing.
+// blocked describes what blocks the deletion of the Machine. It returns "" if Cluster API reports
+// nothing.
 func (c *Client) blocked(m *machine) string {
 	said := m.Status.Get(deleting)
 	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {

@@ -68,8 +68,8 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested")
 }
 
-// shared returns the node's Machine, if Cluster API could replace it by itself. Nil: it could not.
-// If that replacement has already begun, it returns an error.
+// shared returns the node's Machine, if Cluster API could replace it by itself. It returns nil if
+// Cluster API could not. If that replacement has already begun, it returns an error.
 func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
 	if by == itself {
 		return nil, nil

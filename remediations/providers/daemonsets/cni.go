@@ -27,7 +27,7 @@ import (
 // engine.PodProver.
 type CNI struct {
 	Client kubernetes.Interface
-	// File is the path of the manifest. Empty: the manifest is under Key of ConfigMap.
+	// File is the path of the manifest. If it is empty, the manifest is under Key of ConfigMap.
 	File      string
 	ConfigMap types.NamespacedName
 	Key       string

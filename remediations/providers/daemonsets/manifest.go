@@ -32,9 +32,9 @@ type kindOf struct {
 	schema.GroupVersionKind
 	resource   string
 	namespaced bool
-	// applied: Drydock writes objects of this kind. Objects of other kinds must already be in the
-	// cluster as the manifest has them: with rights to write them, Drydock could give itself any
-	// right.
+	// applied means that Drydock writes objects of this kind. Objects of other kinds must already
+	// be in the cluster as the manifest has them: with rights to write them, Drydock could give
+	// itself any right.
 	applied bool
 }
 
@@ -125,7 +125,7 @@ func rankOf(k kindOf) int {
 	return slices.IndexFunc(manifestKinds, func(o kindOf) bool { return o.GroupVersionKind == k.GroupVersionKind })
 }
 
-// readObject parses one YAML document. Nil: the document is empty.
+// readObject parses one YAML document. It returns nil if the document is empty.
 func readObject(document []byte, namespace string) (*manifestObject, error) {
 	text, err := yaml.YAMLToJSONStrict(document)
 	if err != nil {

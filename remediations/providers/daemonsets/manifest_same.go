@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// differs returns the path at which the live object differs from the manifest. Empty: it has
-// everything in the manifest. More fields in the live object do not matter: they are defaults, or
-// others have set them. An empty value equals a missing one.
+// differs returns the path at which the live object differs from the manifest. It returns "" if the
+// live object has everything in the manifest. More fields in the live object do not matter: they
+// are defaults, or others have set them. An empty value equals a missing one.
 func differs(path string, want, live any) string {
 	switch w := want.(type) {
 	case map[string]any:

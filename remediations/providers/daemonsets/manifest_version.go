@@ -15,7 +15,7 @@ import (
 const versionLabel = "app.kubernetes.io/version"
 
 // versionsOf returns all versions of a DaemonSet, by their place: the label, and each container's
-// image. Nil: the version cannot be parsed, so it is unknown.
+// image. A nil version cannot be parsed, so it is unknown.
 func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	out := map[string]*version.Version{}
 	if text, ok := ds.Labels[versionLabel]; ok {
@@ -29,7 +29,7 @@ func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	return out
 }
 
-// tagOf returns the tag of an image. Empty: the image has no tag.
+// tagOf returns the tag of an image. It returns "" if the image has no tag.
 func tagOf(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	_, tag, _ := strings.Cut(image[strings.LastIndex(image, "/")+1:], ":")

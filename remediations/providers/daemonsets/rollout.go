@@ -152,7 +152,7 @@ func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, err
 }
 
 // rollable returns why a change of the template would not create new pods, or must not be made now.
-// Empty: it may be made.
+// It returns "" if the change may be made.
 func rollable(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case ds.DeletionTimestamp != nil:
@@ -167,7 +167,8 @@ func rollable(ds *appsv1.DaemonSet) string {
 	return ""
 }
 
-// unfinished returns what the rollout still lacks, like kubectl rollout status. Empty: nothing.
+// unfinished returns what the rollout still lacks, like kubectl rollout status. It returns "" if
+// the rollout is complete.
 func unfinished(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case s.ObservedGeneration < ds.Generation:

@@ -50,7 +50,7 @@ func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, erro
 // step is a remediation that switches a machine off.
 type step struct {
 	*Client
-	// forGood: the machine stays off, so it does not matter if it is already off.
+	// forGood means that the machine stays off, so it does not matter if it is already off.
 	forGood bool
 }
 

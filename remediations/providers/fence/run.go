@@ -45,10 +45,10 @@ func (c *Client) run(ctx context.Context, m *machine, action string, may func() 
 	return kit.Program{Path: m.Program, Input: input, SecretFiles: m.SecretFiles, Secrets: &m.secrets, Within: c.Timeout, Output: 64 << 10}.Run(ctx, may)
 }
 
-// power returns the power state from the output of the action status. Empty: it is unknown. The
-// exit code and the text must agree, because the exit code for "off" may also mean that the agent
-// refused its options. If the agent ignored an option, it may have read another machine, so the
-// state is unknown.
+// power returns the power state from the output of the action status. It returns "" if the state is
+// unknown. The exit code and the text must agree, because the exit code for "off" may also mean
+// that the agent refused its options. If the agent ignored an option, it may have read another
+// machine, so the state is unknown.
 func power(a kit.Ran) string {
 	said := slices.CompactFunc(statusLine.FindAllStringSubmatch(a.Out, -1), func(x, y []string) bool { return x[1] == y[1] })
 	switch {

@@ -9,24 +9,25 @@ import (
 
 // Errors that callers distinguish. Every other error concerns the host or its answer.
 var (
-	// ErrUnreachable: there was no connection, it was cut, or no answer came in time.
+	// ErrUnreachable means that there was no connection, it was cut, or no answer came in time.
 	ErrUnreachable = errors.New("the host cannot be reached over SSH")
-	// ErrHostKey: the host did not prove its identity. Nothing was sent to it.
+	// ErrHostKey means that the host did not prove its identity. Nothing was sent to it.
 	ErrHostKey = errors.New("the host's key is not known")
-	// errDenied: the host refuses the key, or sudo refuses the command.
+	// errDenied means that the host refuses the key, or sudo refuses the command.
 	errDenied = errors.New("the host refuses")
-	// ErrNoUnit: the host has no such unit.
+	// ErrNoUnit means that the host has no such unit.
 	ErrNoUnit = errors.New("the host has no such unit")
-	// ErrBooted: the host has booted since the decision, so the reboot was not carried out.
+	// ErrBooted means that the host has booted since the decision, so the reboot was not carried
+	// out.
 	ErrBooted = errors.New("the host has booted since the decision")
-	// errInhibited: a systemd inhibitor blocks the shutdown of the host.
+	// errInhibited means that a systemd inhibitor blocks the shutdown of the host.
 	errInhibited = errors.New("a shutdown of the host is blocked")
-	// ErrBusy: the unit is being restarted on the host, or was restarted within Options.Hold. The
-	// error is a *busyError. The value is the same as rescue.ErrBusy, which the rescue compares
-	// with.
+	// ErrBusy means that the unit is being restarted on the host, or was restarted within
+	// Options.Hold. The error is a *busyError. The value is the same as rescue.ErrBusy, which the
+	// rescue compares with.
 	ErrBusy = rescue.ErrBusy
-	// errSetup: Drydock's own key or known_hosts file is unusable, so SSH to every host fails until
-	// a person corrects the file.
+	// errSetup means that Drydock's own key or known_hosts file is unusable, so SSH to every host
+	// fails until a person corrects the file.
 	errSetup = errors.New("SSH cannot be used")
 )
 

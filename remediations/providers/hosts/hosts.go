@@ -26,7 +26,7 @@ const (
 type Options struct {
 	// User is the login name. Required.
 	User string
-	// Port is sshd's TCP port. Zero: 22.
+	// Port is sshd's TCP port. The default is 22.
 	Port int
 	// KeyFile holds User's private key. KnownHostsFile holds the keys of hosts, and of authorities
 	// that sign host keys. Drydock reads both for each command, so a new file needs no restart.
@@ -36,12 +36,12 @@ type Options struct {
 	Sudo bool
 	// Units are the systemd units that steps may restart. Required.
 	Units []string
-	// Timeout limits one command, with its connection. Zero: 30 s.
+	// Timeout limits one command, with its connection. The default is 30 s.
 	Timeout time.Duration
-	// Hold is how long systemd refuses another restart of the same unit. Whole seconds. Zero: 1
-	// min.
+	// Hold is how long systemd refuses another restart of the same unit. Whole seconds. The default
+	// is 1 min.
 	Hold time.Duration
-	// Keep is how long an unused connection stays open. Zero: 30 s.
+	// Keep is how long an unused connection stays open. The default is 30 s.
 	Keep time.Duration
 }
 
@@ -98,11 +98,12 @@ type Status struct {
 	Loaded, Active bool
 	// State is systemd's own text, for example active/running or activating/auto-restart.
 	State string
-	// InvocationID changes each time the unit is started; empty: it was never started.
+	// InvocationID changes each time the unit is started; it is empty if the unit was never
+	// started.
 	InvocationID string
 	// Restarting names the attempt that is restarting the unit, or restarted it within the last
-	// hold. Empty: there is none. If a transient unit of that name is not from Drydock, Restarting
-	// is that unit's description.
+	// hold. It is empty if there is no such attempt. If a transient unit of that name is not from
+	// Drydock, Restarting is that unit's description.
 	Restarting string
 }
 

@@ -50,9 +50,9 @@ func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 // carries out the command. Reboot calls mayStill right before it sends the command, and sends the
 // command once.
 //
-// CallAccepted: the host confirmed that it reboots. CallRefused: certainly nothing happened.
-// CallUnknown: the command was sent, and its effect is unknown. Reboot takes at most twice
-// Options.Timeout.
+// CallAccepted means that the host confirmed that it reboots. CallRefused means that certainly
+// nothing happened. CallUnknown means that the command was sent, and its effect is unknown. Reboot
+// takes at most twice Options.Timeout.
 func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	refused := func(err error) (remediations.CallOutcome, error) {
 		return remediations.CallRefused, fmt.Errorf("rebooting host %q: nothing was done: %w", clip(h.Name), err)
@@ -85,7 +85,8 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: the reboot may have been done; treat it as done, and check whether the host boots", clip(h.Name))
 }
 
-// against returns why the host must not be rebooted in the way how; nil: it may.
+// against returns why the host must not be rebooted in the way how; it returns nil if the host may
+// be rebooted.
 func (b Boot) against(how How, bootID string) error {
 	switch {
 	case b.ID != bootID:

@@ -21,10 +21,11 @@ const (
 // Restart lets systemd on the host restart the unit, and waits until the unit has a new invocation.
 // It calls mayStill right before it sends the command, and sends the command once.
 //
-// CallAccepted: this attempt started the unit again. CallRefused: certainly nothing happened; the
-// error is ErrBusy if the unit is already being restarted. CallUnknown: the command was sent, and
-// its effect is unknown. If the outcome is not CallAccepted, the error says why. Restart takes at
-// most three times Options.Timeout: to read the state, to send the command, and to see the effect.
+// CallAccepted means that this attempt started the unit again. CallRefused means that certainly
+// nothing happened; the error is ErrBusy if the unit is already being restarted. CallUnknown means
+// that the command was sent, and its effect is unknown. If the outcome is not CallAccepted, the
+// error says why. Restart takes at most three times Options.Timeout: to read the state, to send the
+// command, and to see the effect.
 func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	t := task{"restarting", h.Name, unit}
 	cmd, err := c.restart(unit, attempt)
@@ -79,9 +80,9 @@ func (a *answer) certain(err error) bool {
 const notExecutable, notFound = 126, 127
 
 // settle waits for the effect of a restart that was sent, until the unit has a new invocation or
-// the time has ended. doubt is the error of the command; nil: systemd accepted it. With a doubt,
-// only the transient unit with the attempt's name proves that systemd accepted the restart. A new
-// invocation alone is not proof: a kubelet that crashes and restarts has one, too.
+// the time has ended. doubt is the error of the command; it is nil if systemd accepted the command.
+// With a doubt, only the transient unit with the attempt's name proves that systemd accepted the
+// restart. A new invocation alone is not proof: a kubelet that crashes and restarts has one, too.
 func (c *Client) settle(ctx context.Context, h Host, t task, before Status, attempt string, doubt error) (remediations.CallOutcome, error) {
 	limit, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()

@@ -35,14 +35,14 @@ const (
 type ControlPlaneOptions struct {
 	// Hosts are the hosts that run an API server. Required.
 	Hosts []Host
-	// Port is the TCP port of the API servers. Zero: 6443.
+	// Port is the TCP port of the API servers. The default is 6443.
 	Port int
 	// CAFile holds the authorities' certificates in PEM, and is read again for each observation. If
 	// there is no file, CA holds the certificates. One of the two is required: the authorities of
 	// the operating system are never used.
 	CAFile string
 	CA     []byte
-	// Timeout limits one observation. Zero: 4 s.
+	// Timeout limits one observation. The default is 4 s.
 	Timeout time.Duration
 	// Now returns the current time, which is recorded as the start of each observation.
 	Now func() time.Time
@@ -85,7 +85,7 @@ func NewControlPlane(o ControlPlaneOptions) (*ControlPlane, error) {
 	return c, nil
 }
 
-// Host returns the control-plane host with that name. False: there is none.
+// Host returns the control-plane host with that name. It returns false if there is no such host.
 func (c *ControlPlane) Host(name string) (Host, bool) {
 	i := slices.IndexFunc(c.o.Hosts, func(h Host) bool { return h.Name == name })
 	if i < 0 {

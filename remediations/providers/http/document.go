@@ -72,7 +72,7 @@ type observation struct {
 	Can     []string `json:"can"`
 	Machine string   `json:"machine"`
 	Message string   `json:"message"`
-	// Job is the last job on this machine. Nil: there was none.
+	// Job is the last job on this machine. It is nil if there was no job.
 	Job *struct {
 		Attempt string `json:"attempt"`
 		State   string `json:"state"`

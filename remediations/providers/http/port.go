@@ -129,8 +129,8 @@ func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	return o, nil
 }
 
-// ask returns an error if the receiver's observation forbids the action. Nil: nothing does, or no
-// observe.url is configured.
+// ask returns an error if the receiver's observation forbids the action. It returns nil if nothing
+// does, or if no observe.url is configured.
 func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error {
 	if c.urls[observe] == "" {
 		return nil // no observe.url is configured

@@ -17,7 +17,8 @@ import (
 // maxPodHolds is how many pods a message names at most.
 const maxPodHolds = 3
 
-// held returns one error with everything that forbids the deletion now. Nil: nothing does.
+// held returns one error with everything that forbids the deletion now. It returns nil if nothing
+// forbids it.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.nodeHolds(s, &all)

@@ -26,7 +26,7 @@ import (
 type Options struct {
 	// API is the connection to the API server.
 	API *rest.Config
-	// Timeout limits one request. Zero: 5 s.
+	// Timeout limits one request. The default is 5 s.
 	Timeout time.Duration
 	// Now returns the current time, for the schedules of budgets.
 	Now func() time.Time

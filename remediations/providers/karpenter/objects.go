@@ -53,8 +53,8 @@ type nodePool struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		// Replicas is the fixed number of Nodes of a static NodePool. Nil: the NodePool has as many
-		// Nodes as its pods need.
+		// Replicas is the fixed number of Nodes of a static NodePool. If it is nil, the NodePool
+		// has as many Nodes as its pods need.
 		Replicas   *int64 `json:"replicas"`
 		Disruption struct {
 			Budgets []budget `json:"budgets"`

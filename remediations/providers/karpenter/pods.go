@@ -38,7 +38,8 @@ func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	return since.Add(-displacedBefore).UTC().Truncate(time.Second)
 }
 
-// waiting describes the pods that may need another machine. Empty: every pod has a node.
+// waiting describes the pods that may need another machine. It returns none if every pod has a
+// node.
 //
 // If the Node is gone, a pod that is still assigned to it counts, because its replacement is not
 // created yet. This is so for pods of a StatefulSet. A pod without a node counts for every

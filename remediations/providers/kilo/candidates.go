@@ -17,8 +17,8 @@ import (
 // wrote.
 const leaderValue = "drydock"
 
-// edit is a change of one node's leader annotation from its present value to a new one. Nil: the
-// annotation is absent.
+// edit is a change of one node's leader annotation from its present value to a new one. A nil value
+// means that the annotation is absent.
 type edit struct {
 	node     string
 	from, to *string
@@ -77,8 +77,8 @@ var specials = []netip.Prefix{
 	netip.MustParsePrefix("ff00::/8"),
 }
 
-// special returns the range of specials that contains the endpoint's address. Empty: no range
-// contains it, or the endpoint is not an address.
+// special returns the range of specials that contains the endpoint's address. It returns "" if no
+// range contains the address, or if the endpoint is not an address.
 func special(n election.Node) string {
 	ip := n.Endpoint.Addr().Unmap()
 	for _, p := range specials {
@@ -89,10 +89,10 @@ func special(n election.Node) string {
 	return ""
 }
 
-// unreachable returns why the other locations may not reach the node's endpoint. Empty: they reach
-// it. The check is needed because the leader annotation makes Kilo prefer a private endpoint to all
-// public ones. The other locations reach the leader's endpoint, so an endpoint of the same kind as
-// the leader's is accepted.
+// unreachable returns why the other locations may not reach the node's endpoint. It returns "" if
+// they reach the endpoint. The check is needed because the leader annotation makes Kilo prefer a
+// private endpoint to all public ones. The other locations reach the leader's endpoint, so an
+// endpoint of the same kind as the leader's is accepted.
 func unreachable(leader, n election.Node) string {
 	switch not := special(n); {
 	case not != "" && not != special(leader):

@@ -17,8 +17,8 @@ import (
 // the outage, because a location without power reports no results.
 //
 // A kubelet renews its lease four times within the lease's duration. So a lease that is older than
-// half of its duration has missed two renewals. This shows before the alert can fire. blind: the
-// leases could not be read.
+// half of its duration has missed two renewals. This shows before the alert can fire. blind means
+// that the leases could not be read.
 func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map[string]string) (kept []remediations.Move, blind bool) {
 	if len(moves) == 0 {
 		return nil, false
@@ -56,8 +56,8 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 	return kept, false
 }
 
-// overdue returns why a lease of that age does not show that the kubelet is alive. Empty: it does.
-// If the kubelet's clock is ahead by more than a minute, its lease shows nothing.
+// overdue returns why a lease of that age does not show that the kubelet is alive. It returns "" if
+// the lease does. If the kubelet's clock is ahead by more than a minute, its lease shows nothing.
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:

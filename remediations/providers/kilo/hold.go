@@ -11,9 +11,9 @@ import (
 // does a location have a leader that can be moved to another node.
 const granularity = "location"
 
-// held returns why the location's leader must not be moved at all. Empty: nothing forbids a move. A
-// person must remove the obstacle, so the reason names the node and the annotation. misconfigured
-// is false if the only reason is that the location has no other node.
+// held returns why the location's leader must not be moved at all. It returns "" if nothing forbids
+// a move. A person must remove the obstacle, so the reason names the node and the annotation.
+// misconfigured is false if the only reason is that the location has no other node.
 func (v view) held(location, topologyLabel string) (why string, misconfigured bool) {
 	for _, rule := range []func(view, string, string) string{granularities, placeless, unreadable} {
 		if why := rule(v, location, topologyLabel); why != "" {

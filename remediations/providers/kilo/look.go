@@ -10,8 +10,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/location"
 )
 
-// Leads returns the node that leads the location according to Drydock's cache. Empty: no node
-// leads, or the leader is unknown.
+// Leads returns the node that leads the location according to Drydock's cache. It returns "" if no
+// node leads, or if the leader is unknown.
 func (m *Mesh) Leads(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {

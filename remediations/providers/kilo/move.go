@@ -211,9 +211,9 @@ func same(a, b *string) bool {
 }
 
 var (
-	// errOthers: another writer changed the leader annotation.
+	// errOthers means that another writer changed the leader annotation.
 	errOthers = errors.New("the key was changed by another writer")
-	// errDoubt: it is unknown whether the API server made the change.
+	// errDoubt means that it is unknown whether the API server made the change.
 	errDoubt = errors.New("whether the change was made is unknown")
 )
 

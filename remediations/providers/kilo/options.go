@@ -45,22 +45,22 @@ type Options struct {
 	// Nodes returns all Nodes from a cache. Only Leads and LeadsAll use it, and they only read. The
 	// Nodes need only their labels, pod CIDR and Kilo's annotations.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// TopologyLabel is the label with a node's location, like kg's flag --topology-label. Empty:
-	// election.DefaultTopologyLabel.
+	// TopologyLabel is the label with a node's location, like kg's flag --topology-label. The
+	// default is election.DefaultTopologyLabel.
 	TopologyLabel string
 	// Prometheus has the URLs of the servers that scrape the agents, at least one. Every address of
 	// a URL's host name is queried in turn, until one answers with data.
 	Prometheus []string
-	// Job is a regular expression in PromQL's syntax for the scrape jobs of the agents. Empty:
-	// DefaultJob.
+	// Job is a regular expression in PromQL's syntax for the scrape jobs of the agents. The default
+	// is DefaultJob.
 	Job string
 	// HTTPConfig has authentication and TLS settings. Drydock never follows redirects, even if
 	// HTTPConfig allows them. If it has a proxy, the proxy resolves the host names.
 	HTTPConfig promconfig.HTTPClientConfig
-	// Timeout limits the two queries to one address together. Default: 10 s.
+	// Timeout limits the two queries to one address together. The default is 10 s.
 	Timeout time.Duration
-	// MaxAge is the largest age of a member's last result about its siblings. Default: 7 min. It
-	// must be long: if Prometheus is in another location, it has no results since the fault, and
+	// MaxAge is the largest age of a member's last result about its siblings. The default is 7 min.
+	// It must be long: if Prometheus is in another location, it has no results since the fault, and
 	// the second candidate is tried only after the wait for the first one.
 	MaxAge time.Duration
 	// AllowControlPlane allows control-plane nodes to become leaders.
@@ -68,11 +68,12 @@ type Options struct {
 	// Pairs allows a move in a location of two nodes.
 	Pairs bool
 	// HoldWhen has the marks of other systems on nodes that they have claimed. A node with such a
-	// mark does not become a leader. Nil: the shipped marks.
+	// mark does not become a leader. The default is the shipped marks.
 	HoldWhen marks.List
 	// Registry has the remediations, besides the shipped ones, that records on Nodes may name.
 	Registry remediations.Registry
-	// Resolver returns the addresses of a host name. Nil: net.DefaultResolver. Tests replace it.
+	// Resolver returns the addresses of a host name. The default is net.DefaultResolver. Tests
+	// replace it.
 	Resolver func(ctx context.Context, host string) ([]string, error)
 	// Now returns the current time, for the age of agents' annotations and of leases.
 	Now func() time.Time

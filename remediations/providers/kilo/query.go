@@ -156,7 +156,7 @@ func (a *reply) readData(d *json.Decoder, read func(*model.SampleStream) error) 
 // fields decodes a JSON object and calls field for each name. field must decode the value.
 func fields(d *json.Decoder, field func(name string) error) error {
 	begin, err := d.Token()
-	if err != nil || begin == nil { // null: an object without fields
+	if err != nil || begin == nil { // null counts as an object without fields
 		return err
 	}
 	if begin != json.Delim('{') {
@@ -188,7 +188,7 @@ func readSeries(d *json.Decoder, read func(*model.SampleStream) error) error {
 // list decodes a JSON list and calls element for each element. element must decode it.
 func list(d *json.Decoder, element func() error) error {
 	begin, err := d.Token()
-	if err != nil || begin == nil { // null: an empty list
+	if err != nil || begin == nil { // null counts as an empty list
 		return err
 	}
 	if begin != json.Delim('[') {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// probeMetric is the agents' metric for a probe. 1: both payloads came back on a new flow. 0: they
-// did not.
+// probeMetric is the agents' metric for a probe. It is 1 if both payloads came back on a new flow,
+// and 0 otherwise.
 const probeMetric = "drydock_mesh_probe_success"
 
 // results holds the agents' probe results about one location. Times are by Prometheus' clock. Names
@@ -34,10 +34,9 @@ type results struct {
 
 type pair struct{ src, dst string }
 
-// result is the result of one node's probes of another node, over all protocols. good: the last
-// probe of each protocol succeeded.
+// result is the result of one node's probes of another node, over all protocols.
 type result struct {
-	good bool
+	good bool // the last probe of each protocol succeeded
 	// failing is the share of probes that failed, of the worse protocol.
 	failing float64
 }

@@ -23,17 +23,19 @@ type member struct {
 	declared string
 	uid      types.UID
 	version  string
-	// key is the value of the leader annotation. Nil: the Node does not have it.
+	// key is the value of the leader annotation. It is nil if the Node does not have the
+	// annotation.
 	key *string
-	// repair describes Drydock's repair that runs on the node or waits for a person. Empty: there
-	// is none.
+	// repair describes Drydock's repair that runs on the node or waits for a person. It is empty if
+	// there is no such repair.
 	repair string
 	// moved names the nodes that the repair on this node has made leaders so far, and those that
 	// led before.
 	moved []string
-	// unfit is why the node must not become a leader, whatever its probes show. Empty: it may.
+	// unfit is why the node must not become a leader, whatever its probes show. It is empty if the
+	// node may lead.
 	unfit string
-	// notReady is why Kilo does not count the node. Empty: Kilo counts it.
+	// notReady is why Kilo does not count the node. It is empty if Kilo counts the node.
 	notReady string
 }
 

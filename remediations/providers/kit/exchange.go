@@ -12,7 +12,7 @@ import (
 
 // Answer is the result of one request.
 type Answer struct {
-	Status int // HTTP status; 0: no complete answer was received
+	Status int // HTTP status; 0 if no complete answer was received
 	Header http.Header
 	Body   []byte
 	Again  time.Duration // how long the server asks clients to wait, from Retry-After

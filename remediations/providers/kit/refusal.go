@@ -49,10 +49,11 @@ const (
 type Refusal struct {
 	Why  Concern
 	Text string
-	// Again is how long the other side asks clients to wait. Zero: it did not ask.
+	// Again is how long the other side asks clients to wait. It is zero if the other side did not
+	// ask.
 	Again time.Duration
-	// NeedsPerson: the refusal is Unreached, but only a person can correct the cause. An example is
-	// a certificate that is not trusted.
+	// NeedsPerson means that the refusal is Unreached, but only a person can correct the cause. An
+	// example is a certificate that is not trusted.
 	NeedsPerson bool
 	// Cause has no secrets. It may be nil.
 	Cause error
@@ -102,7 +103,8 @@ func (e *Refusal) Survey() remediations.Survey {
 	return s
 }
 
-// Wait returns how long the other side asks clients to wait. Zero: it did not ask.
+// Wait returns how long the other side asks clients to wait. It is zero if the other side did not
+// ask.
 func (e *Refusal) Wait() time.Duration { return e.Again }
 
 // RetryAfter returns the seconds of an answer's Retry-After header, at most AskMended. A date in

@@ -21,17 +21,17 @@ type Options struct {
 	// Kubeconfig is the path of a kubeconfig for another cluster's API server, used instead of
 	// REST. The client reads it before each request, so a new file is used at once.
 	Kubeconfig string
-	// Server is the API server's name in messages. Empty: the API server.
+	// Server is the API server's name in messages. The default is "the API server".
 	Server string
-	// APIVersion is the API version of the objects. Namespace is their namespace. Empty: they have
-	// none.
+	// APIVersion is the API version of the objects. Namespace is their namespace. It is empty if
+	// the objects have no namespace.
 	APIVersion, Namespace string
 	// Needs is the part of an error that says what must be installed so that the API server serves
 	// APIVersion.
 	Needs string
 	// Docs is the page of the documentation that lists Drydock's rights.
 	Docs string
-	// Timeout limits one request. Zero: 5 s.
+	// Timeout limits one request. The default is 5 s.
 	Timeout time.Duration
 }
 

@@ -49,7 +49,7 @@ const (
 )
 
 // InPlaceUpdate returns a phrase if Cluster API updates the Machine in place, for a message that
-// begins with the Machine's name. Empty: Cluster API does not update it.
+// begins with the Machine's name. It returns "" if Cluster API does not update the Machine.
 func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
 	const says = "is being updated in place"
 	if one := meta.FindStatusCondition(conditions, updating); one != nil && one.Status == metav1.ConditionTrue {

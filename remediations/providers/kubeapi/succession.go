@@ -15,7 +15,7 @@ type Succession struct {
 	// Set is the set's name in messages.
 	Set string
 	// Old describes the old machine and the progress of its deletion, if the machine is still
-	// listed. Empty: it is not listed.
+	// listed. It is empty if the machine is not listed.
 	Old string
 	// ProviderID is the old machine's provider ID. Newest is when the set's youngest machine was
 	// created, as recorded before the request.

@@ -121,7 +121,7 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 	return a
 }
 
-// ErrNotFound: the API server answered that the object does not exist.
+// ErrNotFound means that the API server answered that the object does not exist.
 var ErrNotFound = errors.New("the object does not exist")
 
 // Typed is an object or a list with its kind.
@@ -171,7 +171,7 @@ type items[T any] struct {
 func (i *items[T]) UnmarshalJSON(text []byte) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('[') {
-		return err // null: an empty list
+		return err // null counts as an empty list
 	}
 	for d.More() {
 		if len(i.all) == i.most {

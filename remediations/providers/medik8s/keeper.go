@@ -74,7 +74,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-// node returns the Node that owns the Lease. Nil: the Node is gone, or another Node has its name.
+// node returns the Node that owns the Lease. It returns nil if the Node is gone, or if another Node
+// has its name.
 func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind != "Node" {

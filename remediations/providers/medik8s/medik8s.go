@@ -45,8 +45,8 @@ type Leases struct {
 // name returns the name of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until returns when the Lease ends, by Medik8s' rule with a tolerance for different clocks. False:
-// the Lease has ended, or has no holder.
+// until returns when the Lease ends, by Medik8s' rule with a tolerance for different clocks. It
+// returns false if the Lease has ended or has no holder.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {
@@ -56,8 +56,8 @@ func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	return end, !end.Before(now)
 }
 
-// others returns an error with the holder of the Lease if another system holds it. Nil: no other
-// system does.
+// others returns an error with the holder of the Lease if another system holds it. It returns nil
+// if no other system holds it.
 func (l Leases) others(lease *coordinationv1.Lease) error {
 	end, held := l.until(lease)
 	if !held || *lease.Spec.HolderIdentity == Holder {
@@ -150,7 +150,7 @@ func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = ptr.To(Holder), ptr.To(int32(lasts.Seconds())), &now
 }
 
-// owner returns the UID of the Node that owns the Lease. Empty: no Node does.
+// owner returns the UID of the Node that owns the Lease. It returns "" if no Node owns the Lease.
 func owner(lease *coordinationv1.Lease) types.UID {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind == "Node" {

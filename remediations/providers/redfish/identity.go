@@ -15,7 +15,7 @@ import (
 
 // wanted has the values that a System must have to be the node's machine.
 type wanted struct {
-	uuid   section.UUID // zero: not compared
+	uuid   section.UUID // zero if it is not to be compared
 	serial string
 }
 
@@ -44,8 +44,8 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	return w, nil
 }
 
-// is returns why the System is not the node's machine. Empty: it is. quote makes foreign text safe
-// to print.
+// is returns why the System is not the node's machine. It returns "" if the System is the node's
+// machine. quote makes foreign text safe to print.
 func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string {
 	if w.serial != "" && strings.TrimSpace(s.SerialNumber) != w.serial {
 		return fmt.Sprintf("has the serial number %s instead of %q", quote(s.SerialNumber), w.serial)
@@ -63,7 +63,7 @@ func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string 
 }
 
 // alone returns an error if another Node has the same UUID, because the System could then be that
-// Node's machine. Nil: no other Node has it.
+// Node's machine. It returns nil if no other Node has the UUID.
 func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) error {
 	if c.o.Nodes == nil || u == (section.UUID{}) {
 		return nil
@@ -101,7 +101,7 @@ func (c *Client) shows(b *bmc, all []*member) {
 }
 
 // unique returns a reason if another BMC shows the same UUID, because the System could then be
-// another machine. Empty: no other BMC does.
+// another machine. It returns "" if no other BMC shows the UUID.
 func (c *Client) unique(b *bmc, s *schemas.ComputerSystem) string {
 	u, err := section.ParseUUID(s.UUID)
 	if err != nil || b.SerialNumber != "" {

@@ -6,8 +6,8 @@ import (
 )
 
 // metal3 returns a reason if the node's machine belongs to the baremetal-operator, with the name of
-// the BareMetalHost. Empty: it does not. The operator restores the power state that its host
-// declares, so it would work against a reset.
+// the BareMetalHost. It returns "" if the machine does not belong to the operator. The operator
+// restores the power state that its host declares, so it would work against a reset.
 //
 // The provider ID has the form metal3://NAMESPACE/HOST/MACHINE, in older releases metal3://UUID
 // (baremetal/metal3machine_manager.go of metal3-io/cluster-api-provider-metal3).

@@ -61,9 +61,9 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Survey{} // the addresses are too long for the record, so Act reads them again
 }
 
-// keptBy returns the data that the survey recorded. Zero: there is none, or a value is one that no
-// survey records. The check is needed because the record is an annotation of the Node, which others
-// may write.
+// keptBy returns the data that the survey recorded. It returns zero if there is no record, or if no
+// survey records such a value. The check is needed because the record is an annotation of the Node,
+// which others may write.
 func keptBy(b remediations.Before) before {
 	var kept before
 	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}

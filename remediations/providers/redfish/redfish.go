@@ -65,12 +65,12 @@ const (
 // Options configure a Client.
 type Options struct {
 	BMCs []BMC
-	// Timeout limits one request. Zero: 15 s.
+	// Timeout limits one request. The default is 15 s.
 	Timeout time.Duration
-	// TryAgain is how long Drydock does not use refused credentials. Zero: 30 min.
+	// TryAgain is how long Drydock does not use refused credentials. The default is 30 min.
 	TryAgain time.Duration
 	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs: a UUID that two
-	// Nodes have identifies neither. Nil: they are not compared.
+	// Nodes have identifies neither. If it is nil, Drydock does not compare them.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 }
 
@@ -90,7 +90,7 @@ type bmc struct {
 	BMC
 	url *url.URL
 	trust
-	uuid section.UUID        // from the configuration; zero: the Node's UUID is used
+	uuid section.UUID        // from the configuration; if it is zero, the Node's UUID is used
 	turn *semaphore.Weighted // the holder may call the BMC
 
 	learning sync.Mutex

@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// rebootable returns why the System must not be rebooted. Nil: it may. A System that is off may
-// have been switched off on purpose, and a reset would switch it on.
+// rebootable returns why the System must not be rebooted. It returns nil if the System may be
+// rebooted. A System that is off may have been switched off on purpose, and a reset would switch it
+// on.
 func (k *call) rebootable(s *member) error {
 	switch s.PowerState {
 	case schemas.OnPowerState:

@@ -72,7 +72,8 @@ func (k *call) system(want wanted) (*member, error) {
 	return found[0], k.alone(found[0])
 }
 
-// alone returns an error if another machine could be meant. Nil: no other could.
+// alone returns an error if another machine could be meant. It returns nil if no other machine
+// could.
 func (k *call) alone(m *member) error {
 	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -185,8 +186,8 @@ func (b *bmc) at(u *url.URL) bool {
 // way has what Drydock has learned about the form of a BMC's reset request. It may be lost at any
 // time.
 type way struct {
-	// match: the BMC requires the header If-Match. slash: the BMC redirects a path without a slash
-	// at the end to the path with one.
+	// match means that the BMC requires the header If-Match. slash means that the BMC redirects a
+	// path without a slash at the end to the path with one.
 	match, slash bool
 }
 

@@ -43,7 +43,7 @@ var errStopped = errors.New("no further request is sent after a failed one")
 // answer has the parts of a BMC's answer that the call keeps.
 type answer struct {
 	sent       string   // method and path of the request
-	status     int      // 0: no complete answer
+	status     int      // 0 if there is no complete answer
 	own        bool     // the body has the form of a Redfish error
 	messages   []string // message IDs of the error
 	location   string
@@ -262,7 +262,7 @@ func (w *wire) end() {
 	w.closing = true
 }
 
-// failure returns the first failed request before the reset. False: no request failed.
+// failure returns the first failed request before the reset. It returns false if no request failed.
 func (w *wire) failure() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -272,7 +272,7 @@ func (w *wire) failure() (answer, bool) {
 	return *w.failed, true
 }
 
-// outcome returns the answer to the reset. False: the reset was not tried.
+// outcome returns the answer to the reset. It returns false if the reset was not tried.
 func (w *wire) outcome() (answer, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -91,8 +91,8 @@ func lastCheck(ctx context.Context, mayStill func() error) error {
 	return ctx.Err()
 }
 
-// verdict returns the error of the answer to an approval. Nil: it was accepted. The status code
-// alone decides, so an incomplete body does not matter.
+// verdict returns the error of the answer to an approval. It returns nil if the approval was
+// accepted. The status code alone decides, so an incomplete body does not matter.
 func (c *Client) verdict(a *attempt, got reply) error {
 	text := said(answerText(c.tokens, got.body))
 	switch {

@@ -28,7 +28,7 @@ func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) 
 	return out, nil
 }
 
-// tokenOf returns the source of the provider's token. Nil: no token is sent.
+// tokenOf returns the source of the provider's token. It returns nil if no token is to be sent.
 func tokenOf(s settings.Sidecar, asked func(settings.TokenFor) Token) Token {
 	switch {
 	case s.TokenFor != nil:

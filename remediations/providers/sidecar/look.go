@@ -47,7 +47,8 @@ func (c *Client) look(ctx context.Context, p remediations.Pod) (kind.Observation
 	return s, at
 }
 
-// against returns why the observation does not allow this approval. Empty: it does.
+// against returns why the observation does not allow this approval. It returns "" if the
+// observation allows it.
 func against(s *kind.Observation, a engine.Approval) string {
 	switch {
 	case s.Unknown != "":

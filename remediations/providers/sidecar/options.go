@@ -33,14 +33,14 @@ const (
 type Options struct {
 	settings.Sidecar
 	// Token is called for each approval, and its result is sent as a bearer token. A probe never
-	// has a token. Nil: no token is sent.
+	// has a token. If Token is nil, no token is sent.
 	Token Token
 	// Client reads pods, and whether the API server has the kind SeiNode. Dynamic reads SeiNodes
 	// and creates SeiNodeTasks. It may be nil if the configuration uses neither.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Registerer registers the metric drydock_sidecar_probes_total. All Clients with the same
-	// Registerer share the metric. Nil: there is no metric.
+	// Registerer share the metric. If it is nil, there is no metric.
 	Registerer prometheus.Registerer
 	// Now returns the current time, for Observation.At.
 	Now func() time.Time

@@ -26,7 +26,7 @@ var (
 	seiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// errNoSeiNodes: the cluster does not have the kind SeiNode, so no SeiNode owns a pod.
+// errNoSeiNodes means that the cluster does not have the kind SeiNode, so no SeiNode owns a pod.
 var errNoSeiNodes = errors.New("the API server does not serve SeiNodes")
 
 // ownerSays is the effect of a pod's SeiNode on an approval: nothing, a hold, or an unknown state.

@@ -46,7 +46,8 @@ func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.P
 	return pod, ""
 }
 
-// notSelected returns why the pod is not of this kind of sidecars. Empty: it is.
+// notSelected returns why the pod is not of this kind of sidecars. It returns "" if the pod is of
+// this kind.
 func (c *Client) notSelected(pod *corev1.Pod) string {
 	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
 		return ""
@@ -119,8 +120,8 @@ func running(pod *corev1.Pod) []corev1.Container {
 // startedAt returns when the container with the gate last started. In a SeiNode's pod, that
 // container has a known name. In any other pod, each container that runs as long as its pod may
 // have the gate, except the container that waits behind it; then the last start of these counts.
-// The port does not show the container, because it may be that of a proxy. Zero: the pod's status
-// does not show the time.
+// The port does not show the container, because it may be that of a proxy. It returns zero if the
+// pod's status does not show the time.
 func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	names := map[string]bool{}
 	for _, container := range running(pod) {

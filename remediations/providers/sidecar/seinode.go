@@ -197,7 +197,8 @@ func (r *reading) odd(field string) {
 	r.unknown = "has the field " + field + " with an unexpected type"
 }
 
-// field returns the value at the path. Nil: the field is missing, or its value is null.
+// field returns the value at the path. It returns nil if the field is missing, or if its value is
+// null.
 func (r *reading) field(path ...string) any {
 	v, _, err := unstructured.NestedFieldNoCopy(r.node, path...)
 	if err != nil {

@@ -42,13 +42,13 @@ type Annotation struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Done   string `json:"done"`
-	// Object is the kind of the annotated objects, which are in Namespace. Nil: the Node itself is
-	// annotated.
+	// Object is the kind of the annotated objects, which are in Namespace. If it is nil, the Node
+	// itself is annotated.
 	Object    *Object       `json:"object"`
 	Namespace string        `json:"namespace"`
 	Timeout   time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node; with the preset
-	// metal3, every Node whose spec.providerID begins with metal3://.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects
+	// all Nodes; with the preset metal3, all Nodes whose spec.providerID begins with metal3://.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 

@@ -25,8 +25,8 @@ type Civo struct {
 	Region     string        `json:"region"`
 	APIKeyFile string        `json:"apiKeyFile" as:"file"`
 	Timeout    time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node whose
-	// spec.providerID begins with civo://.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
+	// whose spec.providerID begins with civo://.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 

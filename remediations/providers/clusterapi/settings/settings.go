@@ -25,11 +25,11 @@ type ClusterAPI struct {
 	// selects: by conditions, or by delete.
 	WithoutHealthCheck string        `json:"withoutHealthCheck"`
 	Timeout            time.Duration `json:"timeout"`
-	// Kubeconfig is the path of a kubeconfig for the management cluster. Empty: this cluster is the
-	// management cluster.
+	// Kubeconfig is the path of a kubeconfig for the management cluster. If it is empty, this
+	// cluster is the management cluster.
 	Kubeconfig string `json:"kubeconfig" as:"file"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node that no other
-	// provider claims.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
+	// that no other provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 	// Users are the user names in the requests of Cluster API's controllers about Nodes.
 	Users []string `json:"users"`

@@ -63,7 +63,7 @@ func (d *DaemonSets) Serves() (p remediations.Provider) {
 // once.
 type ClusterWide struct {
 	RolloutRestart []types.NamespacedName
-	// CNI is the manifest for apply-cni. Nil: apply-cni is not configured.
+	// CNI is the manifest for apply-cni. It is nil if apply-cni is not configured.
 	CNI *CNIManifest
 	// Bounds has how many nodes must be unhealthy before such a step.
 	Bounds remediations.ClusterWide

@@ -20,7 +20,7 @@ var Section = section.Section{Key: "external", Schema: schema, Steps: map[string
 // External is the content of providers.external. The templates are in the plans.
 type External struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 	// Users are the user names in the requests of the Machine API's controllers about Nodes.
 	Users []string `json:"users"`

@@ -28,7 +28,7 @@ type Fence struct {
 	Folder string  `json:"folder"`
 	// Timeout limits one run of an agent.
 	Timeout time.Duration `json:"timeout" most:"5m, a machine is off by then"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
@@ -39,8 +39,8 @@ type Agent struct {
 	Options map[string]string `json:"options"`
 	// SecretFiles has the files of options whose values are secrets, by option.
 	SecretFiles map[string]string `json:"secretFiles"`
-	// MachinesFile is the path of the table with the agent's machines. Empty: Selector selects
-	// their Nodes.
+	// MachinesFile is the path of the table with the agent's machines. If it is empty, Selector
+	// selects the Nodes of the machines.
 	MachinesFile string                `json:"machinesFile"`
 	Selects      *metav1.LabelSelector `json:"nodeSelector"`
 	Selector     k8slabels.Selector    `json:"-"`
@@ -55,7 +55,8 @@ var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 // some of them an agent writes its secrets to a log or file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
-// Forbids returns why the configuration must not set the option. Empty: it may.
+// Forbids returns why the configuration must not set the option. It returns "" if the configuration
+// may set it.
 func Forbids(name string) string {
 	switch {
 	case !option.MatchString(name):

@@ -46,8 +46,8 @@ type Hosts struct {
 	// Reboot and Sysrq enable the steps of that name.
 	Reboot bool `json:"reboot"`
 	Sysrq  bool `json:"sysrq"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node that no other
-	// provider claims.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
+	// that no other provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 

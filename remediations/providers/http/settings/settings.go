@@ -21,18 +21,18 @@ var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]str
 
 // HTTP is the content of providers.http.
 type HTTP struct {
-	// Reboot, PowerOff, Replace and Observe have the URL for the requests of that kind. Nil:
-	// Drydock sends none.
+	// Reboot, PowerOff, Replace and Observe have the URL for the requests of that kind. Drydock
+	// sends no requests of a kind that is nil.
 	Reboot   *Place `json:"reboot"`
 	PowerOff *Place `json:"powerOff"`
 	Replace  *Place `json:"replace"`
 	Observe  *Place `json:"observe"`
-	// SigningKeyFile has the signing key, byte for byte. Empty: requests are not signed.
+	// SigningKeyFile has the signing key, byte for byte. If it is empty, requests are not signed.
 	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout limits one request.
 	Timeout time.Duration `json:"timeout" most:"1m, a receiver that takes longer answers 202 at once"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 

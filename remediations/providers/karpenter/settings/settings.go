@@ -20,8 +20,8 @@ var Section = section.Section{Key: "karpenter", Schema: schema, Steps: map[strin
 // Karpenter is the content of providers.karpenter.
 type Karpenter struct {
 	Timeout time.Duration `json:"timeout"`
-	// NodeSelector selects the Nodes that the provider serves. Nil: every Node that no other
-	// provider claims.
+	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
+	// that no other provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 	// Users are the user names in Karpenter's requests about Nodes.
 	Users []string `json:"users"`

@@ -41,7 +41,7 @@ func sortByName(members []Node) {
 // Elect returns the node that Kilo makes the leader of a location. members must be sorted by name.
 // Kilo prefers, in this order, the first node that is annotated and public, the first annotated
 // node, the first public node, and the first node. The rule is that of Kilo's topology, unchanged
-// since 0.7.0. Empty: there are no members.
+// since 0.7.0. It returns "" if there are no members.
 func Elect(members []Node) string {
 	var annotated, public string
 	for _, n := range members {

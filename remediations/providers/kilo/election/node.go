@@ -46,9 +46,9 @@ const seenFor = 60 * time.Second
 // Node is a Node as Kilo's agents see it.
 type Node struct {
 	Name, Location string
-	// Endpoint is the address at which other locations reach the node. Zero: Kilo has no valid
-	// address. If the endpoint is a host name, Host is set instead; each agent resolves it for
-	// itself.
+	// Endpoint is the address at which other locations reach the node. It is zero if Kilo has no
+	// valid address. If the endpoint is a host name, Host is set instead; each agent resolves it
+	// for itself.
 	Endpoint netip.AddrPort
 	Host     string
 	// Internal reports whether the node has an internal address. A node without one is a location
@@ -63,10 +63,11 @@ type Node struct {
 	Keepalive string
 	// Seen is when Kilo's agent on the node last wrote its annotations.
 	Seen time.Time
-	// Malformed names the first annotation whose value is invalid. Empty: all are valid.
+	// Malformed names the first annotation whose value is invalid. It is empty if all values are
+	// valid.
 	Malformed string
-	// lacks names something that Kilo requires of every node and that this node does not have.
-	// Empty: the node has everything.
+	// lacks names something that Kilo requires of every node and that this node does not have. It
+	// is empty if the node has everything.
 	lacks string
 	// resolvesPublic assumes that Host resolves to a public address.
 	resolvesPublic bool
@@ -116,7 +117,7 @@ func Declared(n *corev1.Node, topologyLabel string) string {
 // OwnLocation returns the location of a node without an internal address.
 func OwnLocation(name string) string { return "node:" + name }
 
-// NotReady returns why Kilo does not count the node now. Empty: Kilo counts it.
+// NotReady returns why Kilo does not count the node now. It returns "" if Kilo counts the node.
 func (n Node) NotReady(now time.Time) string {
 	switch age := now.Sub(n.Seen); {
 	case n.lacks != "":

@@ -28,7 +28,7 @@ type Kilo struct {
 	// Job is a regular expression for the scrape jobs of the agents.
 	Job string `json:"job"`
 	// KeySecret names the Secret and its key into which Drydock writes a generated key for the
-	// agents. Nil: Drydock generates none.
+	// agents. If it is nil, Drydock generates no key.
 	KeySecret  *section.SecretKey          `json:"keySecret"`
 	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout limits the queries to one address of Prometheus.

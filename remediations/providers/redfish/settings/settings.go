@@ -36,12 +36,12 @@ type BMC struct {
 	Node, URL string
 	// Drydock reads UsernameFile and PasswordFile again for each call.
 	UsernameFile, PasswordFile string
-	// Auth is Basic or Session. Empty: Basic.
+	// Auth is Basic or Session. The default is Basic.
 	Auth Auth
 	// CAFile has the certificates of the authorities that sign the BMC's certificate. Fingerprint
 	// is the SHA-256 of the BMC's certificate, in hexadecimal. Exactly one of the two is set.
 	CAFile, Fingerprint string
-	// UUID is the machine's UUID. Empty: the UUID is the Node's status.nodeInfo.systemUUID.
+	// UUID is the machine's UUID. The default is the Node's status.nodeInfo.systemUUID.
 	UUID string
 	// SerialNumber is the machine's serial number. If it is set, the System's must be equal, and
 	// the UUID may be missing or not unique.

@@ -32,15 +32,15 @@ const (
 
 // System is one machine behind the BMC.
 type System struct {
-	// ID is the BMC's name for the System. Empty: the vendor's usual name. Serial must be unique in
-	// a test.
+	// ID is the BMC's name for the System. The default is the vendor's usual name. Serial must be
+	// unique in a test.
 	ID, UUID, Serial string
-	// Power is the PowerState. Empty: On.
+	// Power is the PowerState. The default is On.
 	Power string
-	// Resets are the reset types that the BMC lists. Nil: the vendor's list. None: the BMC lists no
-	// types, and supports all.
+	// Resets are the reset types that the BMC lists. If it is nil, they are the vendor's list. If
+	// it is empty but not nil, the BMC lists no types and supports all.
 	Resets []string
-	// Target is the path for the reset. Empty: the standard path.
+	// Target is the path for the reset. The default is the standard path.
 	Target string
 }
 
@@ -52,9 +52,10 @@ type Options struct {
 	Vendor             Vendor
 	Username, Password string
 	Systems            []System
-	// NoBasic: the BMC accepts only sessions. ReadOnly: the account may read, but not reset.
+	// NoBasic means that the BMC accepts only sessions. ReadOnly: the account may read, but not
+	// reset.
 	NoBasic, ReadOnly bool
-	// Sessions is how many sessions may be open. Zero: eight.
+	// Sessions is how many sessions may be open. The default is 8.
 	Sessions int
 	// Reset is called for each reset, before the BMC answers. May be nil.
 	Reset func(s System, kind string)

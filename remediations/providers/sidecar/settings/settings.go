@@ -38,7 +38,7 @@ const (
 // approve.
 type Sidecars []Sidecar
 
-// Namespaces returns the namespaces of all kinds. Empty: all namespaces.
+// Namespaces returns the namespaces of all kinds. An empty result means all namespaces.
 func (s Sidecars) Namespaces() []string {
 	var out []string
 	for _, one := range s {
