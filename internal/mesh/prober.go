@@ -68,8 +68,9 @@ type pair struct {
 	proto probe.Proto
 }
 
-// result is the latest result of one pair. It belongs to a path: from one location to another one,
-// to a node in a role. If locations or role change, it is no longer valid.
+// result is the latest result of the probes of one node by one protocol. It is valid as long as
+// from is this node's location, to is the probed node's location, and role is the probed node's
+// role.
 type result struct {
 	from, to string
 	role     Role // the role of the probed node

@@ -80,8 +80,8 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 }
 
 // pickForRecycling returns the instance that may be recycled, and all instances of the cluster. A
-// recycle names only the hostname. So it refuses a hostname that two instances share, even if they
-// differ in letter case.
+// recycle names only the hostname. So pickForRecycling refuses a hostname that two instances share,
+// even if they differ in letter case.
 func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
 	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
 	id, err := c.instanceID(t)

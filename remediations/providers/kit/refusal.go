@@ -20,7 +20,7 @@ import (
 // decides when Drydock tries again.
 type Concern string
 
-// All concerns.
+// The concerns, by how many machines the obstacle affects and for how long.
 const (
 	// Machine concerns this machine, until a person acts.
 	Machine Concern = "machine"

@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// Vendor is the maker of the BMC, which it behaves like.
+// Vendor is the maker whose BMCs the simulator imitates.
 type Vendor string
 
 const (
