@@ -187,6 +187,14 @@ type Hold struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
+// Concern is what a hold of the whole fleet is about: one policy, or the nodes of one zone or pool.
+// Empty: the hold is about every node.
+type Concern struct {
+	Policy string `json:"policy,omitempty"`
+	Zone   string `json:"zone,omitempty"`
+	Pool   string `json:"pool,omitempty"`
+}
+
 // Undo is one change that Drydock made to a Node: {"kind":"cordon"}, {"kind":"taint","key":"…"} or
 // {"kind":"annotation","key":"…"}.
 type Undo struct {

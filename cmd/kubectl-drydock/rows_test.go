@@ -44,6 +44,11 @@ func heldBy(reason remediations.Reason, message string) *ledger.Ledger {
 	return l
 }
 
+// about sets what the ledger's hold concerns.
+func about(l *ledger.Ledger, reason remediations.Reason, c remediations.Concern) {
+	l.Status.Concerns = map[remediations.Reason]remediations.Concern{reason: c}
+}
+
 func (d *desk) statusOf(args ...string) (out inspect.Status) {
 	d.t.Helper()
 	code, stdout, stderr := d.run(append([]string{"status", "-o", "json"}, args...)...)
@@ -72,10 +77,13 @@ func TestARowSaysWhatHoldsTheNodeNow(t *testing.T) {
 	}
 	atLimit := heldBy(remediations.ReasonAtLimit, "repairs under way in the cluster: 1 of at most 1")
 	zoneAtLimit := heldBy(remediations.ReasonAtLimit, "repairs under way in zone fra1: 1 of at most 1; limits.concurrentPerZone is 1")
+	about(zoneAtLimit, remediations.ReasonAtLimit, remediations.Concern{Zone: "fra1"})
 	rack := heldBy(remediations.ReasonFleetUnhealthy, "the breaker of zone/r7 is open: 2 of 4 nodes are unhealthy")
+	about(rack, remediations.ReasonFleetUnhealthy, remediations.Concern{Zone: "r7"})
 	rack.Status.Breakers = map[string]ledger.Breaker{"zone/r7": {State: ledger.BreakerOpen, Since: now, Quiet: now}}
 	rack.Status.Limits = remediations.Limits{ZoneLabel: "example.com/rack"}.Words()
 	unwitnessed := heldBy(remediations.ReasonNotWitnessed, "policy gpu has no witness, and an alert alone repairs no node")
+	about(unwitnessed, remediations.ReasonNotWitnessed, remediations.Concern{Policy: "gpu"})
 	unwitnessed.Status.Holds[remediations.ReasonAtLimit] = atLimit.Status.Holds[remediations.ReasonAtLimit]
 	for name, c := range map[string]struct {
 		node   *corev1.Node

@@ -108,7 +108,7 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	if l.Status == nil {
 		return ""
 	}
-	message := l.Status.Holds[reason]
+	message, about := l.Status.Holds[reason], l.Status.Concerns[reason]
 	switch reason { //nolint:exhaustive // the others concern every node
 	case remediations.ReasonBlind:
 		if l.Status.Blind != "" {
@@ -125,19 +125,15 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 		if !l.Whole.Failing(policy) {
 			return ""
 		}
-		if isOther(message, "policy ", " is stopped", policy) {
+		if other(about.Policy, policy) {
 			return fmt.Sprintf("policy %s is stopped: its last %d repairs failed", policy, ledger.FailingAfter)
 		}
 	case remediations.ReasonControlPlaneBusy:
 		if !remediations.ControlPlane(n) {
 			return ""
 		}
-	case remediations.ReasonNotWitnessed:
-		if isOther(message, "policy ", " has no witness", policy) {
-			return ""
-		}
-	case remediations.ReasonProviderAbsent:
-		if isOther(message, "no step of policy ", " can be carried out", policy) {
+	case remediations.ReasonNotWitnessed, remediations.ReasonProviderAbsent:
+		if other(about.Policy, policy) {
 			return ""
 		}
 	case remediations.ReasonClusterWide:
@@ -145,32 +141,25 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 		// most likely belongs to the policy that already changes the cluster, so the hold counts only for
 		// other policies.
 		of, known := remediations.Registry(nil).Of(step)
-		if (known && !of.ClusterWide) || (!known && isOther(message, " by policy ", " changes", policy)) {
+		if (known && !of.ClusterWide) || (!known && other(about.Policy, policy)) {
 			return ""
 		}
 	case remediations.ReasonAtLimit:
-		if isOther(message, " in zone ", ":", l.Zone(n)) || isOther(message, " in pool ", ":", l.Pool(n)) {
+		if other(about.Zone, l.Zone(n)) || other(about.Pool, l.Pool(n)) {
 			return ""
 		}
 	}
 	return message
 }
 
-// isOther reports whether the message is about another object: between before and after it has a
-// name that is not name. A message without such a part, for example a provider's answer, is about
-// all objects.
-func isOther(message, before, after, name string) bool {
-	_, rest, names := strings.Cut(message, before)
-	named, _, ends := strings.Cut(rest, after)
-	named, _, _ = strings.Cut(named, " (") // without the list of nodes in parentheses
-	return names && ends && named != name
-}
+// other reports whether the hold is about something else than name. An empty about means all.
+func other(about, name string) bool { return about != "" && about != name }
 
 // brokenFor returns a message about a breaker that counts this Node and is not closed. If the
 // ledger's message is about another zone, it describes a breaker of this Node instead.
 func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	scopes := l.breakersOver(n)
-	if len(scopes) > 0 && !isOther(message, "the breaker of zone/", " is ", l.Zone(n)) {
+	if len(scopes) > 0 && !other(l.Status.Concerns[remediations.ReasonFleetUnhealthy].Zone, l.Zone(n)) {
 		return message
 	}
 	for _, scope := range scopes {

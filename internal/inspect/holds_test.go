@@ -16,19 +16,20 @@ import (
 	"drydock.dev/drydock/remediations/testing/scene"
 )
 
-// ledgerSaying is a ledger with the message for the hold's reason.
-func ledgerSaying(reason remediations.Reason, message string) *Ledger {
-	whole := &ledger.Ledger{Status: ledger.Status{Holds: map[remediations.Reason]string{reason: message}}}
+// ledgerSaying is a ledger with the hold's message, and with what the hold concerns.
+func ledgerSaying(reason remediations.Reason, message string, about remediations.Concern) *Ledger {
+	whole := &ledger.Ledger{Status: ledger.Status{
+		Holds: map[remediations.Reason]string{reason: message}, Concerns: map[remediations.Reason]remediations.Concern{reason: about},
+	}}
 	return &Ledger{Whole: whole, Status: &whole.Status}
 }
 
-// fleetHolds are the messages that the engine puts into the ledger about the reason, in the words
-// of its own decisions.
-func fleetHolds(t *testing.T, reason remediations.Reason, saying string) (out []string) {
+// fleetHolds are the decisions whose holds the engine puts into the ledger for the reason.
+func fleetHolds(t *testing.T, reason remediations.Reason, saying string) (out []lifecycle.Decision) {
 	t.Helper()
 	for _, g := range scene.GoldensIn(t, "../../../remediations/targets/node/testdata/decide") {
 		if d := nodes.Decide(g.State(t), scene.Noon); d.Verb == lifecycle.VerbHold && d.Fleetwide && d.Reason == reason && strings.Contains(d.Message, saying) {
-			out = append(out, d.Message)
+			out = append(out, d)
 		}
 	}
 	require.NotEmpty(t, out, "the engine says that no more: %s", saying)
@@ -50,8 +51,9 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 		{remediations.ReasonProviderAbsent, "can be carried out"},
 		{remediations.ReasonClusterWide, "changes the whole cluster"},
 	} {
-		for _, message := range fleetHolds(t, c.reason, c.saying) {
-			l := ledgerSaying(c.reason, message)
+		for _, d := range fleetHolds(t, c.reason, c.saying) {
+			message := d.Message
+			l := ledgerSaying(c.reason, message, d.Concern)
 			require.Equal(t, message, l.fleetwide(c.reason, n, own, ""))
 			require.Equal(t, &Hold{Reason: c.reason, Message: message}, l.HoldNow(n, own, nil, scene.Noon))
 			for _, other := range others {
@@ -60,11 +62,12 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 			}
 		}
 	}
-	l := ledgerSaying(remediations.ReasonProviderAbsent, "Civo refuses the API key")
+	l := ledgerSaying(remediations.ReasonProviderAbsent, "Civo refuses the API key", remediations.Concern{})
 	require.NotNil(t, l.HoldNow(n, own, nil, scene.Noon), "a provider's answer names no policy")
 	for _, saying := range []string{"since the provider refuses", "repairs failed"} {
-		for _, message := range fleetHolds(t, remediations.ReasonPolicyFailing, saying) {
-			l := ledgerSaying(remediations.ReasonPolicyFailing, message)
+		for _, d := range fleetHolds(t, remediations.ReasonPolicyFailing, saying) {
+			message := d.Message
+			l := ledgerSaying(remediations.ReasonPolicyFailing, message, d.Concern)
 			l.Status.Exhausted = map[string]int{own: ledger.FailingAfter, others[0]: ledger.FailingAfter}
 			require.Equal(t, message, l.fleetwide(remediations.ReasonPolicyFailing, n, own, ""))
 			require.Equal(t, "policy node-not is stopped: its last 3 repairs failed", l.fleetwide(remediations.ReasonPolicyFailing, n, others[0], ""))
@@ -76,8 +79,9 @@ func TestTheHoldOfOnePolicyIsNotThatOfAnother(t *testing.T) {
 func TestOneChangeOfTheWholeClusterHoldsTheNextAlone(t *testing.T) {
 	t.Parallel()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-2"}}
-	for _, message := range fleetHolds(t, remediations.ReasonClusterWide, "changes the whole cluster") {
-		l := ledgerSaying(remediations.ReasonClusterWide, message)
+	for _, d := range fleetHolds(t, remediations.ReasonClusterWide, "changes the whole cluster") {
+		message := d.Message
+		l := ledgerSaying(remediations.ReasonClusterWide, message, d.Concern)
 		for _, policy := range []string{"node-not-ready", "another"} {
 			require.Equal(t, message, l.fleetwide(remediations.ReasonClusterWide, n, policy, "apply-cni"))
 			require.Empty(t, l.fleetwide(remediations.ReasonClusterWide, n, policy, "reboot"))
@@ -105,7 +109,8 @@ func TestTheHoldOfOneZoneIsNotThatOfAnother(t *testing.T) {
 			}
 		}
 		scene.InFlight(herd[0], "reboot")
-		l := ledgerSaying(remediations.ReasonAtLimit, scene.FleetOf(c, herd, nil, scene.Noon).AtLimit(c, herd[1], "", false))
+		spent := scene.FleetOf(c, herd, nil, scene.Noon).Spent(c, herd[1], "", false)
+		l := ledgerSaying(remediations.ReasonAtLimit, spent.Why(), spent.Concern)
 		l.Status.Limits = c.Limits.Words()
 		require.Equal(t, l.Status.Holds[remediations.ReasonAtLimit], l.fleetwide(remediations.ReasonAtLimit, herd[1], "p", ""), limit)
 		require.NotEmpty(t, l.fleetwide(remediations.ReasonAtLimit, herd[1], "p", ""), limit)
@@ -125,7 +130,7 @@ func TestTheBreakerThatHoldsIsTheNodesOwn(t *testing.T) {
 	}
 	c := scene.LimitsAlone()
 	c.Limits.ZoneLabel = "example.com/rack"
-	l := ledgerSaying(remediations.ReasonFleetUnhealthy, lifecycle.StormGoesOn(c, "zone/r7", 3, 6))
+	l := ledgerSaying(remediations.ReasonFleetUnhealthy, lifecycle.StormGoesOn(c, "zone/r7", 3, 6), remediations.Concern{Zone: "r7"})
 	l.Status.Limits = c.Limits.Words()
 	l.Status.Breakers = map[string]ledger.Breaker{"zone/r7": {State: ledger.BreakerOpen, Unhealthy: 3, Nodes: 6}}
 	held := func(n *corev1.Node) string { return l.fleetwide(remediations.ReasonFleetUnhealthy, n, "p", "") }
@@ -168,7 +173,8 @@ func TestWhyIgnoresHoldsOfOtherPolicies(t *testing.T) {
 	t.Parallel()
 	s := onNode(nil)
 	unread := lifecycle.GuardAnswer{Reason: remediations.ReasonNotWitnessed, Standing: lifecycle.GuardNotSeen, Message: "nobody read the lease"}
-	s.Ledger = *ledgerSaying(remediations.ReasonNotWitnessed, fleetHolds(t, remediations.ReasonNotWitnessed, "has no witness")[0])
+	held := fleetHolds(t, remediations.ReasonNotWitnessed, "has no witness")[0]
+	s.Ledger = *ledgerSaying(remediations.ReasonNotWitnessed, held.Message, held.Concern)
 	of := func(policy string) *lifecycle.Candidate {
 		return &lifecycle.Candidate{Policy: &remediations.Policy{Name: policy}}
 	}

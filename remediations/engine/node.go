@@ -21,9 +21,11 @@ type pass struct {
 	tally *tally
 	// holds are the fleet-wide holds of this pass: the reason, and the message about the first node
 	// that it holds.
-	holds  map[remediations.Reason]string
-	next   time.Time
-	failed bool
+	holds map[remediations.Reason]string
+	// concerns say what these holds are about, if not all nodes.
+	concerns map[remediations.Reason]remediations.Concern
+	next     time.Time
+	failed   bool
 	// ends are the ends of repairs that this pass found on Nodes and not in the ledger. learn
 	// writes them into the ledger.
 	ends []endsOn

@@ -67,7 +67,7 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.goneBack(l, now)
 	e.stale = e.behind(now)
 	e.readWrites()
-	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, next: now.Add(idle)}
+	p := &pass{Engine: e, ctx: ctx, now: now, tally: newTally(), holds: map[remediations.Reason]string{}, concerns: map[remediations.Reason]remediations.Concern{}, next: now.Add(idle)}
 	if (len(l.Status.Breakers) > 0 || e.heartbeats.Blind() != "" || !e.leasesOut.since.IsZero()) && e.beatsOld() {
 		p.readHeartbeats() // an open breaker needs the leases to close, and while no alert fires no node requests them
 	}

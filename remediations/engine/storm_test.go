@@ -135,6 +135,7 @@ func TestPolicyThatFailsThriceStops(t *testing.T) {
 		w.pass(3 * time.Hour)
 		require.Equal(t, 3, w.callCount())
 		require.Contains(t, at(w, func() map[remediations.Reason]string { return w.book().Status.Holds }), remediations.ReasonPolicyFailing)
+		require.Equal(t, remediations.Concern{Policy: conf.Policies[0].Name}, at(w, func() remediations.Concern { return w.book().Status.Concerns[remediations.ReasonPolicyFailing] }))
 		w.do(func() { w.heal("n0"); w.edit("n0", edit(remediations.ResetKey, "true")) })
 		w.pass(5 * time.Minute)
 		require.Equal(t, 4, w.callCount(), "a person has looked")

@@ -86,8 +86,12 @@ func (p *pass) emitOnce(node, key string, e Event) {
 
 // holdFleet notes a fleet-wide hold, with the message about the first node that it holds.
 func (p *pass) holdFleet(d lifecycle.Decision) {
-	if _, noted := p.holds[d.Reason]; !noted {
-		p.holds[d.Reason] = d.Message
+	if _, noted := p.holds[d.Reason]; noted {
+		return
+	}
+	p.holds[d.Reason] = d.Message
+	if d.Concern != (remediations.Concern{}) {
+		p.concerns[d.Reason] = d.Concern
 	}
 }
 
@@ -139,7 +143,7 @@ func (p *pass) publish() {
 	p.tellBreakers()
 	status := ledger.Status{
 		Mode: p.Config.Mode, Limits: p.Config.Limits.Words(), Breakers: maps.Clone(p.fleet.Breakers), Blind: blind,
-		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, BreakGlass: p.ledger.Status.BreakGlass,
+		Exhausted: p.ledger.Status.Exhausted, Ends: p.ledger.Status.Ends, Holds: p.holds, Concerns: p.concerns, BreakGlass: p.ledger.Status.BreakGlass,
 		WentBack: p.ledger.Status.WentBack, Stopped: p.ledger.Status.Stopped, SelfTest: selfTest, Sidecars: p.tally.sidecars, Uncovered: p.uncovered(), Contested: p.contested(),
 		Admission: p.admission(), Denied: p.writes.Denied, Limited: p.writes.Limited, Unwritten: unwritten, Unknown: p.ledger.Status.Unknown, UnknownMore: p.ledger.Status.UnknownMore,
 	}
@@ -169,7 +173,7 @@ func (p *pass) unreadLeases(now time.Time) string {
 // open, whether Drydock is blind, which reasons hold, which repair uses a limit. A changed count is
 // not worth a save.
 func sameStatus(a, b ledger.Status) bool {
-	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
+	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || !maps.Equal(a.Concerns, b.Concerns) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
 	}
 	for scope, x := range a.Breakers {

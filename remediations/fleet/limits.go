@@ -15,6 +15,8 @@ type Share struct {
 	// the configuration.
 	of, limit string
 	size      remediations.Quantity
+	// Concern names the zone or pool of the limit. Empty: the limit is about all nodes.
+	Concern remediations.Concern
 	// by is the node with the repair that is furthest, or empty. place describes that node.
 	by    string
 	place place
@@ -72,8 +74,8 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, 
 	if z := f.zones[zone]; z != nil {
 		size = z.nodes
 	}
-	inZone := Share{most: l.ConcurrentPerZone.Of(size), of: "in zone " + zone, limit: "limits.concurrentPerZone", size: l.ConcurrentPerZone}
-	inPool := Share{most: l.ConcurrentPerPool.Of(f.pools[pool]), of: "in pool " + pool, limit: "limits.concurrentPerPool", size: l.ConcurrentPerPool}
+	inZone := Share{most: l.ConcurrentPerZone.Of(size), of: "in zone " + zone, limit: "limits.concurrentPerZone", size: l.ConcurrentPerZone, Concern: remediations.Concern{Zone: zone}}
+	inPool := Share{most: l.ConcurrentPerPool.Of(f.pools[pool]), of: "in pool " + pool, limit: "limits.concurrentPerPool", size: l.ConcurrentPerPool, Concern: remediations.Concern{Pool: pool}}
 	most := c.ConcurrentOf(provider)
 	byProvider := Share{most: most, of: "by provider " + provider, limit: "providers." + provider + ".concurrent", size: remediations.Quantity{Value: most}}
 	for name, p := range f.occupied {
@@ -104,13 +106,25 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, 
 	return all
 }
 
+// Spent returns the share of a limit that another disruptive repair of the node would exceed, or
+// nil.
+func (f *Fleet) Spent(c *remediations.Config, n *corev1.Node, provider string, observing bool) *Share {
+	for _, s := range f.Shares(c, n, provider, observing) {
+		if s.taken >= s.most {
+			return &s
+		}
+	}
+	return nil
+}
+
+// Why returns the message that the share is used up.
+func (s Share) Why() string { return fmt.Sprintf("%s%s; %s is %s", s, s.who(), s.limit, s.size) }
+
 // AtLimit returns the message about a limit that another disruptive repair of the node would
 // exceed, or an empty text.
 func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, provider string, observing bool) string {
-	for _, s := range f.Shares(c, n, provider, observing) {
-		if s.taken >= s.most {
-			return fmt.Sprintf("%s%s; %s is %s", s, s.who(), s.limit, s.size)
-		}
+	if s := f.Spent(c, n, provider, observing); s != nil {
+		return s.Why()
 	}
 	return ""
 }

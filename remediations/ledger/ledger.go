@@ -81,6 +81,8 @@ type Status struct {
 	Sidecars map[string]string `json:"sidecars,omitempty"`
 	// Holds are the holds that concern the whole fleet, by reason, each with its message.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
+	// Concerns say what the holds are about. A hold without an entry is about every node.
+	Concerns map[remediations.Reason]remediations.Concern `json:"concerns,omitempty"`
 	// SelfTest is the state of the connection to Alertmanager.
 	SelfTest selftest.Result `json:"selfTest,omitzero"`
 	// Uncovered are, by step, the Nodes that do not have exactly one provider for the step.
@@ -258,7 +260,7 @@ func Decode(data map[string]string) (*Ledger, error) {
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
-	c.Status.Ends = maps.Clone(l.Status.Ends)
+	c.Status.Ends, c.Status.Concerns = maps.Clone(l.Status.Ends), maps.Clone(l.Status.Concerns)
 	c.Status.BreakGlass, c.Status.Stopped, c.Status.Sidecars = maps.Clone(l.Status.BreakGlass), maps.Clone(l.Status.Stopped), maps.Clone(l.Status.Sidecars)
 	for k, v := range l.Repairs {
 		c.Repairs[k] = slices.Clone(v)

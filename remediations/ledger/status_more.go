@@ -1,6 +1,10 @@
 package ledger
 
-import "reflect"
+import (
+	"reflect"
+
+	"drydock.dev/drydock/remediations"
+)
 
 // statusMore has the fields of Status that have a data key of their own. Older versions of Drydock
 // refuse a ledger with an unknown field in "status", but ignore an unknown data key. So a new field
@@ -12,15 +16,17 @@ type statusMore struct {
 	Denied    string            `json:"denied,omitempty"`
 	Limited   []string          `json:"limited,omitempty"`
 	Unwritten map[string]string `json:"unwritten,omitempty"`
+
+	Concerns map[remediations.Reason]remediations.Concern `json:"concerns,omitempty"`
 }
 
 // more returns the fields of statusMore from the status, and put sets them.
 func (s *Status) more() statusMore {
-	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten}
+	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten, s.Concerns}
 }
 
 func (s *Status) put(m statusMore) {
-	s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten = m.WentBack, m.Admission, m.Aside, m.Denied, m.Limited, m.Unwritten
+	s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten, s.Concerns = m.WentBack, m.Admission, m.Aside, m.Denied, m.Limited, m.Unwritten, m.Concerns
 }
 
 // firstPart is the status in the data key "status", and morePart in "statusMore".

@@ -57,6 +57,8 @@ type Decision struct {
 	// Fleetwide reports that the cause of the hold concerns all nodes. Drydock reports such a hold
 	// once, not for each node.
 	Fleetwide bool
+	// Concern is what a fleet-wide hold is about.
+	Concern remediations.Concern
 	// Recheck is when to decide again even if nothing changes. Zero means only after a change.
 	Recheck time.Time
 	Ask     Ask

@@ -15,6 +15,8 @@ type Finding struct {
 	Until time.Time
 	// Fleetwide reports that the cause concerns all nodes, even if the reason usually concerns one.
 	Fleetwide bool
+	// Concern is what a fleet-wide finding is about.
+	Concern remediations.Concern
 	// Pass reports that the repair may continue with another step of the plan instead.
 	Pass bool
 }

@@ -13,8 +13,12 @@ func fleetUnhealthy(c *Candidate) *Finding {
 	if c.Remediation().ClusterWide { // these steps are meant for faults of many nodes
 		return nil
 	}
-	for _, scope := range c.Fleet.BreakersFor(c.Config.Zone(c.Node)) {
+	zone := c.Config.Zone(c.Node)
+	for _, scope := range c.Fleet.BreakersFor(zone) {
 		if f := c.brokenBy(scope, c.Fleet.Breakers[scope]); f != nil {
+			if scope != ledger.ScopeCluster {
+				f.Concern.Zone = zone
+			}
 			return f
 		}
 	}
@@ -78,8 +82,8 @@ func controlPlaneBusy(c *Candidate) *Finding {
 }
 
 func atLimit(c *Candidate) *Finding {
-	if why := c.Fleet.AtLimit(c.Config, c.Node, c.provider(), c.Policy.Mode == remediations.ModeObserve); why != "" {
-		return &Finding{Message: why}
+	if s := c.Fleet.Spent(c.Config, c.Node, c.provider(), c.Policy.Mode == remediations.ModeObserve); s != nil {
+		return &Finding{Message: s.Why(), Concern: s.Concern}
 	}
 	return nil
 }

@@ -191,11 +191,14 @@ func repairsSpent(c *Candidate) *Finding {
 }
 
 func policyFailing(c *Candidate) *Finding {
+	message := ""
 	if why := c.Ledger.Status.Stopped[c.Policy.Name]; why != "" {
-		return Because("policy %s is stopped, since the provider refuses its calls: %s; once that is fixed: kubectl drydock reset --policy %[1]s", c.Policy.Name, text.Line(why, 200))
+		message = fmt.Sprintf("policy %s is stopped, since the provider refuses its calls: %s; once that is fixed: kubectl drydock reset --policy %[1]s", c.Policy.Name, text.Line(why, 200))
+	} else if c.Ledger.Failing(c.Policy.Name) {
+		message = fmt.Sprintf("policy %s is stopped: its last %d repairs failed; find the cause, then: kubectl drydock reset --policy %[1]s", c.Policy.Name, ledger.FailingAfter)
 	}
-	if !c.Ledger.Failing(c.Policy.Name) {
+	if message == "" {
 		return nil
 	}
-	return Because("policy %s is stopped: its last %d repairs failed; find the cause, then: kubectl drydock reset --policy %[1]s", c.Policy.Name, ledger.FailingAfter)
+	return &Finding{Message: message, Concern: remediations.Concern{Policy: c.Policy.Name}}
 }

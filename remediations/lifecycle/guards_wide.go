@@ -21,7 +21,7 @@ func clusterWide(c *Candidate) *Finding {
 	}
 	if i := slices.IndexFunc(c.Ledger.Slots, func(s ledger.Slot) bool { return s.Wide && s.Repair != c.Own }); i >= 0 {
 		s := c.Ledger.Slots[i]
-		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s changes the whole cluster; only one such repair runs at a time", s.Repair, s.Node, s.Policy), Fleetwide: true}
+		return &Finding{Message: fmt.Sprintf("repair %s of node %s by policy %s changes the whole cluster; only one such repair runs at a time", s.Repair, s.Node, s.Policy), Fleetwide: true, Concern: remediations.Concern{Policy: s.Policy}}
 	}
 	if last := c.Ledger.LastWide(c.Own); !last.At.IsZero() && c.Now.Before(last.At.Add(ledger.WideApart)) {
 		return &Finding{Message: fmt.Sprintf("repair %s changed the whole cluster at %s; Drydock does that at most once in %s", last.Repair, last.At.Format(time.RFC3339), text.Duration(ledger.WideApart)), Pass: true}

@@ -42,7 +42,7 @@ func (c *Candidate) seen() *corev1.Node {
 // it. While a sign is unread, the guard does not hold: Drydock reads it when no other guard holds.
 func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
-		return &Finding{Fleetwide: true, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
+		return &Finding{Fleetwide: true, Concern: remediations.Concern{Policy: c.Policy.Name}, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
 	}
 	asked := c.Signs()
 	if len(asked) == 0 {

@@ -214,12 +214,12 @@ func NewHold(reason remediations.Reason, f *Finding, now time.Time) *remediation
 
 // withoutStep returns the hold for a policy without a step that this installation can carry out.
 func withoutStep(p *remediations.Policy) Decision {
-	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
+	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Concern: remediations.Concern{Policy: p.Name}, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
 // Held returns the decision to hold the candidate. It writes nothing.
 func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
-	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide()}
+	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide(), Concern: f.Concern}
 	if f.Until.After(c.Now) {
 		d.Recheck = f.Until
 	}

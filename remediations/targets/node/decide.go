@@ -93,7 +93,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
 	}
-	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
+	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Concern: remediations.Concern{Policy: p.Name}, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
 // Verdict returns the Alertmanagers' verdict on the repair's cause.

@@ -156,7 +156,7 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
 	r.Hold = lifecycle.NewHold(reason, f, now)
 	r.Also = s.also(r)
-	d := lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Policy: p, Record: r}
+	d := lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: f.Message, Fleetwide: f.Fleetwide || reason.Fleetwide(), Concern: f.Concern, Policy: p, Record: r}
 	if f.Until.After(now) {
 		d.Recheck = f.Until
 	}
