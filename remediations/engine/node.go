@@ -1,37 +1,14 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"hash/fnv"
 	"slices"
 	"time"
 
 	"drydock.dev/drydock/remediations"
-	"drydock.dev/drydock/remediations/fleet"
 	"drydock.dev/drydock/remediations/lifecycle"
 )
-
-// pass is the state of one pass over the fleet.
-type pass struct {
-	*Engine
-	ctx   context.Context
-	now   time.Time
-	fleet *fleet.Fleet
-	tally *tally
-	// holds are the fleet-wide holds of this pass: the reason, and the message about the first node
-	// that it holds.
-	holds map[remediations.Reason]string
-	// concerns say what these holds are about, if not all nodes.
-	concerns map[remediations.Reason]remediations.Concern
-	next     time.Time
-	failed   bool
-	// ends are the ends of repairs that this pass found on Nodes and not in the ledger. learn
-	// writes them into the ledger.
-	ends []endsOn
-	// tidying is the time that this pass has spent on writes without urgency. tidyFor bounds it.
-	tidying time.Duration
-}
 
 // nodes is the kind whose targets are the Nodes themselves.
 var nodes = kind{

@@ -34,6 +34,27 @@ const (
 	tidyFor = 500 * time.Millisecond
 )
 
+// pass is the state of one pass over the fleet.
+type pass struct {
+	*Engine
+	ctx   context.Context
+	now   time.Time
+	fleet *fleet.Fleet
+	tally *tally
+	// holds are the fleet-wide holds of this pass: the reason, and the message about the first node
+	// that it holds.
+	holds map[remediations.Reason]string
+	// concerns say what these holds are about, if not all nodes.
+	concerns map[remediations.Reason]remediations.Concern
+	next     time.Time
+	failed   bool
+	// ends are the ends of repairs that this pass found on Nodes and not in the ledger. learn
+	// writes them into the ledger.
+	ends []endsOn
+	// tidying is the time that this pass has spent on writes without urgency. tidyFor bounds it.
+	tidying time.Duration
+}
+
 // pass decides about every node that concerns Drydock, oldest fault first, and returns the time
 // until the next pass.
 func (e *Engine) pass(ctx context.Context) time.Duration {
