@@ -217,3 +217,21 @@ func sameKeys(a, b map[string]string) bool {
 // saysWhich reports whether the message of a hold with this reason names one node. A change of such
 // a message is reported again. Messages of other reasons contain counts, which change all the time.
 func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }
+
+func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
+	if a := alertOf(s, r); a != nil {
+		return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)
+	}
+	return r.Cause.String()
+}
+
+// alertOf returns the alert that began the repair. It returns nil if a person requested the repair,
+// or if the alert is no longer on the Node.
+func alertOf(s *lifecycle.State, r *remediations.Record) *remediations.Alert {
+	for _, a := range s.Journal.Alerts {
+		if a.Fingerprint == r.Cause.Alert {
+			return &a
+		}
+	}
+	return nil
+}

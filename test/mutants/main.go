@@ -43,7 +43,7 @@ var core = []string{
 	"remediations/lifecycle/*.go", "remediations/targets/node/decide.go", "remediations/targets/node/last_look.go", "remediations/targets/node/left.go",
 	"remediations/targets/node/proof.go", "remediations/targets/node/relapse.go", "remediations/targets/node/successor.go", "remediations/targets/node/survey.go",
 	"remediations/targets/node/target.go", "remediations/targets/node/witness.go", "remediations/targets/*/guards.go", "remediations/rescue/apiserver/guards.go",
-	"remediations/engine/end.go", "remediations/engine/issue.go", "remediations/engine/kinds.go", "remediations/engine/node_change.go",
+	"remediations/engine/end.go", "remediations/engine/call.go", "remediations/engine/kinds.go", "remediations/engine/node_change.go",
 	"remediations/engine/policy_stops.go", "remediations/engine/node.go", "remediations/engine/shutdown.go", "remediations/engine/slots.go", "remediations/engine/targets.go", "remediations/engine/way.go",
 }
 

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,27 @@ import (
 
 // lastLook bounds the read of the Node right before a call.
 const lastLook = 2 * time.Second
+
+// calling describes one call that is to be made.
+type calling struct {
+	of            target
+	step, attempt string
+	// provider is the name of the provider that receives the call. It is empty if the step needs no
+	// provider.
+	provider string
+	// trail identifies the repair in the log.
+	trail Trail
+	// settled is the earliest time at which the call may be made (see Record.Settled).
+	settled time.Time
+	// lets returns an error if the target no longer allows the call. live is the Node as the API
+	// server has it right before the call.
+	lets func(ctx context.Context, live *corev1.Node) error
+	// act makes the call, and checks mayStill at the last moment. before and after run right before
+	// and after act. Both may be nil.
+	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
+	before func(ctx context.Context)
+	after  func(ctx context.Context, call *lifecycle.Call)
+}
 
 // begin starts the call that the record's intent describes, beside the loop.
 func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
@@ -54,6 +76,75 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 			}
 		},
 	}, &m.targetMemory)
+}
+
+// send makes the call beside the loop. The call is made only while this process leads and the
+// intent is young.
+func (p *pass) send(c calling, m *targetMemory) {
+	if p.twice(c, m) {
+		return
+	}
+	m.call = &lifecycle.Call{IntentID: c.attempt}
+	p.underway++
+	var look lookedLast
+	mayStill := look.over(p.mayStill(c.of.node, c.lets))
+	p.Beside(func() {
+		p.rest(p.ctx, c.settled.Sub(p.Clock.Now()))
+		c.trail.Log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
+		defer cancel()
+		if c.before != nil {
+			c.before(ctx)
+		}
+		outcome, err := p.act(ctx, c, &look, mayStill)
+		call := lifecycle.Call{IntentID: c.attempt, Outcome: outcome, Withheld: look.withheld()}
+		if call.Withheld == "" && look.givesBack(outcome, err) {
+			call.Withheld = remediations.ReasonCallWithheld
+			if errors.Is(err, ErrPassing) && !look.asked() {
+				err = fmt.Errorf("%s could not read what it needs for the step %s: %w", cmp.Or(c.provider, "Drydock"), c.step, err)
+			}
+		}
+		if err != nil {
+			call.Why, call.Stop, call.Alone, call.Again = err.Error(), errors.Is(err, ErrAccount), look.alone(err), askedToWait(err)
+		}
+		if c.after != nil {
+			c.after(ctx, &call)
+		}
+		p.calls <- called{of: c.of, call: call, step: c.step, provider: c.provider, trail: c.trail}
+	})
+}
+
+// act makes the call. If the provider could not read what it needs, nothing was done yet, and act
+// repeats the call while the intent is young. So an API server that is slow for a moment does not
+// cost an attempt.
+func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill func() error) (outcome remediations.CallOutcome, err error) {
+	for {
+		outcome, err = c.act(ctx, mayStill)
+		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
+			return outcome, err
+		}
+		c.trail.Log(p.Log).Info("the call could not read what it needs; it is tried again", "node", c.of.node, "step", c.step, "why", err.Error())
+		again := p.Clock.NewTimer(ActAgain)
+		select {
+		case <-again.C():
+		case <-p.ctx.Done():
+		case <-ctx.Done():
+		}
+		again.Stop()
+		if p.ctx.Err() != nil || ctx.Err() != nil || p.core.young(p.now, p.Clock.Now()) != nil {
+			return outcome, err
+		}
+	}
+}
+
+// askedToWait returns how long the provider behind the error wants the next call to wait. Zero
+// means that the error does not say.
+func askedToWait(err error) time.Duration {
+	var of interface{ Wait() time.Duration }
+	if !errors.As(err, &of) {
+		return 0
+	}
+	return of.Wait()
 }
 
 // stillServed withholds the call if, since the decision, the Node's provider or its machine has
@@ -222,22 +313,4 @@ func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) s
 		trailOf(r).Log(p.Log).Error(err, "the alerts about a node under repair could not be silenced", "node", node)
 	}
 	return id
-}
-
-func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {
-	if a := alertOf(s, r); a != nil {
-		return "alert " + a.Name + " firing since " + a.StartsAt.Format(time.RFC3339)
-	}
-	return r.Cause.String()
-}
-
-// alertOf returns the alert that began the repair. It returns nil if a person requested the repair,
-// or if the alert is no longer on the Node.
-func alertOf(s *lifecycle.State, r *remediations.Record) *remediations.Alert {
-	for _, a := range s.Journal.Alerts {
-		if a.Fingerprint == r.Cause.Alert {
-			return &a
-		}
-	}
-	return nil
 }
