@@ -82,10 +82,13 @@ func kindOf(of remediations.Kind) *kind {
 	return nil
 }
 
+// onNode reports whether the kind's Events are about the Node.
+func (k *kind) onNode() bool { return k.about == nil }
+
 // object returns the object that the target's Events are about. It returns nil if they are about
 // the Node.
 func (k *kind) object(t *subject) *remediations.Object {
-	if k.about == nil {
+	if k.onNode() {
 		return nil
 	}
 	return k.about(t)
@@ -129,6 +132,19 @@ func (p *pass) emit(k *kind, t *subject, key string, e Event) {
 	} else if t.m.emitted.First(key+"|"+e.Reason, 64) {
 		p.Events.Event("", e)
 	}
+}
+
+// emitHold sends the Event about what holds the repair r. Nil: there is no repair yet.
+func (p *pass) emitHold(k *kind, t *subject, r *remediations.Record, d lifecycle.Decision) {
+	id := t.Name
+	if r != nil {
+		id = r.ID
+	}
+	action := string(d.Reason)
+	if k.onNode() {
+		action += "-" + id // with the ID, because several targets on one Node may be held
+	}
+	p.emit(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 }
 
 // afterwards returns the record that the repair has after the decision was written.

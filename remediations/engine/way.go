@@ -167,7 +167,7 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 		return false
 	}
 	attempt := k.call(p, t, d)
-	if k.about == nil && (t.Record == nil || t.Record.Intent == nil) {
+	if k.onNode() && (t.Record == nil || t.Record.Intent == nil) {
 		p.emit(k, t, r.ID, Event{Reason: "RepairStarted", Of: trailOf(r), Action: r.ID, Note: fmt.Sprintf("repair %s by policy %s: %s", r.ID, d.Policy.Name, p.causeOf(t.State, r))})
 	}
 	p.emit(k, t, attempt, Event{Warning: p.Config.Remediation(r.Step.Name).Disruptive, Reason: "RepairStepIssued", Action: attempt, Note: d.Message, Of: trailOf(r)})
@@ -201,7 +201,7 @@ func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 		return false
 	}
 	t.m.call, t.m.seen, t.m.seenAt = nil, nil, time.Time{} // observations from before the call prove nothing
-	if k.about == nil {
+	if k.onNode() {
 		p.emit(k, t, d.Record.Intent.ID, Event{Reason: "RepairVerifying", Action: d.Record.Intent.ID, Note: d.Message, Of: trailOf(d.Record)})
 	}
 	if k.verified != nil {
@@ -227,18 +227,9 @@ func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	switch {
 	case d.Fleetwide:
 		p.holdFleet(d)
-		return wrote
 	case k.quiet != nil && k.quiet(t), d.Record != nil && !wrote:
-		return wrote
+	default:
+		p.emitHold(k, t, r, d)
 	}
-	id := t.Name
-	if r != nil {
-		id = r.ID
-	}
-	action := string(d.Reason)
-	if k.about == nil {
-		action += "-" + id // with the ID, because several targets on one Node may be held
-	}
-	p.emit(k, t, id+"/"+string(d.Reason), Event{Warning: HeldIsWarning(d.Reason), Reason: "RepairHeld", Action: action, Note: string(d.Reason) + ": " + d.Message, Of: trailOf(r)})
 	return wrote
 }
