@@ -56,10 +56,10 @@ type kind struct {
 type slots struct {
 	// begin runs before a slot is taken, and reports whether it may be taken. It may be nil.
 	begin func(p *pass, t *subject, d lifecycle.Decision) bool
-	// occupy adds the repair to the count of this pass, and vacate removes it. next counts a repair
-	// that only waits for one more reading. giveBack frees the slot of an attempt that is given
-	// back.
-	occupy   func(p *pass, t *subject, d lifecycle.Decision, wouldBe bool)
+	// occupy adds the repair to the count of this pass, and vacate removes it. A held repair counts as
+	// one that only would be under way. next counts a repair that only waits for one more reading.
+	// giveBack frees the slot of an attempt that is given back.
+	occupy   func(p *pass, t *subject, d lifecycle.Decision)
 	next     func(p *pass, t *subject, d lifecycle.Decision)
 	vacate   func(p *pass, node string)
 	giveBack func(p *pass, k *kind, t *subject, d lifecycle.Decision)

@@ -66,7 +66,9 @@ var locations = kind{
 	},
 	resume: func(p *pass, t *subject, d lifecycle.Decision) { p.putBack(t, t.Record, d) },
 	slots: &slots{
-		occupy: (*pass).occupyLocation,
+		occupy: func(p *pass, t *subject, d lifecycle.Decision) {
+			p.occupyLocation(t, d, d.Verb == lifecycle.VerbHold)
+		},
 		next: func(p *pass, t *subject, d lifecycle.Decision) {
 			p.occupyLocation(t, d, d.Policy.Mode == remediations.ModeObserve)
 		},

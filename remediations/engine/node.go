@@ -34,8 +34,8 @@ var nodes = kind{
 			p.fleet.Try(p.Config.Zone(t.Node), t.of.node, d.Record.ID)
 			return true
 		},
-		occupy: func(p *pass, t *subject, d lifecycle.Decision, wouldBe bool) {
-			p.fleet.Occupy(p.Config, t.Node, p.provider(t.State, d), wouldBe)
+		occupy: func(p *pass, t *subject, d lifecycle.Decision) {
+			p.fleet.Occupy(p.Config, t.Node, p.provider(t.State, d), d.Verb == lifecycle.VerbHold)
 		},
 		next: func(p *pass, t *subject, d lifecycle.Decision) {
 			p.fleet.Next(p.Config, t.Node, p.provider(t.State, d), d.Policy.Mode == remediations.ModeObserve)

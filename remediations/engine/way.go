@@ -191,7 +191,7 @@ func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 	if p.save(l) != nil {
 		return false
 	}
-	k.slots.occupy(p, t, d, false)
+	k.slots.occupy(p, t, d)
 	return p.Clock.Now().Sub(p.now) <= p.core.intentGood // if not, the intent would be too old to act on, and is not written
 }
 
@@ -214,7 +214,7 @@ func (p *pass) verify(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 func (p *pass) hold(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	was, r := t.Record, cmp.Or(d.Record, t.Record)
 	if k.slots != nil && d.Reason == remediations.ReasonObserving && !p.spoken(d.Policy, was) {
-		k.slots.occupy(p, t, d, true)
+		k.slots.occupy(p, t, d)
 	}
 	wrote = p.persist(t, d)
 	switch {
