@@ -136,7 +136,7 @@ func (t *Base) Proceed(now time.Time) Decision {
 		}
 	}
 	c.Step = pending.Step
-	d := t.Act(c, pending)
+	d := t.IssueOrHold(c, pending)
 	d.Well, d.Heard = cure.Well, cure.Heard
 	return d
 }

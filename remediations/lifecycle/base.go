@@ -102,7 +102,7 @@ func (t *Base) Consider(p *remediations.Policy, a *remediations.Alert, now time.
 	}
 	r = r.Clone()
 	r.Plan = p.Approved(t.Node)
-	return t.Act(t.Candidate(p, a, remediations.Cause{Alert: a.Fingerprint}, step, now), r)
+	return t.IssueOrHold(t.Candidate(p, a, remediations.Cause{Alert: a.Fingerprint}, step, now), r)
 }
 
 // Begun reports whether the repair has issued a step.

@@ -91,9 +91,9 @@ func (t *Base) begin(now time.Time) Decision {
 	return Decision{Verb: VerbRest}
 }
 
-// Act issues the candidate's step or holds it, or requests facts that are too old. pending is the
+// IssueOrHold issues the candidate's step or holds it, or requests facts that are too old. pending is the
 // record to write for a hold.
-func (t *Base) Act(c *Candidate, pending *remediations.Record) Decision {
+func (t *Base) IssueOrHold(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
 		if reason, f := t.WithoutLedger(c.Now); f != nil {

@@ -88,7 +88,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	switch {
 	case ok:
 		c.Step, r.Step = step, step
-		return s.Act(c, r)
+		return s.IssueOrHold(c, r)
 	case r.After != nil && s.begins(p, r):
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
@@ -158,7 +158,7 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	next := r.Between(now)
 	if ok {
 		c.Step, next.Step = step, step
-	} else if s.Ledger != nil { // without the ledger Act waits, as before any step
+	} else if s.Ledger != nil { // without the ledger IssueOrHold waits, as before any step
 		if reason, f := c.HeldBy(nil); f == nil || reason == remediations.ReasonObserving {
 			if c.Unwitnessed() {
 				return s.lookOnce(c, lifecycle.Ask{Witness: true})
@@ -166,7 +166,7 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 			return s.exhaust(p, now)
 		}
 	}
-	d := s.Act(c, next)
+	d := s.IssueOrHold(c, next)
 	d.Well, d.Heard, d.Ask.Lease = cure.Well, cure.Heard, cure.Ask.Lease
 	d.Ask.Witness = d.Ask.Witness || cure.Ask.Witness
 	return d

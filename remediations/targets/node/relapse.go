@@ -83,11 +83,11 @@ func (s *state) relapsed(d *lifecycle.Decision) {
 // before a step.
 func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecycle.Decision {
 	if s.Ledger == nil {
-		return s.Act(c, r) // Act waits for the ledger, or holds the repair
+		return s.IssueOrHold(c, r) // which waits for the ledger, or holds the repair
 	}
 	c.Own = r.ID
 	if reason, f := c.HeldBy(nil); f != nil && reason != remediations.ReasonObserving {
-		return s.Act(c, r)
+		return s.IssueOrHold(c, r)
 	}
 	if c.Unwitnessed() {
 		return s.lookOnce(c, lifecycle.Ask{Witness: true})

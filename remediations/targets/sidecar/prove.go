@@ -64,7 +64,7 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 		return s.exhaust(now)
 	}
 	c.Step = pending.Step
-	return s.Act(c, pending)
+	return s.IssueOrHold(c, pending)
 }
 
 // finished ends the repair if the pod is gone or its sidecar is ready. ok is false if the repair
