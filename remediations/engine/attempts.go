@@ -53,9 +53,9 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Re
 	a[attempt] = it
 }
 
-// settle ends the check for loss of the attempts that the function selects, because the store may
+// dismiss ends the check for loss of the attempts that the function selects, because the store may
 // rightly not have these attempts any more.
-func (a attempts) settle(of func(id string, one attempted) bool) {
+func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	for id, one := range a {
 		if of(id, one) {
 			one.node = ""

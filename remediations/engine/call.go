@@ -28,8 +28,8 @@ type calling struct {
 	provider string
 	// trail identifies the repair in the log.
 	trail Trail
-	// settled is the earliest time at which the call may be made (see Record.Settled).
-	settled time.Time
+	// notBefore is the earliest time at which the call may be made (see Record.Settled).
+	notBefore time.Time
 	// lets returns an error if the target no longer allows the call. live is the Node as the API
 	// server has it right before the call.
 	lets func(ctx context.Context, live *corev1.Node) error
@@ -40,8 +40,8 @@ type calling struct {
 	after  func(ctx context.Context, call *lifecycle.Call)
 }
 
-// begin starts the call that the record's intent describes, beside the loop.
-func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
+// callProvider starts the call that the record's intent describes, beside the loop.
+func (p *pass) callProvider(s *lifecycle.State, d lifecycle.Decision) {
 	n, intent, step := s.Node, *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
 	m.replacement, m.pods = nil, nil // answers about an earlier attempt do not apply to this one
@@ -56,7 +56,7 @@ func (p *pass) begin(s *lifecycle.State, d lifecycle.Decision) {
 	machine.Policy, machine.Alert, machine.Deadline = d.Policy.Name, alertOf(s, d.Record), intent.At.Add(of.Wait)
 	p.send(calling{
 		of: target{node: n.Name}, step: step.Name, provider: provider, attempt: intent.ID, trail: trailOf(d.Record),
-		settled: d.Record.Settled(n, d.Announce, p.Clock.Now()),
+		notBefore: d.Record.Settled(n, d.Announce, p.Clock.Now()),
 		lets: func(ctx context.Context, live *corev1.Node) error {
 			if err := p.stillServed(step.Name, provider, n, live); err != nil {
 				return err
@@ -89,7 +89,7 @@ func (p *pass) send(c calling, m *targetMemory) {
 	var look lookedLast
 	mayStill := look.over(p.mayStill(c.of.node, c.lets))
 	p.Beside(func() {
-		p.rest(p.ctx, c.settled.Sub(p.Clock.Now()))
+		p.rest(p.ctx, c.notBefore.Sub(p.Clock.Now()))
 		c.trail.Log(p.Log).Info("making the call", "node", c.of.node, "step", c.step)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 		defer cancel()

@@ -354,7 +354,7 @@ func (e *Engine) answered(c called) {
 	c.trail.Log(e.Log).Info("the provider answered", "node", c.of.node, "step", c.step, "outcome", c.call.Outcome, "why", c.call.Why)
 	c.call.Stop = e.core.refusesAccount(e.doubted, c)
 	if c.call.Withheld != "" { // the record will give the attempt back
-		e.attempts.settle(func(id string, _ attempted) bool { return id == c.call.IntentID })
+		e.attempts.dismiss(func(id string, _ attempted) bool { return id == c.call.IntentID })
 	}
 	if c.of.kind != remediations.KindNode {
 		if m := e.targets[c.of]; m != nil && m.call != nil && m.call.IntentID == c.call.IntentID {

@@ -122,10 +122,10 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 				remediations.KindNode: "r00001-0-1", remediations.KindSidecar: "plants-0-1", remediations.KindLocation: "plantd-0-2",
 			}[c.called.of.kind]
 			c.called.call = lifecycle.Call{IntentID: intent}
-			_ = e.settleOnly(t.Context(), c.called)
+			_ = e.recordOutcome(t.Context(), c.called)
 			require.Same(t, before, w.nodes[0], "nothing became of the call yet")
 			c.called.call.Outcome = remediations.CallAccepted
-			_ = e.settleOnly(t.Context(), c.called)
+			_ = e.recordOutcome(t.Context(), c.called)
 			if c.settles == "" {
 				require.Same(t, before, w.nodes[0], "nothing was written")
 				return

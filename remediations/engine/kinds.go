@@ -54,8 +54,8 @@ type kind struct {
 
 // slots counts the repairs of a kind as disruptive repairs, both in the pass and in the ledger.
 type slots struct {
-	// begin runs before a slot is taken, and reports whether it may be taken. It may be nil.
-	begin func(p *pass, t *subject, d lifecycle.Decision) bool
+	// mayTake runs before a slot is taken, and reports whether it may be taken. It may be nil.
+	mayTake func(p *pass, t *subject, d lifecycle.Decision) bool
 	// occupy adds the repair to the count of this pass, and vacate removes it. A held repair counts as
 	// one that only would be under way. next counts a repair that only waits for one more reading.
 	// giveBack frees the slot of an attempt that is given back.

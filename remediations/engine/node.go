@@ -19,7 +19,7 @@ var nodes = kind{
 	ask: (*pass).askNode,
 	call: func(p *pass, t *subject, d lifecycle.Decision) string {
 		if p.Config.Remediation(d.Record.Step.Name).Once {
-			p.begin(t.State, d)
+			p.callProvider(t.State, d)
 		} else {
 			p.work(t.Node, d, d.Record)
 		}
@@ -27,7 +27,7 @@ var nodes = kind{
 	},
 	resume: func(p *pass, t *subject, d lifecycle.Decision) { p.work(t.Node, d, t.Record) },
 	slots: &slots{
-		begin: func(p *pass, t *subject, d lifecycle.Decision) bool {
+		mayTake: func(p *pass, t *subject, d lifecycle.Decision) bool {
 			if !p.remember(t.of.node).writes.due(p.now) {
 				return false // the intent cannot be written now, so the repair must not take a slot
 			}

@@ -27,7 +27,7 @@ func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	if p.save(l) != nil || !p.persist(t, d) {
 		return false
 	}
-	p.attempts.settle(func(_ string, one attempted) bool { return one.node == t.of.node }) // the removed record was perhaps unreadable, so the ID of its attempt is unknown
+	p.attempts.dismiss(func(_ string, one attempted) bool { return one.node == t.of.node }) // the removed record was perhaps unreadable, so the ID of its attempt is unknown
 	p.emitOnce(t.of.node, "", Event{Reason: "RepairCancelled", Action: "Reset", Note: d.Message, Of: trailOf(t.Record)})
 	p.vacate(t.of.node)
 	return true

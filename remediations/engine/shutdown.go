@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settleOnly writes a call's outcome on the Node and does nothing else. A stopping engine uses it.
-func (e *Engine) settleOnly(ctx context.Context, c called) error {
+// recordOutcome writes a call's outcome on the Node and does nothing else. A stopping engine uses it.
+func (e *Engine) recordOutcome(ctx context.Context, c called) error {
 	n, err := e.Fleet.Node(ctx, c.of.node)
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (e *Engine) finish(ctx context.Context) {
 		select {
 		case c := <-e.calls:
 			e.answered(c)
-			for errors.Is(e.settleOnly(ctx, c), ErrConflict) && ctx.Err() == nil {
+			for errors.Is(e.recordOutcome(ctx, c), ErrConflict) && ctx.Err() == nil {
 				e.Log.Info("the Node was changed by another writer in the meantime; the call's outcome is written again", "node", c.of.node)
 			}
 		case <-ctx.Done():

@@ -282,7 +282,7 @@ func (e *Engine) judgeLost(attempts []string) {
 	for _, id := range attempts {
 		was := e.attempts[id]
 		_, j := e.shownOn(was.node)
-		e.attempts.settle(func(of string, _ attempted) bool { return of == id })
+		e.attempts.dismiss(func(of string, _ attempted) bool { return of == id })
 		// Without the record, the ledger may still know the repair. Then another writer has removed
 		// the record from the Node.
 		if e.ledger.KnowsAttempt(was.repair, id) || j.UnderWay(was.repair) == nil && e.ledger.Knows(was.repair) {

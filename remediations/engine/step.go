@@ -32,10 +32,10 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 	} else {
 		e.due(ctx)
 	}
-	e.settle(ctx, work)
+	e.workBeside(ctx, work)
 	for range stepTurns {
 		next = e.turn(ctx)
-		if !e.settle(ctx, work) {
+		if !e.workBeside(ctx, work) {
 			break
 		}
 	}
@@ -45,9 +45,9 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 	return next
 }
 
-// settle does all work beside the loop. It reports whether a result of that work needs another
+// workBeside does all work beside the loop. It reports whether a result of that work needs another
 // pass.
-func (e *Engine) settle(ctx context.Context, work func() bool) (brought bool) {
+func (e *Engine) workBeside(ctx context.Context, work func() bool) (brought bool) {
 	for work() {
 		for e.take(ctx) {
 			brought = true

@@ -180,7 +180,7 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 // takeSlot takes the slot in the ledger. It reports whether the slot is durable and the decision is
 // still young enough to act on.
 func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
-	if k.slots.begin != nil && !k.slots.begin(p, t, d) {
+	if k.slots.mayTake != nil && !k.slots.mayTake(p, t, d) {
 		return false
 	}
 	l := p.ledger.Clone()

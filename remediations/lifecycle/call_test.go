@@ -247,7 +247,7 @@ func TestAFailureHoldsRepairsAfterAMinute(t *testing.T) {
 func TestWhichKindsOfTargetsAGuardIsFor(t *testing.T) {
 	all := []Kind{KindNode, KindSidecar, KindLocation, KindAPIServer}
 	for name, c := range map[string]struct {
-		of   kinds
+		of   kindSet
 		want []Kind
 	}{
 		"all": {ofAll, all}, "nodes": {ofNodes, all[:1]}, "beside nodes": {besideNodes, all[1:]}, "on nodes": {onNodes, all[:3]},

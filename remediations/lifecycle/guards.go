@@ -29,7 +29,7 @@ func Because(format string, args ...any) *Finding {
 type Guard struct {
 	Reason remediations.Reason
 	// binds is the set of kinds of target that the guard applies to.
-	binds kinds
+	binds kindSet
 	// scope says whether the guard applies to all steps or only to disruptive ones.
 	scope scope
 	// rests are the sources that find reads. If one of them was not read, the guard's answer is

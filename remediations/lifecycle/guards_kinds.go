@@ -2,8 +2,8 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// kinds is a set of kinds of targets. It reports whether a kind is in the set.
-type kinds func(remediations.Kind) bool
+// kindSet is a set of kinds of targets. It reports whether a kind is in the set.
+type kindSet func(remediations.Kind) bool
 
 func ofAll(remediations.Kind) bool { return true }
 

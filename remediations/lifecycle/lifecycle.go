@@ -19,7 +19,7 @@ func (t *Base) Live(now time.Time) Decision {
 	case r.Observes() && !t.enforces(t.PolicyOf(r)):
 		return t.observe(now)
 	case r == nil || t.yields(r):
-		return t.begin(now)
+		return t.choose(now)
 	case r.Phase == remediations.PhaseActing:
 		return t.self.Acting(now)
 	case r.Phase == remediations.PhaseVerifying && now.Before(r.Deadline) && !t.self.Overdue(r, now):
@@ -37,10 +37,10 @@ func (t *Base) Cancelled() bool {
 	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
-// begin decides about the target's alerts in order, and returns the first decision that is not a
+// choose decides about the target's alerts in order, and returns the first decision that is not a
 // hold. A Pending repair that has not acted does not stop this: it yields to another alert that no
 // guard holds.
-func (t *Base) begin(now time.Time) Decision {
+func (t *Base) choose(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
 		return t.End(remediations.OutcomeCancelled, fmt.Sprintf("the repair was held for %s: %s", text.Duration(remediations.PendingFor), r.Hold.Words()), now)
