@@ -103,7 +103,7 @@ func clientOf[S section.Provider, C any](p *program, of func(S) (*C, error)) (cl
 // newClusterAPI makes the client of Cluster API.
 func (p *program) newClusterAPI() (*clusterapi.Client, *clusterapisettings.ClusterAPI, error) {
 	return clientOf(p, func(c *clusterapisettings.ClusterAPI) (*clusterapi.Client, error) {
-		return clusterapi.New(clusterapi.Options{API: p.rest, Kubeconfig: c.Kubeconfig, Cluster: c.Cluster, Delete: c.Delete(), Timeout: c.Timeout})
+		return clusterapi.New(clusterapi.Options{ClusterAPI: *c, API: p.rest})
 	})
 }
 
@@ -113,7 +113,7 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	if !ok {
 		return nil, 0, nil
 	}
-	client, err := karpenter.New(karpenter.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now, Registry: p.cfg.Core.Registry})
+	client, err := karpenter.New(karpenter.Options{Karpenter: *c, API: p.rest, Now: time.Now, Registry: p.cfg.Core.Registry})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -124,7 +124,7 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 // newExternal makes the client that creates remediation objects.
 func (p *program) newExternal() (*external.Client, *externalsettings.External, error) {
 	return clientOf(p, func(c *externalsettings.External) (*external.Client, error) {
-		return external.New(external.Options{API: p.rest, Timeout: c.Timeout, Now: time.Now, Templates: p.templates()})
+		return external.New(external.Options{External: *c, API: p.rest, Now: time.Now, Templates: p.templates()})
 	})
 }
 

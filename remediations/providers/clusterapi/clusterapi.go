@@ -21,29 +21,18 @@ package clusterapi
 import (
 	"errors"
 	"fmt"
-	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"drydock.dev/drydock/remediations/providers/clusterapi/settings"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client.
+// Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
-	// API is the connection to this cluster's API server, for the Nodes.
+	settings.ClusterAPI
+	// API is the connection to this cluster's API server, which has the Nodes.
 	API *rest.Config
-	// Kubeconfig is the path of a kubeconfig for the management cluster. If it is empty, this
-	// cluster is the management cluster.
-	Kubeconfig string
-	// Cluster is this cluster's Cluster object in the management cluster. Its Machines are in the
-	// same namespace.
-	Cluster types.NamespacedName
-	// Delete makes Drydock delete a Machine that no MachineHealthCheck selects, instead of setting
-	// conditions.
-	Delete bool
-	// Timeout limits one request. The default is 5 s.
-	Timeout time.Duration
 }
 
 // Client requests replacements from Cluster API. It is safe for concurrent use.

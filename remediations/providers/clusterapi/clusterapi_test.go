@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
 func yes() error { return nil }
@@ -44,7 +45,7 @@ func TestEachWayAsksOnce(t *testing.T) {
 			if c.check {
 				w.check("workers", nil)
 			}
-			outcome, err := w.ask(w.replacer(func(o *Options) { o.Delete = c.delete }), node1)
+			outcome, err := w.ask(w.replacer(func(o *Options) { o.WithoutHealthCheck = deletes(c.delete) }), node1)
 			require.NoError(t, err)
 			require.Equal(t, remediations.CallAccepted, outcome)
 			one := w.Get("Machine", "one")
@@ -118,7 +119,7 @@ func TestAWriteNamesTheMachineByItsUID(t *testing.T) {
 			if of == annotate {
 				w.check("workers", nil)
 			}
-			r := w.replacer(func(o *Options) { o.Delete = of == remove })
+			r := w.replacer(func(o *Options) { o.WithoutHealthCheck = deletes(of == remove) })
 			late := node1
 			late.Before = r.Survey(t.Context(), node1).Before
 			outcome, err := r.Act(t.Context(), late, func() error {
@@ -264,16 +265,16 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 
 // TestOptionsThatCannotWork are named.
 func TestOptionsThatCannotWork(t *testing.T) {
-	prod := types.NamespacedName{Namespace: "ns", Name: "prod"}
+	of := settings.ClusterAPI{Cluster: types.NamespacedName{Namespace: "ns", Name: "prod"}}
 	for says, o := range map[string]Options{
-		"there is no API server":            {Cluster: prod},
-		"must have the form namespace/name": {API: &rest.Config{}, Cluster: types.NamespacedName{Name: "prod"}},
-		"the timeout is negative":           {API: &rest.Config{}, Cluster: prod, Timeout: -time.Second},
-		"no such file":                      {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, Cluster: prod},
+		"there is no API server":         {ClusterAPI: of},
+		"not of the form namespace/name": {API: &rest.Config{}, ClusterAPI: settings.ClusterAPI{Cluster: types.NamespacedName{Name: "prod"}}},
+		"the timeout is negative":        {API: &rest.Config{}, ClusterAPI: settings.ClusterAPI{Cluster: of.Cluster, Timeout: -time.Second}},
+		"no such file":                   {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, ClusterAPI: of},
 	} {
 		_, err := New(o)
 		require.ErrorContains(t, err, says)
 	}
-	_, err := New(Options{API: &rest.Config{}, Cluster: prod})
+	_, err := New(Options{API: &rest.Config{}, ClusterAPI: of})
 	require.NoError(t, err, "the control")
 }

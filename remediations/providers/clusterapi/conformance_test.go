@@ -50,7 +50,7 @@ func (w *world) behind(server providertest.HTTPOptions, of way, timeout time.Dur
 	wire := providertest.NewHTTP(w.T, server)
 	again := func() engine.Actuator {
 		return w.replacer(func(o *Options) {
-			o.API, o.Timeout, o.Delete = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, of == remove
+			o.API, o.Timeout, o.WithoutHealthCheck = &rest.Config{Host: wire.URL(), BearerToken: token}, timeout, deletes(of == remove)
 		})
 	}
 	return providertest.World{

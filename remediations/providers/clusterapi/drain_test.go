@@ -17,7 +17,7 @@ func TestPodsAreGivenUpBeforeTheRequest(t *testing.T) {
 			if of == annotate {
 				w.check("workers", nil)
 			}
-			r := w.replacer(func(o *Options) { o.Delete = of == remove })
+			r := w.replacer(func(o *Options) { o.WithoutHealthCheck = deletes(of == remove) })
 			first, last := node1, node10
 			first.GivesUpPods = true
 			for _, each := range []struct {

@@ -17,6 +17,7 @@ import (
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/space"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
 func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
@@ -117,9 +118,17 @@ func (w *world) later() {
 	require.Eventually(w.T, func() bool { return time.Now().Unix() > newest.Unix() }, 5*time.Minute, 5*time.Millisecond)
 }
 
+// deletes says how to treat a Machine that no MachineHealthCheck selects.
+func deletes(yes bool) string {
+	if yes {
+		return "delete"
+	}
+	return "mark"
+}
+
 // replacer uses the API server directly.
 func (w *world) replacer(change func(*Options)) Replacer {
-	o := Options{API: lab.Shared(w.T).AdminConfig(), Cluster: types.NamespacedName{Namespace: w.Name, Name: "prod"}, Timeout: 2 * time.Minute}
+	o := Options{ClusterAPI: settings.ClusterAPI{Cluster: types.NamespacedName{Namespace: w.Name, Name: "prod"}, Timeout: 2 * time.Minute}, API: lab.Shared(w.T).AdminConfig()}
 	if change != nil {
 		change(&o)
 	}

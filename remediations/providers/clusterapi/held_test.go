@@ -100,7 +100,7 @@ func TestEachHoldIsNamedBeforeTheIntent(t *testing.T) {
 			w := <-ready
 			w.T = t
 			r := w.replacer(nil)
-			deleting := w.replacer(func(o *Options) { o.Delete = true })
+			deleting := w.replacer(func(o *Options) { o.WithoutHealthCheck = deletes(true) })
 			control := r.Survey(t.Context(), node1)
 			require.Empty(t, control.Trouble, "the control")
 			require.NotEmpty(t, control.Before)

@@ -61,7 +61,7 @@ func (c *Client) wayTo(s *sight) way {
 	switch {
 	case len(s.checks) > 0:
 		return annotate
-	case c.o.Delete:
+	case c.o.Delete():
 		return remove
 	}
 	return mark

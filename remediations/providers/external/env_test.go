@@ -13,6 +13,7 @@ import (
 	"drydock.dev/drydock/internal/lab/space"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/external/settings"
 )
 
 func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
@@ -93,7 +94,7 @@ func (w *world) asked(kind string) (nodes []string) {
 }
 
 func (w *world) remediator(change func(*Options)) Remediator {
-	o := Options{API: lab.Shared(w.T).AdminConfig(), Timeout: 2 * time.Minute, Now: time.Now}
+	o := Options{External: settings.External{Timeout: 2 * time.Minute}, API: lab.Shared(w.T).AdminConfig(), Now: time.Now}
 	if change != nil {
 		change(&o)
 	}

@@ -28,16 +28,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/external/settings"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client.
+// Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
-	// API is the connection to the API server.
+	settings.External
+	// API is how the API server is reached.
 	API *rest.Config
-	// Timeout limits one request. The default is 5 s.
-	Timeout time.Duration
-	// Now returns the current time.
+	// Now is the clock.
 	Now func() time.Time
 	// Templates are the templates in the plans.
 	Templates []remediations.Template

@@ -22,6 +22,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/karpenter/settings"
 )
 
 func TestMain(m *testing.M) { lab.Main(m, lab.Options{Components: lab.APIServerOnly}) }
@@ -256,7 +257,7 @@ func budgetStatus(allowed, healthy, desired int) m {
 
 // replacer uses the API server directly.
 func (w *world) replacer(change func(*Options)) Replacer {
-	o := Options{API: lab.Shared(w.t).AdminConfig(), Timeout: 2 * time.Minute, Now: func() time.Time { return monday }}
+	o := Options{Karpenter: settings.Karpenter{Timeout: 2 * time.Minute}, API: lab.Shared(w.t).AdminConfig(), Now: func() time.Time { return monday }}
 	if change != nil {
 		change(&o)
 	}

@@ -19,16 +19,16 @@ import (
 	"k8s.io/client-go/rest"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/karpenter/settings"
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client.
+// Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
-	// API is the connection to the API server.
+	settings.Karpenter
+	// API is how the API server is reached.
 	API *rest.Config
-	// Timeout limits one request. The default is 5 s.
-	Timeout time.Duration
-	// Now returns the current time, for the schedules of budgets.
+	// Now is the clock for the schedules of budgets.
 	Now func() time.Time
 	// Registry has the remediations, besides the shipped ones, that a record on the Node may name.
 	Registry remediations.Registry
