@@ -53,8 +53,7 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 		return nil, 0, nil
 	}
 	client, err := civo.New(civo.Options{
-		APIURL: c.APIURL.String(), ClusterID: c.ClusterID, Region: c.Region, APIKeyFile: c.APIKeyFile,
-		Timeout: c.Timeout, UserAgentVersion: thisBuild().Now(),
+		Civo: *c, UserAgentVersion: thisBuild().Now(),
 		Late: func(m engine.Machine, outcome remediations.CallOutcome, why error) {
 			late(m.Node, m.Attempt, outcome, why)
 		},

@@ -29,7 +29,7 @@ func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client)
 		return outcome{keyError: err}
 	}
 	c.keys.Add(key)
-	gw, err := openGateway(ctx, c.api, key, g)
+	gw, err := openGateway(ctx, c.o.APIURL, key, g)
 	if err != nil {
 		return outcome{transport: err}
 	}

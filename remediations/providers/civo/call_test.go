@@ -225,7 +225,7 @@ func TestTheGatewayServesCivogoOnly(t *testing.T) {
 	t.Parallel()
 	sim := provider(t)
 	c := client(t, sim.URL())
-	gw, err := openGateway(t.Context(), c.api, apiKey, nil)
+	gw, err := openGateway(t.Context(), c.o.APIURL, apiKey, nil)
 	require.NoError(t, err)
 	defer gw.close()
 	get := func(token string) int {

@@ -34,10 +34,7 @@ package civo
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -46,12 +43,11 @@ import (
 	"drydock.dev/drydock/internal/redact"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
 const (
-	defaultTimeout = 30 * time.Second
-	// defaultIssueWithin is the engine's limit: a call is sent within 10 s of its intent, or not at
-	// all.
+	// defaultIssueWithin is the intent's: a call leaves within 10 s of its intent or not at all.
 	defaultIssueWithin = 10 * time.Second
 	// defaultBackoff and its double together are far below the time limit for sending a call.
 	defaultBackoff = 500 * time.Millisecond
@@ -65,17 +61,12 @@ const (
 // text, an answer takes less than 64 MiB.
 var answers = bounded.Limits{Bytes: maxAnswer, Values: 400_000, Objects: 20_000, Depth: 32}
 
-// Options configure a Client.
+// Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
-	// APIURL is the URL of Civo's API, for example https://api.civo.com. ClusterID is the UUID of
-	// the cluster, and Region its region. APIKeyFile is read again for each call, so a new key
-	// needs no restart. All four are required.
-	APIURL, ClusterID, Region, APIKeyFile string
-	// Timeout limits how long a caller waits for one request. The default is 30 s.
-	Timeout time.Duration
-	// IssueWithin limits the time from the start of a write until its request is sent. It includes
-	// the look-up of the machine and the wait for another call. A later request is refused. The
-	// default is 10 s.
+	settings.Civo
+	// IssueWithin is how long after the start of a write its request may still leave, including the
+	// look-up of the machine and the wait for another call. Later, the write is refused. Zero: 10
+	// s.
 	IssueWithin time.Duration
 	// Backoff is the wait before the second try of a read. The wait before the third and last try
 	// is twice as long. The default for the first wait is 500 ms.
@@ -92,8 +83,7 @@ type Options struct {
 // Client calls Civo, one call at a time. It is safe for concurrent use.
 type Client struct {
 	o    Options
-	api  *url.URL
-	turn *semaphore.Weighted // the holder may call Civo
+	turn *semaphore.Weighted // its holder may call
 	keys redact.Keyring
 	// members has the IDs of the instances in the cluster's list when it was last read. Only the
 	// holder of the turn may use it.
@@ -101,30 +91,8 @@ type Client struct {
 	memberWithin time.Duration
 }
 
-// New checks the options, and that the key file can be read. It sends no request. An error names
-// the wrong option.
+// New checks that the key file can be read. It does not call Civo.
 func New(o Options) (*Client, error) {
-	for _, required := range []struct{ name, value string }{
-		{"API URL", o.APIURL}, {"cluster ID", o.ClusterID}, {"region", o.Region}, {"API key file", o.APIKeyFile},
-	} {
-		if strings.TrimSpace(required.value) == "" {
-			return nil, fmt.Errorf("configuring Civo: the %s is empty", required.name)
-		}
-	}
-	if !plainID(o.ClusterID) {
-		return nil, fmt.Errorf("configuring Civo: the cluster ID %q must have only letters, digits and dashes", o.ClusterID)
-	}
-	api, err := url.Parse(o.APIURL)
-	if err != nil || (api.Scheme != "https" && api.Scheme != "http") || api.Host == "" ||
-		api.User != nil || api.RawQuery != "" || api.Fragment != "" {
-		return nil, errors.New("configuring Civo: the API URL must have the form https://host")
-	}
-	if o.Timeout < 0 || o.IssueWithin < 0 || o.Backoff < 0 {
-		return nil, errors.New("configuring Civo: a time limit is negative")
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
 	if o.IssueWithin == 0 {
 		o.IssueWithin = defaultIssueWithin
 	}
@@ -137,7 +105,7 @@ func New(o Options) (*Client, error) {
 	if _, err := readKey(o.APIKeyFile); err != nil {
 		return nil, fmt.Errorf("configuring Civo: %w", err)
 	}
-	return &Client{o: o, api: api, turn: semaphore.NewWeighted(1), keys: redact.Keyring{Mark: "[API key]"}, memberWithin: memberWithin}, nil
+	return &Client{o: o, turn: semaphore.NewWeighted(1), keys: redact.Keyring{Mark: "[API key]"}, memberWithin: memberWithin}, nil
 }
 
 // Name returns the provider's name in the configuration, Events and metrics.

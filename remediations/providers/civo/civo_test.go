@@ -3,6 +3,7 @@ package civo
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"drydock.dev/drydock/internal/lab/civosim"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/civo/settings"
 )
 
 const (
@@ -45,11 +47,17 @@ func keyFile(t testing.TB, content string) string {
 	return path
 }
 
+// section is the section of the configuration for the cluster of the tests.
+func section(t require.TestingT, at, key string) settings.Civo {
+	u, err := url.Parse(at)
+	require.NoError(t, err)
+	return settings.Civo{APIURL: u, ClusterID: clusterID, Region: region, APIKeyFile: key, Timeout: 2 * time.Minute}
+}
+
 func client(t testing.TB, url string, adjust ...func(*Options)) *Client {
 	t.Helper()
 	o := Options{
-		APIURL: url, ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, "  "+apiKey+"\n"),
-		Timeout: 2 * time.Minute, IssueWithin: 2 * time.Minute, Backoff: time.Millisecond, UserAgentVersion: "test",
+		Civo: section(t, url, keyFile(t, "  "+apiKey+"\n")), IssueWithin: 2 * time.Minute, Backoff: time.Millisecond, UserAgentVersion: "test",
 	}
 	for _, f := range adjust {
 		f(&o)
@@ -205,28 +213,20 @@ func TestOfTwoOfOneHostnameTheProviderIDPicksOne(t *testing.T) {
 	require.Equal(t, "hard reboot i-1", sim.Done(civosim.HardReboots)[0].Done)
 }
 
-func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
+// TestNewNamesWhatIsWrongWithTheKey: the configuration checks all other settings.
+func TestNewNamesWhatIsWrongWithTheKey(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		adjust func(*Options)
 		text   string
 	}{
-		"no URL":        {func(o *Options) { o.APIURL = "" }, "API URL is empty"},
-		"no cluster":    {func(o *Options) { o.ClusterID = " " }, "cluster ID is empty"},
-		"odd cluster":   {func(o *Options) { o.ClusterID = "../x" }, "cluster ID"},
-		"no region":     {func(o *Options) { o.Region = "" }, "region is empty"},
-		"no key file":   {func(o *Options) { o.APIKeyFile = "" }, "API key file is empty"},
-		"no host":       {func(o *Options) { o.APIURL = "https://" }, "https://host"},
-		"no scheme":     {func(o *Options) { o.APIURL = "api.example" }, "https://host"},
-		"secret in URL": {func(o *Options) { o.APIURL = "https://u:" + apiKey + "@host" }, "https://host"},
-		"missing file":  {func(o *Options) { o.APIKeyFile = "/nowhere/key" }, "/nowhere/key"},
-		"empty file":    {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: the file is empty"},
-		"two words":     {func(o *Options) { o.APIKeyFile = keyFile(t, apiKey+"\n"+apiKey) }, "more than one word"},
-		"long file":     {func(o *Options) { o.APIKeyFile = keyFile(t, strings.Repeat(apiKey, 1000)) }, "longer than"},
-		"negative time": {func(o *Options) { o.Timeout = -1 }, "time limit"},
+		"missing file": {func(o *Options) { o.APIKeyFile = "/nowhere/key" }, "/nowhere/key"},
+		"empty file":   {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: it is empty"},
+		"two words":    {func(o *Options) { o.APIKeyFile = keyFile(t, apiKey+"\n"+apiKey) }, "more than one word"},
+		"long file":    {func(o *Options) { o.APIKeyFile = keyFile(t, strings.Repeat(apiKey, 1000)) }, "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := Options{APIURL: "https://host", ClusterID: clusterID, Region: region, APIKeyFile: keyFile(t, apiKey)}
+			o := Options{Civo: section(t, "https://host", keyFile(t, apiKey))}
 			tc.adjust(&o)
 			_, err := New(o)
 			require.ErrorContains(t, err, "configuring Civo")

@@ -158,7 +158,7 @@ func TestErrorsAreOfTwoKinds(t *testing.T) {
 	require.ErrorIs(t, &refusedError{Err: cause}, cause)
 	require.ErrorIs(t, &unknownError{Err: cause}, cause)
 	for why, r := range reasons {
-		c := &Client{o: Options{ClusterID: clusterID, Region: region, APIKeyFile: "/key"}}
+		c := &Client{o: Options{Civo: section(t, "https://host", "/key")}}
 		require.NotContains(t, c.refuse(task{}, why, nil, "x").Error(), "{", why)
 		require.NotEmpty(t, r.concern, why)
 	}

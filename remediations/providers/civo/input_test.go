@@ -76,7 +76,7 @@ func TestEachBadInputHasItsOwnError(t *testing.T) {
 			why: reasonUnreachable, concern: kit.Passing, texts: []string{"the network does not answer: nothing came from Civo at 127.0.0.1"},
 		},
 		"nobody there": {
-			wrong: func(_ *testing.T, _ *civosim.Server, o *Options) { o.APIURL = closedPort },
+			wrong: func(t *testing.T, _ *civosim.Server, o *Options) { o.APIURL = section(t, closedPort, "").APIURL },
 			why:   reasonUnreachable, concern: kit.Passing, texts: []string{"the network does not answer", "connection refused"},
 		},
 		"Civo is down": {

@@ -92,9 +92,10 @@ func TestTheKeyIsInNoText(t *testing.T) {
 			sim.Inject(op, faults[name])
 		}
 		late := make(chan error, 1)
+		of := section(r, sim.URL(), path)
+		of.Timeout = 200 * time.Millisecond
 		c, err := New(Options{
-			APIURL: sim.URL(), ClusterID: clusterID, Region: region, APIKeyFile: path, Backoff: time.Millisecond,
-			Timeout: 200 * time.Millisecond, Late: func(_ engine.Machine, _ remediations.CallOutcome, err error) { late <- err },
+			Civo: of, Backoff: time.Millisecond, Late: func(_ engine.Machine, _ remediations.CallOutcome, err error) { late <- err },
 		})
 		require.NoError(r, err)
 		operation := rapid.SampledFrom(slices.Sorted(maps.Keys(operations))).Draw(r, "operation")

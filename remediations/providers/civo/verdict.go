@@ -22,7 +22,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	case errors.Is(o.transport, bounded.ErrTooLarge):
 		return c.refuse(t, reasonBadAnswer, o.transport, "Civo's %s is unusable", asked)
 	case o.transport != nil:
-		return c.refuse(t, reasonUnreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.api.Host)
+		return c.refuse(t, reasonUnreachable, o.transport, "the network does not answer: nothing came from Civo at %s", c.o.APIURL.Host)
 	case o.unavailable():
 		err := c.refuse(t, reasonUnavailable, o.err, "Civo's API cannot answer now: %s", o.kind())
 		var refused *refusedError
@@ -35,7 +35,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):
 		return c.rejection(t, o)
 	}
-	return c.refuse(t, reasonBadAnswer, o.err, "the answer from %s is not Civo's API: %s instead of the %s", c.api.Host, o.kind(), asked)
+	return c.refuse(t, reasonBadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.o.APIURL.Host, o.kind(), asked)
 }
 
 // kind describes the answer by its status, and whether it is an HTML page.
@@ -80,7 +80,7 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 		if issue.Err() != nil {
 			cause = issue.Err()
 		}
-		return c.refuse(t, reasonUnreachable, cause, "the request did not reach Civo at %s", c.api.Host)
+		return c.refuse(t, reasonUnreachable, cause, "the request did not reach Civo at %s", c.o.APIURL.Host)
 	case o.transport != nil:
 		return c.doubt(t, o.transport, "the request was sent, but no complete answer came")
 	case unreadable(o):
