@@ -71,7 +71,7 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	if !ok {
 		return nil, 0, nil
 	}
-	client, err := redfish.New(redfish.Options{BMCs: c.BMCs, Timeout: c.Timeout, Nodes: p.nodes})
+	client, err := redfish.New(redfish.Options{Redfish: *c, Nodes: p.nodes})
 	if err != nil {
 		return nil, 0, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/redfish/settings"
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
@@ -94,7 +95,7 @@ func startWorld(t testing.TB, timeout time.Duration, vendor sim.Vendor, auth Aut
 	})
 	bmcs := []BMC{bmcOf(t, "node-1", wire.URL(), auth), bmcOf(t, "node-2", wire.URL(), auth)}
 	again := func() engine.Actuator {
-		c, err := New(Options{BMCs: bmcs, Timeout: timeout})
+		c, err := New(Options{Redfish: settings.Redfish{BMCs: bmcs, Timeout: timeout}})
 		require.NoError(t, err)
 		return Rebooter{c}
 	}

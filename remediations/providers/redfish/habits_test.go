@@ -17,6 +17,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/redfish/settings"
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 )
 
@@ -157,7 +158,7 @@ func TestASlowBMCIsReportedAsSlow(t *testing.T) {
 	hang := make(chan struct{})
 	url := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	t.Cleanup(func() { close(hang) })
-	c, err := New(Options{BMCs: []BMC{bmcOf(t, "node-1", url, Basic)}, Timeout: 100 * time.Millisecond})
+	c, err := New(Options{Redfish: settings.Redfish{BMCs: []BMC{bmcOf(t, "node-1", url, Basic)}, Timeout: 100 * time.Millisecond}})
 	require.NoError(t, err)
 	said := Rebooter{c}.Survey(t.Context(), machine1)
 	require.Contains(t, said.Trouble, "in time; it is too slow, or the network")

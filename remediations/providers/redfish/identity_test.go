@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/redfish/settings"
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -97,7 +98,7 @@ func TestTwoNodesOfOneUUID(t *testing.T) {
 			if change != nil {
 				change(&b)
 			}
-			c, err := New(Options{BMCs: []BMC{b}, Timeout: 2 * time.Minute, Nodes: read})
+			c, err := New(Options{Redfish: settings.Redfish{BMCs: []BMC{b}, Timeout: 2 * time.Minute}, Nodes: read})
 			require.NoError(t, err)
 			return Rebooter{c}
 		}
@@ -140,44 +141,29 @@ func TestTheMessageAboutANodeWithoutABMC(t *testing.T) {
 	requireRefused(t, rebooter(t, bmcOf(t, "node-1", url, Basic)), side, m, "no BMC is configured for this node")
 }
 
-// TestNewNamesWhatIsWrong: the Node and the option.
+// TestNewNamesWhatIsWrong: the Node and the option. The configuration checks what needs no file.
 func TestNewNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		adjust func(*BMC)
 		says   string
 	}{
-		"no node":          {func(b *BMC) { b.Node = "" }, "the Node has no name"},
-		"plain HTTP":       {func(b *BMC) { b.URL = "http://bmc" }, "https://host"},
-		"a secret in it":   {func(b *BMC) { b.URL = "https://u:p@bmc" }, "https://host"},
-		"a path":           {func(b *BMC) { b.URL = "https://bmc/redfish/v1" }, "https://host"},
-		"auth":             {func(b *BMC) { b.Auth = "digest" }, `auth is "digest"`},
-		"no trust":         {func(b *BMC) { b.Fingerprint = "" }, "exactly one of caFile and fingerprint"},
-		"two trusts":       {func(b *BMC) { b.CAFile = "/x" }, "exactly one of caFile and fingerprint"},
-		"short pin":        {func(b *BMC) { b.Fingerprint = "abcd" }, "must be a SHA-256"},
-		"no CA":            {func(b *BMC) { b.Fingerprint, b.CAFile = "", file(t, "ca", "no certificate") }, "the file has no certificate"},
-		"CA is gone":       {func(b *BMC) { b.Fingerprint, b.CAFile = "", "/nowhere/ca" }, "/nowhere/ca"},
-		"no password":      {func(b *BMC) { b.PasswordFile = "/nowhere/password" }, "/nowhere/password"},
-		"empty user":       {func(b *BMC) { b.UsernameFile = file(t, "username", "\n") }, "the file is empty"},
-		"colon in user":    {func(b *BMC) { b.UsernameFile = file(t, "username", "a:b") }, "colon"},
-		"bad UUID":         {func(b *BMC) { b.UUID = "x" }, `"x" is not a UUID`},
-		"UUID of a series": {func(b *BMC) { b.UUID = "03000200-0400-0500-0006-000700080009" }, "name the machine's serialNumber instead"},
+		"no trust":      {func(b *BMC) { b.Fingerprint = "" }, "exactly one of caFile and fingerprint"},
+		"two trusts":    {func(b *BMC) { b.CAFile = "/x" }, "exactly one of caFile and fingerprint"},
+		"short pin":     {func(b *BMC) { b.Fingerprint = "abcd" }, "not a SHA-256"},
+		"no CA":         {func(b *BMC) { b.Fingerprint, b.CAFile = "", file(t, "ca", "no certificate") }, "it has no certificate"},
+		"CA is gone":    {func(b *BMC) { b.Fingerprint, b.CAFile = "", "/nowhere/ca" }, "/nowhere/ca"},
+		"no password":   {func(b *BMC) { b.PasswordFile = "/nowhere/password" }, "/nowhere/password"},
+		"empty user":    {func(b *BMC) { b.UsernameFile = file(t, "username", "\n") }, "it is empty"},
+		"colon in user": {func(b *BMC) { b.UsernameFile = file(t, "username", "a:b") }, "colon"},
+		"bad UUID":      {func(b *BMC) { b.UUID = "x" }, `"x" is not a UUID`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := bmcOf(t, "node-1", "https://bmc", Basic)
 			tc.adjust(&b)
-			_, err := New(Options{BMCs: []BMC{b}})
+			_, err := New(Options{Redfish: settings.Redfish{BMCs: []BMC{b}}})
 			require.ErrorContains(t, err, "configuring Redfish: the BMC of node")
 			require.ErrorContains(t, err, tc.says)
 		})
 	}
-	one := bmcOf(t, "node-1", "https://bmc", Basic)
-	_, err := New(Options{BMCs: []BMC{one, one}})
-	require.ErrorContains(t, err, `node "node-1" has two BMCs`)
-	two := one
-	two.Node, one.UUID, two.UUID = "node-2", uuid1, "44454c4c-4200-1035-8054-b7c04f4d3332"
-	_, err = New(Options{BMCs: []BMC{one, two}})
-	require.ErrorContains(t, err, `nodes "node-1" and "node-2" have the same UUID`)
-	_, err = New(Options{Timeout: -1})
-	require.ErrorContains(t, err, "time limit")
 }

@@ -41,10 +41,7 @@ import (
 )
 
 const (
-	// defaultTimeout is the time limit of one request. BMCs are slow: a small document often takes
-	// a second.
-	defaultTimeout = 15 * time.Second
-	// defaultTryAgain is longer than BMCs usually lock an account.
+	// defaultTryAgain is longer than the usual lock of an account.
 	defaultTryAgain = 30 * time.Minute
 	// logoutWithin limits the end of a session, because the caller waits for it.
 	logoutWithin = 2 * time.Second
@@ -62,12 +59,10 @@ const (
 	Session = settings.Session
 )
 
-// Options configure a Client.
+// Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
-	BMCs []BMC
-	// Timeout limits one request. The default is 15 s.
-	Timeout time.Duration
-	// TryAgain is how long Drydock does not use refused credentials. The default is 30 min.
+	settings.Redfish
+	// TryAgain is how long refused credentials are not used again. Zero: 30 min.
 	TryAgain time.Duration
 	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs: a UUID that two
 	// Nodes have identifies neither. If it is nil, Drydock does not compare them.
@@ -97,32 +92,17 @@ type bmc struct {
 	learned  way
 }
 
-// New checks the options, and that all files can be read. It sends no request. An error names the
-// Node and the option.
+// New checks that all files can be read. It calls no BMC. The error names the Node and the option.
 func New(o Options) (*Client, error) {
-	if o.Timeout < 0 || o.TryAgain < 0 {
-		return nil, errors.New("configuring Redfish: a time limit is negative")
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
 	if o.TryAgain == 0 {
 		o.TryAgain = defaultTryAgain
 	}
 	c := &Client{o: o, logout: min(logoutWithin, o.Timeout), bmcs: map[string]*bmc{}, refused: map[[sha256.Size]byte]map[string]refusals{}, barred: map[string]bar{}, shown: map[string]showing{}}
-	pinned := map[section.UUID]string{}
 	for _, in := range o.BMCs {
 		b, err := newBMC(in)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, fmt.Errorf("configuring Redfish: the BMC of node %q: %w", in.Node, err)
-		case c.bmcs[in.Node] != nil:
-			return nil, fmt.Errorf("configuring Redfish: node %q has two BMCs", in.Node)
 		}
-		if other, taken := pinned[b.uuid.Canonical()]; taken && b.uuid != (section.UUID{}) {
-			return nil, fmt.Errorf("configuring Redfish: nodes %q and %q have the same UUID %s", other, in.Node, in.UUID)
-		}
-		pinned[b.uuid.Canonical()] = in.Node
 		c.bmcs[in.Node] = b
 	}
 	return c, nil
@@ -130,24 +110,13 @@ func New(o Options) (*Client, error) {
 
 func newBMC(in BMC) (*bmc, error) {
 	at, err := url.Parse(in.URL)
-	switch {
-	case in.Node == "":
-		return nil, errors.New("the Node has no name")
-	case err != nil || !section.Origin(at):
-		return nil, errors.New("the URL must have the form https://host")
-	case in.Auth != "" && in.Auth != Basic && in.Auth != Session:
-		return nil, fmt.Errorf("auth is %q, and must be %q or %q", in.Auth, Basic, Session)
+	if err != nil {
+		return nil, errors.New("the URL is not of the form https://host")
 	}
 	b := &bmc{BMC: in, url: &url.URL{Scheme: at.Scheme, Host: at.Host}, turn: semaphore.NewWeighted(1)}
-	if in.Auth == "" {
-		b.Auth = Basic
-	}
 	if in.UUID != "" {
 		if b.uuid, err = section.ParseUUID(in.UUID); err != nil {
 			return nil, err
-		}
-		if why := b.uuid.Shared(); why != "" {
-			return nil, fmt.Errorf("the UUID %s %s; name the machine's serialNumber instead", in.UUID, why)
 		}
 	}
 	if b.trust, err = newTrust(in); err != nil {

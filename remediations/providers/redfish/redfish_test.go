@@ -13,6 +13,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/redfish/settings"
 	"drydock.dev/drydock/remediations/providers/redfish/sim"
 	"drydock.dev/drydock/remediations/signs"
 )
@@ -43,7 +44,7 @@ func serve(t *testing.T, h http.Handler) string {
 
 func rebooter(t *testing.T, all ...BMC) Rebooter {
 	t.Helper()
-	c, err := New(Options{BMCs: all, Timeout: 2 * time.Minute})
+	c, err := New(Options{Redfish: settings.Redfish{BMCs: all, Timeout: 2 * time.Minute}})
 	require.NoError(t, err)
 	return Rebooter{c}
 }
