@@ -103,7 +103,7 @@ func (p *program) makeClients() (err error) {
 	}
 	p.posts = newPosts(p.cfg, p.clients, p.log)
 	if h, ok := config.Of[*hostsettings.Hosts](p.cfg); ok {
-		if p.hosts, err = hosts.Configured(h); err != nil {
+		if p.hosts, err = hosts.New(hosts.Options{Hosts: *h}); err != nil {
 			return err
 		}
 	}

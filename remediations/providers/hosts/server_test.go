@@ -18,6 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/crypto/ssh"
 	"golang.org/x/crypto/ssh/knownhosts"
+
+	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 // stage is a point of a connection at which a server of the tests goes wrong.
@@ -165,10 +167,10 @@ func newSite(t *testing.T, adjust ...func(*site)) *site {
 		}
 		return nil, nil //nolint:nilnil // that is how it says yes
 	}}
-	s.options = Options{
+	s.options = Options{Hosts: settings.Hosts{
 		User: "drydock", KeyFile: filepath.Join(dir, "key"), KnownHostsFile: filepath.Join(dir, "known_hosts"), Sudo: true,
 		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute,
-	}
+	}}
 	require.NoError(t, os.WriteFile(s.options.KeyFile, pemKey, 0o600))
 	var err error
 	s.listener, err = net.Listen("tcp", "127.0.0.1:0")

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh/knownhosts"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
 // script is the shipped script that decides which commands a host allows.
@@ -157,10 +158,10 @@ func newSSHD(t *testing.T, in installed) (Options, Host) {
 		require.Contains(t, words, "Address already in use", "sshd ended")
 		require.Less(t, tries, 4, words)
 	}
-	return Options{
+	return Options{Hosts: settings.Hosts{
 		User: me.Username, Port: port, KeyFile: path("key"), KnownHostsFile: path("known_hosts"), Sudo: true,
-		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute, Hold: 2 * time.Second,
-	}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
+		Units: []string{"kubelet.service"}, Timeout: 2 * time.Minute,
+	}, Hold: 2 * time.Second}, Host{Name: "worker-1", Addresses: []string{"127.0.0.1"}}
 }
 
 // startSSHD returns sshd's output until it listened, or ended.

@@ -51,6 +51,16 @@ type Hosts struct {
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
+// Named are the units that steps may name.
+func (h *Hosts) Named() (units []string) {
+	for _, unit := range append([]string{h.Kubelet, h.Containerd}, h.Units...) {
+		if unit != "" {
+			units = append(units, unit)
+		}
+	}
+	return units
+}
+
 // Check implements section.Checker.
 func (h *Hosts) Check(r section.Reader, at section.Pointer) {
 	if !h.Sudo && h.User != "root" && !r.Faulty(at.To("sudo")) && !r.Faulty(at.To("user")) {
