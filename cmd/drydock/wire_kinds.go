@@ -20,8 +20,8 @@ func joinMesh(j *joined, o *engine.Options) (intake.Carrier, error) {
 	if !ok {
 		return nil, nil
 	}
-	mesh, err := kilo.Configured(k, kilo.Options{
-		API: j.clients.CoreV1().Nodes(), Leases: j.clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: j.fleet.Nodes,
+	mesh, err := kilo.New(kilo.Options{
+		Kilo: *k, API: j.clients.CoreV1().Nodes(), Leases: j.clients.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: j.fleet.Nodes,
 		HoldWhen: j.cfg.Core.HoldWhen, Registry: j.cfg.Core.Registry, Now: time.Now,
 	})
 	if err != nil {

@@ -139,7 +139,7 @@ func TestEveryAddressOfANameIsAskedUntilOneHasData(t *testing.T) {
 	serve("127.0.0.14", func(w http.ResponseWriter, _ *http.Request) { writeMatrix(w, m) })
 	found := []string{"127.0.0.14", "127.0.0.11", "127.0.0.12", "127.0.0.13", "127.0.0.12"}
 	o := func(o *Options) {
-		o.Prometheus = []string{"http://gone.example.com", "http://prometheus.example.com:" + port}
+		o.Prometheus = urls(t, "http://gone.example.com", "http://prometheus.example.com:"+port)
 		o.Resolver = func(_ context.Context, host string) ([]string, error) {
 			if host == "gone.example.com" {
 				return nil, fmt.Errorf("no such host")
@@ -178,7 +178,7 @@ func TestAPrometheusThatKnowsHalfIsTakenWhereNoneKnowsMore(t *testing.T) {
 		writeMatrix(w, m)
 	}))
 	t.Cleanup(half.Close)
-	s := dark(t, func(o *Options) { o.Prometheus = append([]string{half.URL}, o.Prometheus...) }, east()...)
+	s := dark(t, func(o *Options) { o.Prometheus = append(urls(t, half.URL), o.Prometheus...) }, east()...)
 	w, err := askEast(t, s)
 	require.NoError(t, err)
 	require.NotEmpty(t, w.cross, "the second knows all")
@@ -221,13 +221,9 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"no cache":         {func(o *Options) { o.Nodes = nil }, "missing"},
 		"no clock":         {func(o *Options) { o.Now = nil }, "missing"},
 		"no Prometheus":    {func(o *Options) { o.Prometheus = nil }, "0 URLs of Prometheus are given"},
-		"too many":         {func(o *Options) { o.Prometheus = make([]string, 17) }, "17 URLs"},
-		"no URL":           {func(o *Options) { o.Prometheus = []string{"http://me:pass%zz@p"} }, "URL 1 of Prometheus: it is not a URL"},
-		"no scheme":        {func(o *Options) { o.Prometheus = []string{"p:9090"} }, "http:// or https://"},
-		"credentials":      {func(o *Options) { o.Prometheus = []string{"http://me:pass@p:9090"} }, "has credentials"},
-		"a query":          {func(o *Options) { o.Prometheus = []string{"http://p:9090/?a=b"} }, "has a query"},
-		"a negative time":  {func(o *Options) { o.Timeout = -1 }, "too short"},
-		"no age":           {func(o *Options) { o.MaxAge = time.Millisecond }, "too short"},
+		"too many":         {func(o *Options) { o.Prometheus = slices.Repeat(o.Prometheus, 17) }, "17 URLs"},
+		"no scheme":        {func(o *Options) { o.Prometheus = urls(t, "p:9090") }, "http:// or https://"},
+		"a query":          {func(o *Options) { o.Prometheus = urls(t, "http://p:9090/?a=b") }, "has a query"},
 		"a file not there": {func(o *Options) { o.HTTPConfig.TLSConfig.CAFile = "no-such-file" }, "no-such-file"},
 		"two ways to be known": {func(o *Options) {
 			o.HTTPConfig.BasicAuth = &promconfig.BasicAuth{Username: "u"}

@@ -107,8 +107,8 @@ func newSite(t *testing.T, location string, nodes int) *site {
 	client, err := kubernetes.NewForConfig(config)
 	require.NoError(t, err)
 	s.Mesh, err = New(Options{
-		API: client.CoreV1().Nodes(), Leases: client.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: func(context.Context) ([]*corev1.Node, error) { return nil, nil },
-		Prometheus: []string{l.PrometheusURL()}, Now: time.Now,
+		Kilo: section(t, l.PrometheusURL()), API: client.CoreV1().Nodes(), Leases: client.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: func(context.Context) ([]*corev1.Node, error) { return nil, nil },
+		Now: time.Now,
 	})
 	require.NoError(t, err)
 	return s

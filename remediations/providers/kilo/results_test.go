@@ -262,5 +262,5 @@ func TestMalformedMetricIsIgnored(t *testing.T) {
 // during three times: until the alert fires, which takes 90 s, until Drydock begins the repair, and
 // while it waits for the first successor.
 func TestTheSecondCandidatesWordsOutlastTheFirstAttempt(t *testing.T) {
-	require.Greater(t, defaultMaxAge, 90*time.Second+remediations.Shipped()["promote-leader"].Wait+time.Minute)
+	require.Greater(t, section(t).MaxAge, 90*time.Second+remediations.Shipped()["promote-leader"].Wait+time.Minute)
 }

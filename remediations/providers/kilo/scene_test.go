@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"drydock.dev/drydock/remediations/providers/kilo/election"
+	"drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
 // onNode makes a Node of Kilo's, healthy in every way; changes adapt it to the test.
@@ -73,6 +75,36 @@ func (s *scene) queries() []string {
 	return slices.Clone(s.asked)
 }
 
+// section is the section of the configuration with its defaults, and with these servers.
+func section(t *testing.T, servers ...string) settings.Kilo {
+	t.Helper()
+	var schema struct {
+		Properties map[string]struct{ Default any }
+	}
+	require.NoError(t, json.Unmarshal([]byte(settings.Section.Schema), &schema))
+	word := func(key string) string {
+		value, ok := schema.Properties[key].Default.(string)
+		require.True(t, ok, key)
+		return value
+	}
+	span := func(key string) time.Duration {
+		d, err := time.ParseDuration(word(key))
+		require.NoError(t, err)
+		return d
+	}
+	return settings.Kilo{TopologyLabel: word("topologyLabel"), Job: word("job"), Timeout: span("timeout"), MaxAge: span("maxAge"), Prometheus: urls(t, servers...)}
+}
+
+func urls(t *testing.T, texts ...string) (out []*url.URL) {
+	t.Helper()
+	for _, text := range texts {
+		u, err := url.Parse(text)
+		require.NoError(t, err)
+		out = append(out, u)
+	}
+	return out
+}
+
 func newScene(t *testing.T, change func(*Options), all ...*corev1.Node) *scene {
 	t.Helper()
 	s := &scene{client: fake.NewClientset(), local: map[string]string{}, cross: map[string]string{}}
@@ -85,8 +117,9 @@ func newScene(t *testing.T, change func(*Options), all ...*corev1.Node) *scene {
 	server := httptest.NewServer(http.HandlerFunc(s.serve))
 	t.Cleanup(server.Close)
 	o := Options{
-		API: s.client.CoreV1().Nodes(), Leases: s.client.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: func(context.Context) ([]*corev1.Node, error) { return all, nil },
-		Prometheus: []string{server.URL}, Now: func() time.Time { return noon },
+		Kilo: section(t, server.URL),
+		API:  s.client.CoreV1().Nodes(), Leases: s.client.CoordinationV1().Leases(corev1.NamespaceNodeLease), Nodes: func(context.Context) ([]*corev1.Node, error) { return all, nil },
+		Now: func() time.Time { return noon },
 	}
 	if change != nil {
 		change(&o)
