@@ -265,7 +265,7 @@ func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	if cfg.Webhook != nil {
 		o.Admission = j.asked.known
 	}
-	o.Config, o.Fleet, o.Journal = cfg.Core, j.fleet, kube.Journal{Client: clients, Keep: j.fleet.Keep}
+	o.Config, o.Fleet, o.Writer = cfg.Core, j.fleet, kube.NodeWriter{Client: clients, Keep: j.fleet.Keep}
 	o.Store = kube.LedgerStore{Client: clients, Namespace: cfg.Ledger.Namespace, Name: cfg.Ledger.Name}
 	o.Alerts, o.Actuators, o.Events, o.Metrics = j.alerts, actuators, j.recorder, j.reg
 	o.Witnesses = map[signs.Kind]engine.Witness{signs.DaemonSetPod: daemonsets.PodWitness{Client: clients}}

@@ -91,7 +91,7 @@ func newLiveWith(t testing.TB, c *remediations.Config, poll time.Duration, chang
 	}
 	ids := 36 * 36 * 36 * 36 * 36
 	o := engine.Options{
-		Config: c, Fleet: l, Journal: l, Store: l, Alerts: l, Actuators: map[string]map[string]engine.Actuator{"civo": {"reboot": l}},
+		Config: c, Fleet: l, Writer: l, Store: l, Alerts: l, Actuators: map[string]map[string]engine.Actuator{"civo": {"reboot": l}},
 		Events: l, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: poll,
 		CallTimeout: time.Minute, NewTask: func() string { return "" },
 		NewID:   func() string { ids++; return strconv.FormatInt(int64(ids), 36) },
@@ -389,7 +389,7 @@ func (l *live) Heartbeats(context.Context) (map[string]signs.Lease, error) {
 	return out, nil
 }
 
-// Write implements engine.Journal.
+// Write implements engine.NodeWriter.
 func (l *live) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	time.Sleep(l.takes)
 	l.mu.Lock()
@@ -414,19 +414,19 @@ func (l *live) patch(_ context.Context, was *corev1.Node, annotations map[string
 	return nil
 }
 
-// OwnsCordon implements engine.Journal.
+// OwnsCordon implements engine.NodeWriter.
 func (l *live) OwnsCordon(_ context.Context, name string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cordoned[name], nil
 }
 
-// OwnsAnnotations implements engine.Journal.
+// OwnsAnnotations implements engine.NodeWriter.
 func (l *live) OwnsAnnotations(_ context.Context, _ string, keys []string) ([]string, error) {
 	return keys, nil
 }
 
-// SetBy implements engine.Journal.
+// SetBy implements engine.NodeWriter.
 func (l *live) SetBy(context.Context, string, string) (string, time.Time, error) {
 	return "", time.Time{}, nil
 }

@@ -75,7 +75,7 @@ func (w *world) lease(n *corev1.Node) signs.Lease {
 	return signs.Lease{ReadAt: w.now, RenewedAt: w.renewed(n), Duration: leaseFor}
 }
 
-// Write implements engine.Journal.
+// Write implements engine.NodeWriter.
 func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	n := w.node[was.Name]
 	switch {
@@ -126,13 +126,13 @@ func change(all map[string]string, changes map[string]*string) {
 	}
 }
 
-// OwnsCordon implements engine.Journal.
+// OwnsCordon implements engine.NodeWriter.
 func (w *world) OwnsCordon(_ context.Context, name string) (bool, error) {
 	n := w.node[name]
 	return n != nil && n.cordoned && !n.past.Spec.Unschedulable, nil
 }
 
-// OwnsAnnotations implements engine.Journal.
+// OwnsAnnotations implements engine.NodeWriter.
 func (w *world) OwnsAnnotations(_ context.Context, name string, keys []string) (owned []string, err error) {
 	for _, k := range keys {
 		if n := w.node[name]; n != nil {
@@ -144,7 +144,7 @@ func (w *world) OwnsAnnotations(_ context.Context, name string, keys []string) (
 	return owned, nil
 }
 
-// SetBy implements engine.Journal.
+// SetBy implements engine.NodeWriter.
 func (w *world) SetBy(context.Context, string, string) (string, time.Time, error) {
 	return "", time.Time{}, nil
 }

@@ -94,7 +94,7 @@ func New(o Options, from time.Time) *Replay {
 	ids := 0
 	draw := rand.New(rand.NewPCG(0, 0)) //nolint:gosec // always the same seed, so that the same past gives the same decisions
 	r.engine = engine.New(engine.Options{
-		Config: &core, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: w.actuators(), Workers: map[string]engine.Worker{"drain": empties{w}},
+		Config: &core, Fleet: w, Writer: w, Store: w, Alerts: w, Actuators: w.actuators(), Workers: map[string]engine.Worker{"drain": empties{w}},
 		Witnesses: map[signs.Kind]engine.Witness{signs.DaemonSetPod: podSign{w}}, Events: w,
 		Metrics: prometheus.NewRegistry(), Clock: w, Log: logr.Discard(), PollInterval: o.PollInterval, CallTimeout: time.Minute,
 		NewID: func() string {

@@ -157,7 +157,7 @@ func settled(t testing.TB, nodes, alerts int) (*Engine, context.Context) {
 	c.Limits.StartupGrace = time.Minute
 	w := newStill(c, nodes, alerts)
 	e := New(Options{
-		Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": w}}, Events: w,
+		Config: c, Fleet: w, Writer: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": w}}, Events: w,
 		Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), PollInterval: time.Hour, CallTimeout: time.Hour,
 		NewID: func() string { return "r0000" }, Adopt: intake.Intake{Writer: intake.Direct(w.annotate), Now: time.Now}.Adopt,
 	})

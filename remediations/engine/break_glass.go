@@ -62,7 +62,7 @@ func (p *pass) announceBreakGlass(n *corev1.Node, why string, reads *int) {
 	by, at := "", p.now
 	if *reads > 0 {
 		*reads--
-		manager, changed, err := p.Journal.SetBy(p.ctx, n.Name, remediations.BreakGlassKey)
+		manager, changed, err := p.Writer.SetBy(p.ctx, n.Name, remediations.BreakGlassKey)
 		if err != nil {
 			p.Log.Error(err, "the field manager that set break-glass cannot be read; the Event does not name it", "node", n.Name)
 		} else if manager != "" {

@@ -168,9 +168,9 @@ func TestTheLedgerRemembersABoundedNumberOfBreakGlasses(t *testing.T) {
 	})
 }
 
-// setBy is a Journal that names who set the annotation, as the API server recorded it.
+// setBy is a NodeWriter that names who set the annotation, as the API server recorded it.
 type setBy struct {
-	Journal
+	NodeWriter
 	manager string
 	err     error
 }
@@ -187,9 +187,9 @@ func (h *noteKeeper) Event(_ string, e Event) { h.notes = append(h.notes, e.Note
 // TestBreakGlassIsAnnouncedWithoutItsManager: the Event leaves out the unknown name.
 func TestBreakGlassIsAnnouncedWithoutItsManager(t *testing.T) {
 	for name, c := range map[string]struct {
-		journal setBy
-		named   bool
-		logs    int
+		writer setBy
+		named  bool
+		logs   int
 	}{
 		"kubectl":                        {setBy{manager: "kubectl"}, true, 0},
 		"managedFields name nobody":      {setBy{}, false, 0},
@@ -198,7 +198,7 @@ func TestBreakGlassIsAnnouncedWithoutItsManager(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
 			o, events := logged(&lines), &noteKeeper{}
-			o.Journal, o.Events = c.journal, events
+			o.Writer, o.Events = c.writer, events
 			p := &pass{Engine: &Engine{Options: o, memory: map[string]*memory{}}, ctx: t.Context(), now: time.Now()}
 			reads := breakGlassReads
 			p.announceBreakGlass(newStill(modelConfig(), 1, 0).nodes[0], "why", &reads)

@@ -28,11 +28,11 @@ import (
 // Options holds the engine's dependencies and settings. A field may be nil only if its comment says
 // so.
 type Options struct {
-	Config  *remediations.Config
-	Fleet   Fleet
-	Journal Journal
-	Store   LedgerStore
-	Alerts  AlertSource
+	Config *remediations.Config
+	Fleet  Fleet
+	Writer NodeWriter
+	Store  LedgerStore
+	Alerts AlertSource
 	// Actuators carry out remediations. The first key is the provider's name, the second key the
 	// remediation's name. Config.Providers decides which provider serves which Node.
 	Actuators map[string]map[string]Actuator

@@ -111,7 +111,7 @@ func TestAStoppingEngineWritesWhatBecameOfItsCallAndNothingElse(t *testing.T) {
 			conf := withSidecars(withLeaders(modelConfig()))
 			w := newStill(conf, 1, 0)
 			c.node(w.nodes[0])
-			e := New(Options{Config: conf, Fleet: w, Journal: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), NewTask: func() string { return "task" }})
+			e := New(Options{Config: conf, Fleet: w, Writer: w, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard(), NewTask: func() string { return "task" }})
 			if c.unread != nil {
 				e.Fleet = silent{w, c.unread}
 			}
@@ -178,7 +178,7 @@ func TestAnEngineThatStopsWaitsForItsCallsAlone(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newStill(modelConfig(), 1, 0)
 				putRecord(w.nodes[0], remediations.NodeRepairKey, underRepair(remediations.PhaseActing))
-				e := New(Options{Config: modelConfig(), Fleet: w, Journal: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
+				e := New(Options{Config: modelConfig(), Fleet: w, Writer: &contended{w, c.conflicts}, Metrics: prometheus.NewRegistry(), Clock: clock.RealClock{}, Log: logr.Discard()})
 				e.underway = c.underway
 				if c.answers {
 					e.calls <- called{of: target{node: "node-0"}, step: "reboot", call: lifecycle.Call{IntentID: "r00001-0-1", Outcome: remediations.CallAccepted}}

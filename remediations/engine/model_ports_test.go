@@ -142,7 +142,7 @@ func (w *world) startWith(c *remediations.Config, offset time.Duration) *instanc
 		Adopt: func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result) {
 			return i.adopt(ctx, n, a)
 		},
-		Conditions: conditions, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Journal: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
+		Conditions: conditions, Locations: leaders, Sidecars: sidecars, NewTask: w.newTask, Silencer: w.silencer, Reservers: w.reservers, Repairers: w.repairers, Config: c, Fleet: i, Writer: i, Store: ledgerPort{i}, Alerts: i, Actuators: byProvider, Witnesses: w.witnesses, Workers: workers, Events: i,
 		Metrics: prometheus.NewRegistry(), Clock: wrongClock{by: offset, slept: &i.slept}, Log: w.log, PollInterval: w.pollEvery,
 		Charge: func() string {
 			w.mu.Lock()

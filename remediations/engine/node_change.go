@@ -145,7 +145,7 @@ func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 		defer func() { p.tidying += p.Clock.Now().Sub(began) }()
 	}
 	if d.Uncordon {
-		owned, err := p.Journal.OwnsCordon(p.ctx, t.of.node)
+		owned, err := p.Writer.OwnsCordon(p.ctx, t.of.node)
 		if err != nil {
 			p.failed = true
 			return false
@@ -156,7 +156,7 @@ func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 		}
 	}
 	if len(d.Withdraw) > 0 {
-		owned, err := p.Journal.OwnsAnnotations(p.ctx, t.of.node, d.Withdraw)
+		owned, err := p.Writer.OwnsAnnotations(p.ctx, t.of.node, d.Withdraw)
 		if err != nil {
 			p.failed = true
 			return false

@@ -265,7 +265,7 @@ func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*core
 	if !m.writes.due(e.Clock.Now()) {
 		return nil, m.writes.err
 	}
-	written, err := e.Journal.Write(ctx, n, c)
+	written, err := e.Writer.Write(ctx, n, c)
 	m.unwritten = errors.Is(err, ErrUnwritten)
 	switch {
 	case err == nil:

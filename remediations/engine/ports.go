@@ -67,8 +67,8 @@ type NodeChange struct {
 	OutOfService, InService *time.Time
 }
 
-// Journal writes records and alerts on Nodes.
-type Journal interface {
+// NodeWriter writes records and alerts on Nodes.
+type NodeWriter interface {
 	// Write changes the Node if it is still as it was read. It returns ErrConflict if the Node has
 	// changed since, ErrNotFound if the Node is gone, and ErrUnwritten if the write was refused.
 	// After any other error it is unknown whether the change was written: the caller must read the

@@ -56,7 +56,7 @@ func TestStepGoesAsFarAsItCanAtOnce(t *testing.T) {
 			var beside aside
 			provider, now := &acts{}, clocktesting.NewFakeClock(time.Now())
 			e := New(Options{
-				Config: c, Fleet: w, Journal: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": provider}}, Events: w,
+				Config: c, Fleet: w, Writer: w, Store: w, Alerts: w, Actuators: map[string]map[string]Actuator{"": {"reboot": provider}}, Events: w,
 				Metrics: prometheus.NewRegistry(), Clock: now, Log: logr.Discard(), PollInterval: 15 * time.Second, CallTimeout: time.Minute,
 				NewID: func() string { return "r0000" }, Beside: beside.add,
 			})

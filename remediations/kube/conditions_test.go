@@ -42,7 +42,7 @@ func draining(t *testing.T, name string, there bool) *corev1.Node {
 		}
 		value = ptr(r.Encode())
 	}
-	written, err := kube.Journal{Client: lab.Shared(t).Client()}.Write(t.Context(), node(t, name), engine.NodeChange{Annotations: map[string]*string{remediations.NodeRepairKey: value}})
+	written, err := kube.NodeWriter{Client: lab.Shared(t).Client()}.Write(t.Context(), node(t, name), engine.NodeChange{Annotations: map[string]*string{remediations.NodeRepairKey: value}})
 	require.NoError(t, err)
 	return written
 }

@@ -50,7 +50,7 @@ func node(t *testing.T, name string) *corev1.Node {
 func ptr[T any](v T) *T { return &v }
 
 func TestAWriteIsAllOrNothingAndOnlyOnTheNodeThatWasRead(t *testing.T) {
-	j := kube.Journal{Client: lab.Shared(t).Client()}
+	j := kube.NodeWriter{Client: lab.Shared(t).Client()}
 	read := node(t, "node-0")
 	change := engine.NodeChange{
 		Annotations: map[string]*string{remediations.NodeRepairKey: ptr("a record")}, Labels: map[string]*string{remediations.PhaseLabel: ptr("Acting")},
@@ -87,7 +87,7 @@ func TestAWriteIsAllOrNothingAndOnlyOnTheNodeThatWasRead(t *testing.T) {
 
 func TestACordonIsOwnedByItsLastWriter(t *testing.T) {
 	client := lab.Shared(t).Client()
-	j := kube.Journal{Client: client}
+	j := kube.NodeWriter{Client: client}
 	owns := func() bool {
 		owned, err := j.OwnsCordon(t.Context(), "node-1")
 		require.NoError(t, err)
@@ -110,7 +110,7 @@ func TestACordonIsOwnedByItsLastWriter(t *testing.T) {
 // it as well.
 func TestAnAnnouncementIsOwnedByItsLastWriter(t *testing.T) {
 	client := lab.Shared(t).Client()
-	j := kube.Journal{Client: client}
+	j := kube.NodeWriter{Client: client}
 	keys := []string{"example.com/ours", "example.com/changed", "example.com/applied", "example.com/before"}
 	by := func(kind types.PatchType, body string) {
 		_, err := client.CoreV1().Nodes().Patch(t.Context(), "node-3", kind, []byte(body), metav1.PatchOptions{FieldManager: "another"})
@@ -133,7 +133,7 @@ func TestAnAnnouncementIsOwnedByItsLastWriter(t *testing.T) {
 // TestAnAnnotationIsSetByItsFieldManager, which the API server has recorded.
 func TestAnAnnotationIsSetByItsFieldManager(t *testing.T) {
 	client := lab.Shared(t).Client()
-	j := kube.Journal{Client: client}
+	j := kube.NodeWriter{Client: client}
 	began := time.Now().Add(-2 * time.Second)
 	manager, _, err := j.SetBy(t.Context(), "node-2", remediations.BreakGlassKey)
 	require.NoError(t, err)

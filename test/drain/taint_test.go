@@ -33,7 +33,7 @@ func (p *place) has(key string) bool {
 
 // mark sets or removes the taint, as the engine's journal does.
 func (p *place) mark(read *corev1.Node, out, in *time.Time) (*corev1.Node, error) {
-	return kube.Journal{Client: p.admin}.Write(p.t.Context(), read, engine.NodeChange{OutOfService: out, InService: in})
+	return kube.NodeWriter{Client: p.admin}.Write(p.t.Context(), read, engine.NodeChange{OutOfService: out, InService: in})
 }
 
 // marks does so on the latest version of the Node, and repeats it if a controller changes the Node

@@ -37,7 +37,7 @@ func TestAWriteOnANodeThatIsRefusedForSure(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client := fake.NewClientset()
 			client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
-			_, err := kube.Journal{Client: client}.Write(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}, engine.NodeChange{})
+			_, err := kube.NodeWriter{Client: client}.Write(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n0"}}, engine.NodeChange{})
 			if !errors.Is(c.is, engine.ErrConflict) && !errors.Is(c.is, engine.ErrNotFound) {
 				require.ErrorContains(t, err, c.answer.Error())
 			}

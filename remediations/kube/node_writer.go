@@ -19,15 +19,15 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// Journal writes on Nodes. Each change is one PATCH, which names the version of the Node that was
+// NodeWriter writes on Nodes. Each change is one PATCH, which names the version of the Node that was
 // read.
-type Journal struct {
+type NodeWriter struct {
 	Client kubernetes.Interface
 	// Keep names the annotations of other systems that Trim keeps (see Fleet.Keep).
 	Keep []string
 }
 
-var _ engine.Journal = Journal{}
+var _ engine.NodeWriter = NodeWriter{}
 
 type nodePatch struct {
 	Metadata patchMeta      `json:"metadata"`
@@ -42,7 +42,7 @@ type patchMeta struct {
 }
 
 // Write changes the Node if it is still as it was read.
-func (j Journal) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
+func (w NodeWriter) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	p := nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: c.Annotations, Labels: c.Labels}}
 	p.Spec = map[string]any{}
 	if c.Unschedulable != nil {
@@ -51,11 +51,11 @@ func (j Journal) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange)
 	if c.OutOfService != nil || c.InService != nil {
 		p.Spec["taints"] = taintsAfter(n, c)
 	}
-	written, err := patchNode(ctx, j.Client, n.Name, p)
+	written, err := patchNode(ctx, w.Client, n.Name, p)
 	if err != nil {
 		return nil, err
 	}
-	return Trim(written, j.Keep...), nil
+	return Trim(written, w.Keep...), nil
 }
 
 func patchNode(ctx context.Context, client kubernetes.Interface, name string, p nodePatch) (*corev1.Node, error) {
@@ -83,8 +83,8 @@ func unwritten(err error) error {
 
 // OwnsCordon reports whether Drydock is among the owners of the Node's spec.unschedulable,
 // according to managedFields.
-func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
-	n, err := j.managed(ctx, node)
+func (w NodeWriter) OwnsCordon(ctx context.Context, node string) (bool, error) {
+	n, err := w.managed(ctx, node)
 	if err != nil {
 		return false, err
 	}
@@ -92,8 +92,8 @@ func (j Journal) OwnsCordon(ctx context.Context, node string) (bool, error) {
 }
 
 // OwnsAnnotations returns which of the annotations only Drydock owns, according to managedFields.
-func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string) (owned []string, err error) {
-	n, err := j.managed(ctx, node)
+func (w NodeWriter) OwnsAnnotations(ctx context.Context, node string, keys []string) (owned []string, err error) {
+	n, err := w.managed(ctx, node)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +113,8 @@ func (j Journal) OwnsAnnotations(ctx context.Context, node string, keys []string
 // changed the Node. If several managers own it, SetBy returns the one that changed the Node last.
 // The API server takes a manager's name from the request, so the name shows the program but does
 // not prove who used it.
-func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
-	n, err := j.managed(ctx, node)
+func (w NodeWriter) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
+	n, err := w.managed(ctx, node)
 	if err != nil {
 		return "", time.Time{}, err
 	}
@@ -128,8 +128,8 @@ func (j Journal) SetBy(ctx context.Context, node, annotation string) (manager st
 }
 
 // managed reads the Node with its managedFields, which no cache keeps.
-func (j Journal) managed(ctx context.Context, node string) (*corev1.Node, error) {
-	n, err := j.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+func (w NodeWriter) managed(ctx context.Context, node string) (*corev1.Node, error) {
+	n, err := w.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
 		return nil, translate("reading managedFields of Node "+node, err)
 	}
