@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// recordOutcome writes a call's outcome on the Node and does nothing else. A stopping engine uses it.
+// recordOutcome writes a call's outcome on the Node and does nothing else. A stopping engine uses
+// it.
 func (e *Engine) recordOutcome(ctx context.Context, c called) error {
 	n, err := e.Fleet.Node(ctx, c.of.node)
 	if err != nil {

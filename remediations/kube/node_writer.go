@@ -19,8 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// NodeWriter writes on Nodes. Each change is one PATCH, which names the version of the Node that was
-// read.
+// NodeWriter writes on Nodes. Each change is one PATCH, which names the version of the Node that
+// was read.
 type NodeWriter struct {
 	Client kubernetes.Interface
 	// Keep names the annotations of other systems that Trim keeps (see Fleet.Keep).

@@ -91,8 +91,8 @@ func (t *Base) choose(now time.Time) Decision {
 	return Decision{Verb: VerbRest}
 }
 
-// IssueOrHold issues the candidate's step or holds it, or requests facts that are too old. pending is the
-// record to write for a hold.
+// IssueOrHold issues the candidate's step or holds it, or requests facts that are too old. pending
+// is the record to write for a hold.
 func (t *Base) IssueOrHold(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
