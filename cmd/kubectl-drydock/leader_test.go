@@ -39,8 +39,8 @@ func TestWhyAndStatusSayThatNoReplicaLeads(t *testing.T) {
 		node  *corev1.Node
 		lease *coordinationv1.Lease
 		code  int
-		// none is what the command why says about the leader, and status what the command status says.
-		// Empty means that the command says nothing about it.
+		// The texts of the commands why (none) and status about the leader. An empty text means that the
+		// command says nothing about it.
 		none, status string
 		says         []string
 	}{
