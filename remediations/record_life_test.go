@@ -248,9 +248,9 @@ func TestWhatIsStillToAnnounce(t *testing.T) {
 	require.Equal(t, []string{"c", "d"}, r.Unannounced(&Config{Announce: []string{"a", "b", "c", "d"}}, n))
 }
 
-// TestHowLongTheReadersOfAnnouncementsNeed: the time counts from the write that set the annotation,
-// or from the time on record if an earlier write set it. The last reader decides. Only annotations
-// that another system reads late need time.
+// TestHowLongTheReadersOfAnnouncementsNeed: the time begins with the write that set the annotation,
+// or is the time on record if an earlier write set it. The last reader decides. An announcement
+// without a slow reader needs no time.
 func TestHowLongTheReadersOfAnnouncementsNeed(t *testing.T) {
 	const read, unread = "karpenter.sh/do-not-repair", "karpenter.sh/do-not-disrupt"
 	karpenters, others := &corev1.Node{}, &corev1.Node{}
@@ -268,7 +268,7 @@ func TestHowLongTheReadersOfAnnouncementsNeed(t *testing.T) {
 		"set in this write":           {karpenters, []Undo{undo(UndoAnnotation, read, noonOfTheDay)}, []string{read}, written.Add(wait)},
 		"set before":                  {karpenters, []Undo{undo(UndoAnnotation, read, noonOfTheDay)}, []string{unread}, noonOfTheDay.Add(wait)},
 		"set twice, the last decides": {karpenters, []Undo{undo(UndoAnnotation, read, written), undo(UndoAnnotation, read, noonOfTheDay)}, nil, written.Add(wait)},
-		"nobody reads it late":        {karpenters, []Undo{undo(UndoAnnotation, unread, noonOfTheDay)}, []string{unread}, time.Time{}},
+		"no reader is slow":           {karpenters, []Undo{undo(UndoAnnotation, unread, noonOfTheDay)}, []string{unread}, time.Time{}},
 		"not a node of Karpenter":     {others, []Undo{undo(UndoAnnotation, read, noonOfTheDay)}, []string{read}, time.Time{}},
 		"a taint":                     {karpenters, []Undo{undo(UndoTaint, read, noonOfTheDay)}, nil, time.Time{}},
 		"nothing announced":           {karpenters, nil, nil, time.Time{}},

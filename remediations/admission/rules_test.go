@@ -319,8 +319,8 @@ func TestKeysInTheWrongPlaceAreNotRead(t *testing.T) {
 	}
 }
 
-// TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf: a kubelet cannot end a repair, so no
-// kubelet is warned.
+// TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf: a kubelet cannot end a repair, and other
+// changes return no node to pods.
 func TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf(t *testing.T) {
 	uncordon := func(n *corev1.Node) { n.Spec.Unschedulable = false }
 	for name, c := range map[string]struct {
@@ -342,8 +342,8 @@ func TestOnlyAPersonsUncordonOfAnExhaustedNodeIsWarnedOf(t *testing.T) {
 	}
 }
 
-// TestAWarningForAnUnknownIDNamesTheRepair: the warning has the ID of the repair that the node has.
-func TestAWarningForAnUnknownIDNamesTheRepair(t *testing.T) {
+// TestTheWarningNamesTheRepairThatTheNodeHas, if a person wrote another ID.
+func TestTheWarningNamesTheRepairThatTheNodeHas(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(*corev1.Node)
 		id     string
@@ -360,8 +360,8 @@ func TestAWarningForAnUnknownIDNamesTheRepair(t *testing.T) {
 	}
 }
 
-// TestObserveModeWarnsOfWhatEnforceModeWouldDeny: the node's repair would be in flight now,
-// and enforce mode would deny this user the change.
+// TestObserveModeWarnsOfWhatEnforceModeWouldDeny: a change of a node that would be under repair
+// now. A user who is exempt gets no warning.
 func TestObserveModeWarnsOfWhatEnforceModeWouldDeny(t *testing.T) {
 	held := func(phase remediations.Phase, reason remediations.Reason) func(*corev1.Node) {
 		return func(n *corev1.Node) {
@@ -419,7 +419,7 @@ func TestWhatBecomesOfARequest(t *testing.T) {
 		"a reboot":                             {"remediation/reboot", "", remediations.ModeEnforce, nil, admission.ReasonNone},
 		"a reboot where only observed":         {"remediation/reboot", "", remediations.ModeObserve, nil, admission.ReasonRequestIdle},
 		"a reboot behind another":              {"remediation/reboot", "", remediations.ModeEnforce, []*corev1.Node{busy}, admission.ReasonRequestQueued},
-		"a step that disturbs nobody, behind":  {"remediation/polish", "", remediations.ModeEnforce, []*corev1.Node{busy}, admission.ReasonNone},
+		"a step that disrupts nothing, behind": {"remediation/polish", "", remediations.ModeEnforce, []*corev1.Node{busy}, admission.ReasonNone},
 		"a plan without a step to do, behind":  {"policy/empty", "", remediations.ModeEnforce, []*corev1.Node{busy}, admission.ReasonNone},
 		"a policy that takes the node":         {"policy/eastern", "east", remediations.ModeEnforce, nil, admission.ReasonNone},
 		"a policy that takes others":           {"policy/eastern", "west", remediations.ModeEnforce, nil, admission.ReasonRequestIdle},
