@@ -56,7 +56,7 @@ func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 		what, least = "the policy's cooldown is", c.Policy.Cooldown
 	}
 	last := s.Ledger.LastMove(s.Name, c.Own)
-	if over := last.At.Add(least); !last.At.IsZero() && c.Now.Before(over) {
+	if over := last.At.Add(least); c.Now.Before(over) { // a zero time: there was none
 		return &lifecycle.Finding{Message: fmt.Sprintf("repair %s moved the leadership of location %s at %s; %s %s", last.Repair, s.Name, last.At.Format(time.RFC3339), what, text.Duration(least)), Until: over}
 	}
 	return nil
@@ -81,8 +81,8 @@ func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, rea
 		return pending.Deadline
 	case !slices.Contains(Unproven, reason):
 		return remediations.Instant(pending.Since.Add(remediations.PendingFor))
-	case was.Phase == remediations.PhasePending && was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
-		return was.Deadline // the hold has lasted since then, even if its message has changed
+	case was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
+		return was.Deadline // its hold began then, even if the message has changed
 	}
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
 }
