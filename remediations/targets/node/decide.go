@@ -88,8 +88,8 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	switch {
 	case ok:
 		c.Step, r.Step = step, step
-		return s.IssueOrHold(c, r)
-	case r.After != nil && s.begins(p, r):
+		return s.Act(c, r)
+	case s.begins(p, r): // never without After: FirstStep has just found no step
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
 	}
