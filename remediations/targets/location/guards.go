@@ -82,7 +82,7 @@ func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, rea
 	case !slices.Contains(Unproven, reason):
 		return remediations.Instant(pending.Since.Add(remediations.PendingFor))
 	case was.Hold != nil && slices.Contains(Unproven, was.Hold.Reason):
-		return was.Deadline // its hold began then, even if the message has changed
+		return was.Deadline // the hold has lasted since then, even if its message has changed
 	}
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
 }

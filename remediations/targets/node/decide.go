@@ -88,7 +88,7 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	switch {
 	case ok:
 		c.Step, r.Step = step, step
-		return s.Act(c, r)
+		return s.IssueOrHold(c, r)
 	case s.begins(p, r): // never without After: FirstStep has just found no step
 		r.Step = r.After.Step
 		return s.spentPlan(c, r)
