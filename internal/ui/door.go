@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// TokenParameter is the query parameter with the token in the printed address. fileParameter is
+	// tokenParameter is the query parameter with the token in the printed address. fileParameter is
 	// the one with the token in the address in the file.
-	TokenParameter = "token"
+	tokenParameter = "token"
 	fileParameter  = "open"
-	// TokenHeader is the header that a write needs besides the cookie. A page of another site cannot
+	// tokenHeader is the header that a write needs besides the cookie. A page of another site cannot
 	// set it.
-	TokenHeader = "X-Drydock-Token"
+	tokenHeader = "X-Drydock-Token"
 	// maxBody bounds the body of a request, in bytes. A body has a reason and a few short parameters.
 	maxBody = 16 << 10
 )
@@ -36,7 +36,7 @@ type door struct {
 	// the browser. Each is valid once, so that a token which is read later is useless. It is empty if
 	// there is none.
 	token, fileToken string
-	// session is the cookie's value. writing is the value of the header TokenHeader.
+	// session is the cookie's value. writing is the value of the header tokenHeader.
 	session, writing string
 	// root is the secret prefix of every path, and the cookie's path. A browser sends a cookie to all
 	// ports of a host, so other programs on this machine could receive it. With this path, it goes
@@ -76,7 +76,7 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, why)
 		return
 	}
-	if r.Method == http.MethodGet && r.URL.Query().Has(TokenParameter) {
+	if r.Method == http.MethodGet && r.URL.Query().Has(tokenParameter) {
 		d.enter(w, r, port)
 		return
 	}
@@ -100,12 +100,12 @@ func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	q := r.URL.Query()
 	next := NewToken()
-	if !d.spend(&d.token, q.Get(TokenParameter), next) {
+	if !d.spend(&d.token, q.Get(tokenParameter), next) {
 		d.refuse(w, r, "The token in this address is wrong or was already used: each address opens the page once. Open the address that `kubectl drydock ui` printed last.")
 		return
 	}
 	d.welcome(w, port, next)
-	q.Del(TokenParameter)
+	q.Del(tokenParameter)
 	// The slashes are trimmed because a path that begins with two slashes would lead to another host.
 	to := url.URL{Path: d.root + "/" + trimSlashes(r.URL.Path), RawQuery: q.Encode()}
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
@@ -175,8 +175,8 @@ func (d *door) unsafe(r *http.Request) string {
 	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return "A change must be sent as application/json."
 	}
-	if !same(r.Header.Get(TokenHeader), d.writing) {
-		return "A change must carry the header " + TokenHeader + ", which only this page knows."
+	if !same(r.Header.Get(tokenHeader), d.writing) {
+		return "A change must carry the header " + tokenHeader + ", which only this page knows."
 	}
 	return ""
 }

@@ -210,9 +210,9 @@ func TestTheDoor(t *testing.T) {
 		"a form":                        {method: "POST", change: []func(*http.Request){header("Content-Type", "application/x-www-form-urlencoded")}},
 		"a form of plain text":          {method: "POST", change: []func(*http.Request){header("Content-Type", "text/plain")}},
 		"a write without type":          {method: "POST", change: []func(*http.Request){without("Content-Type")}},
-		"a write without the header":    {method: "POST", change: []func(*http.Request){without(TokenHeader)}},
-		"a write with the token itself": {method: "POST", change: []func(*http.Request){header(TokenHeader, token)}},
-		"a write with the cookie twice": {method: "POST", change: []func(*http.Request){header(TokenHeader, d.door.session)}},
+		"a write without the header":    {method: "POST", change: []func(*http.Request){without(tokenHeader)}},
+		"a write with the token itself": {method: "POST", change: []func(*http.Request){header(tokenHeader, token)}},
+		"a write with the cookie twice": {method: "POST", change: []func(*http.Request){header(tokenHeader, d.door.session)}},
 		"another verb":                  {method: "DELETE"},
 	} {
 		// An admitted request finds no page there. A refused one does not learn even that.

@@ -118,7 +118,7 @@ func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 // needs tiles and parts.
 func (u *UI) encode(n news, fleet bool) ([]byte, error) {
 	c := change{Force: n.force, Nodes: slices.Clone(n.gone)}
-	var page FleetPage
+	var page fleetPage
 	form := "tile"
 	if fleet {
 		page = u.fleet.page(u.Reader.Now())

@@ -21,7 +21,7 @@ type fleet struct {
 	nodes  map[string]*corev1.Node
 	// listed reports that nodes has all Nodes. Before that, the first list is incomplete.
 	listed bool
-	tiles  map[string]Tile
+	tiles  map[string]tile
 	ledger inspect.Ledger
 	leader inspect.Leadership
 	// changed has the number of each node's last change, also of deleted nodes. force is the number of
@@ -29,7 +29,7 @@ type fleet struct {
 	changed map[string]uint64
 	force   uint64
 	// connection is the state of the connection to the API server, with the number of its last change.
-	connection       Connection
+	connection       connection
 	connectionNumber uint64
 	// bell is closed at the next change, which wakes the streams. Then a new one replaces it.
 	bell chan struct{}
@@ -43,7 +43,7 @@ func (f *fleet) known() ([]*corev1.Node, bool) {
 }
 
 func newFleet() *fleet {
-	return &fleet{nodes: map[string]*corev1.Node{}, tiles: map[string]Tile{}, changed: map[string]uint64{}, bell: make(chan struct{})}
+	return &fleet{nodes: map[string]*corev1.Node{}, tiles: map[string]tile{}, changed: map[string]uint64{}, bell: make(chan struct{})}
 }
 
 // ring counts a change, returns its number and wakes the stream of every open page. The caller
@@ -140,7 +140,7 @@ func (f *fleet) judgeLocked(now time.Time) {
 	}
 }
 
-func (f *fleet) connect(c Connection) {
+func (f *fleet) connect(c connection) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if c == f.connection {
@@ -153,9 +153,9 @@ func (f *fleet) connect(c Connection) {
 // news is what has changed since a number.
 type news struct {
 	number     uint64
-	tiles      []Tile
+	tiles      []tile
 	gone       []string
-	connection *Connection
+	connection *connection
 	force      bool
 }
 
@@ -187,7 +187,7 @@ func (f *fleet) after(number uint64) (news, <-chan struct{}) {
 	return out, f.bell
 }
 
-func byNode(a, b Tile) int { return natural(a.Node, b.Node) }
+func byNode(a, b tile) int { return natural(a.Node, b.Node) }
 
 func (f *fleet) now() uint64 {
 	f.mu.Lock()
@@ -195,7 +195,7 @@ func (f *fleet) now() uint64 {
 	return f.number
 }
 
-func (f *fleet) connected() Connection {
+func (f *fleet) connected() connection {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.connection

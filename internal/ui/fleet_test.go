@@ -59,7 +59,7 @@ func until(t *testing.T, s *bufio.Scanner, want func(change) bool) change {
 
 func ofNodes(c change) bool { return len(c.Nodes) > 0 }
 
-func (d *desk) fleet() (p FleetPage) {
+func (d *desk) fleet() (p fleetPage) {
 	d.t.Helper()
 	require.NoError(d.t, json.Unmarshal([]byte(d.get("/fleet.json")), &p))
 	return p
@@ -145,8 +145,8 @@ func TestTheLedgersChangeIsSentWithWhatItHolds(t *testing.T) {
 	c := until(t, s, func(c change) bool { return strings.Contains(c.Parts["force"], blind.Blind) })
 	require.True(t, c.Force)
 	p := d.fleet()
-	require.Contains(t, p.InForce, Fact{"Blind", "yes: " + blind.Blind, false})
-	require.NotContains(t, p.InForce, Fact{"Blind", "no", true})
+	require.Contains(t, p.InForce, fact{"Blind", "yes: " + blind.Blind, false})
+	require.NotContains(t, p.InForce, fact{"Blind", "no", true})
 }
 
 func TestEachStateIsShown(t *testing.T) {
@@ -176,7 +176,7 @@ func TestEachStateIsShown(t *testing.T) {
 	require.Equal(t, Held, tileOf(node("n", annotated(remediations.NodeRepairKey, "{")), &inspect.Ledger{}, now).State, "a record that cannot be read")
 	require.Equal(t, Repairing, tileOf(node("n", record(remediations.PhaseActing), annotated(remediations.PauseKey, "true")), &inspect.Ledger{}, now).State)
 	shapes := map[string]bool{}
-	for _, l := range States {
+	for _, l := range states {
 		require.False(t, shapes[l.Shape], "%s looks like another state", l.State)
 		shapes[l.Shape] = true
 	}
@@ -190,15 +190,15 @@ func TestThePageCountsWhatABreakerCounts(t *testing.T) {
 	since := func(ago time.Duration) func(*corev1.Node) {
 		return func(n *corev1.Node) { n.CreationTimestamp = metav1.NewTime(now.Add(-ago)) }
 	}
-	fleet := func(breakers map[string]ledger.Breaker) []Scope {
+	fleet := func(breakers map[string]ledger.Breaker) []scope {
 		d := open(t, ledgerWith(ledger.Status{Limits: map[string]string{"unhealthy": "40%", "startupGrace": "10m"}, Breakers: breakers}),
 			node("node-1", unready, since(30*24*time.Hour)), node("node-2", unready, since(9*time.Minute)), node("node-3", unready, since(11*time.Minute)),
 			node("node-4", unready, since(time.Hour), labelled(remediations.ExcludeLabel, "true")), node("node-5", since(time.Hour)))
 		require.Contains(t, d.get("/"), "It does not count excluded nodes")
 		return d.fleet().Breakers
 	}
-	require.Equal(t, []Scope{{"cluster", "closed", 2, 3, "40%"}}, fleet(nil))
-	require.Equal(t, []Scope{{"cluster", "open", 5, 9, "40%"}}, fleet(map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 5, Nodes: 9}}))
+	require.Equal(t, []scope{{"cluster", "closed", 2, 3, "40%"}}, fleet(nil))
+	require.Equal(t, []scope{{"cluster", "open", 5, 9, "40%"}}, fleet(map[string]ledger.Breaker{"cluster": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 5, Nodes: 9}}))
 }
 
 func TestThePageAndItsJSONSayTheSame(t *testing.T) {
@@ -210,7 +210,7 @@ func TestThePageAndItsJSONSayTheSame(t *testing.T) {
 		node("node-3", record(remediations.PhaseExhausted), labelled(corev1.LabelTopologyZone, "a")))
 	page, p := d.get("/"), d.fleet()
 	require.Len(t, p.Groups, 2)
-	require.Equal(t, []Scope{{"cluster", "closed", 2, 3, "20%"}, {"zone/a", "open", 2, 2, "20%"}, {"zone/b", "closed", 0, 1, "20%"}}, p.Breakers)
+	require.Equal(t, []scope{{"cluster", "closed", 2, 3, "20%"}, {"zone/a", "open", 2, 2, "20%"}, {"zone/b", "closed", 0, 1, "20%"}}, p.Breakers)
 	says := map[string][]string{}
 	for _, f := range p.InForce {
 		says[f.What] = append(says[f.What], f.Says)
@@ -264,7 +264,7 @@ func TestThePageHasTheZonesAndPoolsOfTheConfiguration(t *testing.T) {
 		Breakers: map[string]ledger.Breaker{"zone/r7": {State: ledger.BreakerOpen, Since: now, Quiet: now, Unhealthy: 1, Nodes: 1}},
 	}), in("node-1", "r7"), in("node-2", "r8"))
 	p := d.fleet()
-	require.Equal(t, []Scope{{"cluster", "closed", 2, 2, "20%"}, {"zone/r7", "open", 1, 1, "20%"}, {"zone/r8", "closed", 1, 1, "20%"}}, p.Breakers)
+	require.Equal(t, []scope{{"cluster", "closed", 2, 2, "20%"}, {"zone/r7", "open", 1, 1, "20%"}, {"zone/r8", "closed", 1, 1, "20%"}}, p.Breakers)
 	var groups []string
 	for _, g := range p.Groups {
 		groups = append(groups, g.Zone+"/"+g.Pool)
@@ -357,7 +357,7 @@ func TestALedgerThatMayNotBeWatchedIsReadAgain(t *testing.T) {
 			return true, nil, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", errors.New("no watch"))
 		})
 	}, ledgerWith(ledger.Status{Mode: remediations.ModeEnforce}), node("node-1"))
-	require.Contains(t, d.fleet().InForce, Fact{"Blind", "no", true})
+	require.Contains(t, d.fleet().InForce, fact{"Blind", "no", true})
 	s := d.listen()
 	_, err := d.cluster.CoreV1().ConfigMaps("drydock").Update(t.Context(), ledgerWith(ledger.Status{Blind: "no Alertmanager answers"}), metav1.UpdateOptions{})
 	require.NoError(t, err)

@@ -19,18 +19,18 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// NodePage is the content of a node's page: the answer of `kubectl drydock why`, with timelines,
+// nodePage is the content of a node's page: the answer of `kubectl drydock why`, with timelines,
 // Events and actions.
-type NodePage struct {
+type nodePage struct {
 	inspect.Why
 	// Headline is the answer in one sentence.
 	Headline  string             `json:"headline"`
-	Tile      Tile               `json:"tile"`
+	Tile      tile               `json:"tile"`
 	Timelines []inspect.Timeline `json:"timelines"`
 	Silences  []inspect.Silence  `json:"silences"`
-	Events    []Event            `json:"events"`
-	Raw       []Raw              `json:"raw"`
-	Words     []Word             `json:"words"`
+	Events    []event            `json:"events"`
+	Raw       []raw              `json:"raw"`
+	Words     []word             `json:"words"`
 	// ReadOnly reports that the page has no actions.
 	ReadOnly bool      `json:"readOnly,omitempty"`
 	Now      time.Time `json:"now"`
@@ -39,10 +39,10 @@ type NodePage struct {
 	number    uint64
 }
 
-func (p *NodePage) knownAt() uint64 { return p.number }
+func (p *nodePage) knownAt() uint64 { return p.number }
 
 // Repair returns the ID of the repair of the node itself, or "" if the Node has none on record.
-func (p *NodePage) Repair() string {
+func (p *nodePage) Repair() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil {
 			return r.Record.ID
@@ -52,7 +52,7 @@ func (p *NodePage) Repair() string {
 }
 
 // Exhausted returns the ID of the node's own exhausted repair, or "" if there is none.
-func (p *NodePage) Exhausted() string {
+func (p *nodePage) Exhausted() string {
 	for _, r := range p.Repairs {
 		if r.Target == "node" && r.Record != nil && r.Record.Phase == remediations.PhaseExhausted {
 			return r.Record.ID
@@ -61,26 +61,26 @@ func (p *NodePage) Exhausted() string {
 	return ""
 }
 
-// Denial is a right that the user lacks, with the actions that need it.
-type Denial struct{ Names, Why string }
+// denial is a right that the user lacks, with the actions that need it.
+type denial struct{ Names, Why string }
 
 // Denials returns the rights that the user lacks, each with the actions that need it.
-func (p *NodePage) Denials() (out []Denial) {
+func (p *nodePage) Denials() (out []denial) {
 	for _, w := range p.Words {
 		if w.Denied == "" {
 			continue
 		}
-		if i := slices.IndexFunc(out, func(d Denial) bool { return d.Why == w.Denied }); i >= 0 {
+		if i := slices.IndexFunc(out, func(d denial) bool { return d.Why == w.Denied }); i >= 0 {
 			out[i].Names += ", " + w.Name
 		} else {
-			out = append(out, Denial{w.Name, w.Denied})
+			out = append(out, denial{w.Name, w.Denied})
 		}
 	}
 	return out
 }
 
 // RefusedWords returns the actions that make no sense for the node in its state.
-func (p *NodePage) RefusedWords() (out []Word) {
+func (p *nodePage) RefusedWords() (out []word) {
 	for _, w := range p.Words {
 		if w.Denied == "" && w.Refused != "" {
 			out = append(out, w)
@@ -89,8 +89,8 @@ func (p *NodePage) RefusedWords() (out []Word) {
 	return out
 }
 
-// Event is an Event about the node.
-type Event struct {
+// event is an Event about the node.
+type event struct {
 	At      time.Time `json:"at"`
 	Type    string    `json:"type"`
 	Reason  string    `json:"reason"`
@@ -99,8 +99,8 @@ type Event struct {
 	Count   int32     `json:"count,omitempty"`
 }
 
-// Raw is an annotation as stored on the Node, written by Drydock or by people for Drydock.
-type Raw struct {
+// raw is an annotation as stored on the Node, written by Drydock or by people for Drydock.
+type raw struct {
 	Key   string `json:"key"`
 	Value string `json:"value"`
 }
@@ -134,12 +134,12 @@ func (u *UI) showNode(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (u *UI) nodePage(ctx context.Context, name string) (*NodePage, error) {
+func (u *UI) nodePage(ctx context.Context, name string) (*nodePage, error) {
 	s, err := u.Reader.Observe(ctx, name, u.Sources)
 	if err != nil {
 		return nil, err //nolint:wrapcheck // the error is already a sentence about the node
 	}
-	p := &NodePage{
+	p := &nodePage{
 		Why: s.Why(), Tile: tileOf(s.Node, &s.Ledger, s.Now), Timelines: s.Timelines(), Silences: s.Silences(), Raw: rawOf(s.Node),
 		ReadOnly: u.ReadOnly, Now: s.Now, addresses: u.Sources.Alertmanagers,
 	}
@@ -157,8 +157,8 @@ const mostEvents = 100
 
 // eventsOf returns the Node's Events, the newest first. Kubernetes keeps Events about Nodes in the
 // namespace default.
-func (u *UI) eventsOf(ctx context.Context, name string) ([]Event, error) {
-	out := []Event{}
+func (u *UI) eventsOf(ctx context.Context, name string) ([]event, error) {
+	out := []event{}
 	of := fields.Set{"involvedObject.kind": "Node", "involvedObject.name": name}.AsSelector().String()
 	list, err := u.Reader.Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: of, Limit: 500})
 	if err != nil {
@@ -173,10 +173,10 @@ func (u *UI) eventsOf(ctx context.Context, name string) ([]Event, error) {
 		if from == "" {
 			from = e.ReportingController
 		}
-		one := Event{At: happened(e), Type: e.Type, Reason: e.Reason, Message: e.Message, From: from, Count: max(e.Count, seriesCount(e))}
+		one := event{At: happened(e), Type: e.Type, Reason: e.Reason, Message: e.Message, From: from, Count: max(e.Count, seriesCount(e))}
 		out = append(out, one)
 	}
-	slices.SortStableFunc(out, func(a, b Event) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(out, func(a, b event) int { return b.At.Compare(a.At) })
 	return out[:min(len(out), mostEvents)], nil
 }
 
@@ -203,26 +203,26 @@ func happened(e *corev1.Event) time.Time {
 }
 
 // rawOf returns the Node's annotations that Drydock wrote or that people wrote for Drydock.
-func rawOf(n *corev1.Node) []Raw {
-	out := []Raw{}
+func rawOf(n *corev1.Node) []raw {
+	out := []raw{}
 	for key, value := range n.Annotations {
 		if remediations.Owned(key) || strings.HasPrefix(key, "drydock.dev/") {
-			out = append(out, Raw{key, value})
+			out = append(out, raw{key, value})
 		}
 	}
-	slices.SortFunc(out, func(a, b Raw) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b raw) int { return strings.Compare(a.Key, b.Key) })
 	return out
 }
 
-// Rung is one guard in a list of guards.
-type Rung struct {
+// rung is one guard in a list of guards.
+type rung struct {
 	lifecycle.GuardAnswer
 	// First reports that this is the first guard that holds, which decides.
 	First bool
 }
 
 // Mark returns one character for the guard's answer, which stands beside the answer's text.
-func (r Rung) Mark() string {
+func (r rung) Mark() string {
 	switch r.Standing {
 	case lifecycle.GuardPassed:
 		return "✓"
@@ -235,8 +235,8 @@ func (r Rung) Mark() string {
 	return "·"
 }
 
-// Ladder has the answers of all guards about the next step of one target.
-type Ladder struct {
+// ladder has the answers of all guards about the next step of one target.
+type ladder struct {
 	// Headline is the answer for that target. It is empty if the top of the page already has it.
 	Headline string
 	inspect.Answer
@@ -244,33 +244,33 @@ type Ladder struct {
 
 // Ladders returns the lists of guards: first for the target of the headline, then for the other
 // targets on the node.
-func (p *NodePage) Ladders() (out []Ladder) {
+func (p *nodePage) Ladders() (out []ladder) {
 	if len(p.Guards) > 0 {
-		out = append(out, Ladder{Answer: p.Answer})
+		out = append(out, ladder{Answer: p.Answer})
 	}
 	for _, t := range p.Others() {
-		out = append(out, Ladder{t.Headline(p.Now), t.Answer})
+		out = append(out, ladder{t.Headline(p.Now), t.Answer})
 	}
 	return out
 }
 
 // Rungs returns the guards that apply to the step, in Drydock's order.
-func (l Ladder) Rungs() (out []Rung) {
+func (l ladder) Rungs() (out []rung) {
 	first := lifecycle.FirstHold(l.Guards)
 	for i := range l.Guards {
 		g := &l.Guards[i]
 		if g.Standing != lifecycle.GuardOtherKind && g.Standing != lifecycle.GuardOtherStep {
-			out = append(out, Rung{*g, g == first})
+			out = append(out, rung{*g, g == first})
 		}
 	}
 	return out
 }
 
 // Unbound returns the reasons of the guards that do not apply to the step, each once.
-func (l Ladder) Unbound() string {
+func (l ladder) Unbound() string {
 	var names []string
 	for _, g := range l.Guards {
-		bound := slices.ContainsFunc(l.Rungs(), func(r Rung) bool { return r.Reason == g.Reason })
+		bound := slices.ContainsFunc(l.Rungs(), func(r rung) bool { return r.Reason == g.Reason })
 		if !bound && !slices.Contains(names, string(g.Reason)) {
 			names = append(names, string(g.Reason))
 		}
@@ -279,7 +279,7 @@ func (l Ladder) Unbound() string {
 }
 
 // AlertLink returns the address of the alert in its Alertmanager, or "" if that address is unknown.
-func (p *NodePage) AlertLink(a inspect.Alert) string {
+func (p *nodePage) AlertLink(a inspect.Alert) string {
 	for _, address := range p.addresses {
 		if base := pageOf(address); base != "" {
 			return base + "/#/alerts?filter=" + url.QueryEscape(`{alertname=`+quote(a.Name)+`}`)
@@ -289,7 +289,7 @@ func (p *NodePage) AlertLink(a inspect.Alert) string {
 }
 
 // SilenceLink returns the address of the silence in the Alertmanager that has it, or "".
-func (p *NodePage) SilenceLink(s inspect.Silence) string {
+func (p *nodePage) SilenceLink(s inspect.Silence) string {
 	if base := pageOf(s.URL); base != "" {
 		return base + "/#/silences/" + url.PathEscape(s.ID)
 	}

@@ -172,7 +172,7 @@ func TestLinksLeadToAnAlertmanagerByHTTPAlone(t *testing.T) {
 	} {
 		require.Equal(t, want, pageOf(address), address)
 	}
-	p := &NodePage{addresses: []string{"javascript:alert(1)", "http://am"}}
+	p := &nodePage{addresses: []string{"javascript:alert(1)", "http://am"}}
 	require.Equal(t, `http://am/#/alerts?filter=%7Balertname%3D%22a%5C%22b%22%7D`, p.AlertLink(inspect.Alert{Name: `a"b`}))
 }
 
@@ -255,7 +255,7 @@ func TestTheReportIsThatOfTheCommand(t *testing.T) {
 // command.
 func TestOnlyCommandsLookLikeCommands(t *testing.T) {
 	t.Parallel()
-	for change, want := range map[string][]Piece{
+	for change, want := range map[string][]piece{
 		"kubectl drydock resume node-3":               {{"kubectl drydock resume node-3", true}},
 		"amtool silence expire 8a1":                   {{"amtool silence expire 8a1", true}},
 		"`kubectl drydock status` says more":          {{"kubectl drydock status", true}, {" says more", false}},

@@ -10,39 +10,39 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// FleetPage is the content of the Fleet page.
-type FleetPage struct {
+// fleetPage is the content of the Fleet page.
+type fleetPage struct {
 	APIVersion string     `json:"apiVersion"`
 	Kind       string     `json:"kind"`
-	Connection Connection `json:"connection"`
+	Connection connection `json:"connection"`
 	// InForce are the facts about the whole fleet now, with the commands that change them.
-	InForce []Fact `json:"inForce"`
+	InForce []fact `json:"inForce"`
 	// Breakers are the breakers' scopes, with the number of unhealthy nodes in each.
-	Breakers []Scope `json:"breakers"`
-	Counts   []Count `json:"counts"`
+	Breakers []scope `json:"breakers"`
+	Counts   []count `json:"counts"`
 	// Concern are the nodes that are not healthy; nodes that need a person come first. More is how
 	// many more there are.
-	Concern []Tile  `json:"concern"`
+	Concern []tile  `json:"concern"`
 	More    int     `json:"more,omitempty"`
-	Groups  []Group `json:"groups"`
+	Groups  []group `json:"groups"`
 
 	number uint64
 }
 
 // Folded reports whether the table of unhealthy nodes has more rows than the page shows at first. A
 // long table would push the tiles off the screen.
-func (p FleetPage) Folded() bool { return len(p.Concern) > fewConcern }
+func (p fleetPage) Folded() bool { return len(p.Concern) > fewConcern }
 
 // NotWell returns how many nodes are not healthy.
-func (p FleetPage) NotWell() int { return len(p.Concern) + p.More }
+func (p fleetPage) NotWell() int { return len(p.Concern) + p.More }
 
 // Alarms returns the facts in InForce that need attention.
-func (p FleetPage) Alarms() []Fact { return p.facts(false) }
+func (p fleetPage) Alarms() []fact { return p.facts(false) }
 
 // Calm returns the facts in InForce that are normal.
-func (p FleetPage) Calm() []Fact { return p.facts(true) }
+func (p fleetPage) Calm() []fact { return p.facts(true) }
 
-func (p FleetPage) facts(calm bool) (out []Fact) {
+func (p fleetPage) facts(calm bool) (out []fact) {
 	for _, f := range p.InForce {
 		if f.Calm == calm {
 			out = append(out, f)
@@ -62,7 +62,7 @@ const (
 
 // Density returns the kind of the tiles, for the attribute data-density: "" for tiles with names,
 // "dense" for squares, "crowd" for small squares.
-func (p FleetPage) Density() string {
+func (p fleetPage) Density() string {
 	n := 0
 	for _, c := range p.Counts {
 		n += c.Nodes
@@ -78,21 +78,21 @@ func (p FleetPage) Density() string {
 
 // Square reports whether a tile is only a square with a shape: one element per tile keeps a page
 // with thousands of nodes fast.
-func (p FleetPage) Square() bool { return p.Density() != "" }
+func (p fleetPage) Square() bool { return p.Density() != "" }
 
 // knownAt returns the number of the last change that is in the page.
-func (p FleetPage) knownAt() uint64 { return p.number }
+func (p fleetPage) knownAt() uint64 { return p.number }
 
-// Fact is one fact about the whole fleet, like a line of `kubectl drydock status`.
-type Fact struct {
+// fact is one fact about the whole fleet, like a line of `kubectl drydock status`.
+type fact struct {
 	What string `json:"what"`
 	Says string `json:"says"`
 	// Calm reports that the state is normal.
 	Calm bool `json:"calm"`
 }
 
-// Scope is what a breaker counts: the nodes of the cluster or of a zone.
-type Scope struct {
+// scope is what a breaker counts: the nodes of the cluster or of a zone.
+type scope struct {
 	Scope string `json:"scope"`
 	State string `json:"state"`
 	// Unhealthy and Nodes are Drydock's own counts if the breaker is not closed. For a closed breaker,
@@ -104,23 +104,23 @@ type Scope struct {
 }
 
 // Open reports whether the breaker is not closed, so that it holds repairs.
-func (s Scope) Open() bool { return s.State != string(ledger.BreakerClosed) }
+func (s scope) Open() bool { return s.State != string(ledger.BreakerClosed) }
 
-// Count is how many nodes are in a state.
-type Count struct {
+// count is how many nodes are in a state.
+type count struct {
 	Look
 	Nodes int `json:"nodes"`
 }
 
-// Group has the nodes of one zone and pool.
-type Group struct {
+// group has the nodes of one zone and pool.
+type group struct {
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
-	Tiles []Tile `json:"nodes"`
+	Tiles []tile `json:"nodes"`
 }
 
 // Key returns the group's name, as Tile.Group returns it.
-func (g Group) Key() string { return g.Zone + "/" + g.Pool }
+func (g group) Key() string { return g.Zone + "/" + g.Pool }
 
 const (
 	// maxConcern is the limit of rows in the table of unhealthy nodes. The tiles show all nodes.
@@ -131,30 +131,30 @@ const (
 )
 
 // page returns the content of the Fleet page now.
-func (f *fleet) page(now time.Time) FleetPage {
+func (f *fleet) page(now time.Time) fleetPage {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	p := FleetPage{APIVersion: inspect.APIVersion, Kind: "Fleet", Connection: f.connection, number: f.number, Concern: []Tile{}, Groups: []Group{}}
+	p := fleetPage{APIVersion: inspect.APIVersion, Kind: "Fleet", Connection: f.connection, number: f.number, Concern: []tile{}, Groups: []group{}}
 	tiles := slices.SortedFunc(maps.Values(f.tiles), byNode)
 	counts := map[State]int{}
-	groups := map[[2]string]*Group{}
+	groups := map[[2]string]*group{}
 	for _, t := range tiles {
 		counts[t.State]++
 		key := [2]string{t.Zone, t.Pool}
 		if groups[key] == nil {
-			groups[key] = &Group{Zone: t.Zone, Pool: t.Pool}
+			groups[key] = &group{Zone: t.Zone, Pool: t.Pool}
 		}
 		groups[key].Tiles = append(groups[key].Tiles, t)
 		if t.State != Well && t.State != Cordoned {
 			p.Concern = append(p.Concern, t)
 		}
 	}
-	slices.SortStableFunc(p.Concern, func(a, b Tile) int { return rank(a.State) - rank(b.State) })
+	slices.SortStableFunc(p.Concern, func(a, b tile) int { return rank(a.State) - rank(b.State) })
 	if len(p.Concern) > maxConcern {
 		p.Concern, p.More = p.Concern[:maxConcern], len(p.Concern)-maxConcern
 	}
-	for _, l := range States {
-		p.Counts = append(p.Counts, Count{l, counts[l.State]})
+	for _, l := range states {
+		p.Counts = append(p.Counts, count{l, counts[l.State]})
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(groups), func(a, b [2]string) int { return cmp.Or(natural(a[0], b[0]), natural(a[1], b[1])) }) {
 		p.Groups = append(p.Groups, *groups[key])
@@ -165,12 +165,12 @@ func (f *fleet) page(now time.Time) FleetPage {
 
 // inForce returns the facts that `kubectl drydock status` shows about the fleet and about paused
 // nodes. The caller holds the lock.
-func (f *fleet) inForce(now time.Time) (out []Fact) {
+func (f *fleet) inForce(now time.Time) (out []fact) {
 	if !f.listed && f.leader.Lease == "" {
 		return nil // nothing was read yet
 	}
 	if f.leader.None == "" && f.leader.Unseen == "" && f.leader.Holder != "" {
-		out = append(out, Fact{"Leader", plain(f.leader.Holder), true})
+		out = append(out, fact{"Leader", plain(f.leader.Holder), true})
 	}
 	s := inspect.Status{Ledger: f.ledger, Leader: f.leader}
 	for _, name := range slices.SortedFunc(maps.Keys(f.nodes), natural) {
@@ -179,35 +179,35 @@ func (f *fleet) inForce(now time.Time) (out []Fact) {
 		s.CountPaused(f.nodes[name], now)
 	}
 	for _, l := range s.Lines(now) {
-		out = append(out, Fact{l.Label, plain(l.Text), l.Calm})
+		out = append(out, fact{l.Label, plain(l.Text), l.Calm})
 	}
 	return out
 }
 
 // scopes returns the breakers' scopes with their counts. The caller holds the lock.
-func (f *fleet) scopes(tiles []Tile, now time.Time) []Scope {
+func (f *fleet) scopes(tiles []tile, now time.Time) []scope {
 	st := f.ledger.Status
 	if st == nil {
 		return nil
 	}
-	zones := map[string]*Scope{}
-	all := &Scope{Scope: ledger.ScopeCluster}
+	zones := map[string]*scope{}
+	all := &scope{Scope: ledger.ScopeCluster}
 	for _, t := range tiles {
 		zone := "zone/" + t.Zone
 		if zones[zone] == nil {
-			zones[zone] = &Scope{Scope: zone}
+			zones[zone] = &scope{Scope: zone}
 		}
 		if !f.ledger.Counts(f.nodes[t.Node], now) {
 			continue
 		}
-		for _, s := range []*Scope{all, zones[zone]} {
+		for _, s := range []*scope{all, zones[zone]} {
 			s.Nodes++
 			if t.Ill != "" {
 				s.Unhealthy++
 			}
 		}
 	}
-	out := []Scope{*all}
+	out := []scope{*all}
 	for _, name := range slices.SortedFunc(maps.Keys(zones), natural) {
 		if _, open := st.Breakers[name]; open || len(zones) > 1 && name != "zone/" {
 			out = append(out, *zones[name])

@@ -34,7 +34,7 @@ func (u *UI) parse() (common *template.Template, pages map[string]*template.Temp
 		"nodeJSON": func(node string) string { return u.at("/nodes/" + url.PathEscape(node) + ".json") },
 		"wordPath": func(node, word string) string { return u.at("/nodes/" + url.PathEscape(node) + "/words/" + word) },
 		"stamp":    inspect.Stamp,
-		"states":   func() []Look { return States },
+		"states":   func() []Look { return states },
 	}).ParseFS(pageFiles, "pages/layout.html", "pages/tile.html", "pages/overview.html"))
 	pages = map[string]*template.Template{}
 	for _, name := range []string{"fleet", "node", "queue", "problem"} {
@@ -51,11 +51,11 @@ type frame struct {
 	Title string
 	// Here is the name of the page, for the navigation.
 	Here       string
-	Connection Connection
+	Connection connection
 	// Cluster is the cluster that the page reads and writes.
 	Cluster inspect.Cluster
 	Version string
-	// Token is the value of the header TokenHeader, for writes.
+	// Token is the value of the header tokenHeader, for writes.
 	Token    string
 	ReadOnly bool
 	// Page is the page's own content.
@@ -118,8 +118,8 @@ func (u *UI) fragment(name string, of any) (string, error) {
 	return u.shown(out.String()), nil
 }
 
-// Problem is the answer to a request that failed.
-type Problem struct {
+// problem is the answer to a request that failed.
+type problem struct {
 	Problem string `json:"problem"`
 	// Unknown reports that it is unknown whether the change was written.
 	Unknown bool `json:"unknown,omitempty"`
@@ -133,7 +133,7 @@ func (u *UI) refuse(w http.ResponseWriter, r *http.Request, why string) {
 
 func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, why string) {
 	if strings.HasSuffix(r.URL.Path, ".json") || r.Method == http.MethodPost {
-		u.writeJSON(w, code, Problem{Problem: why})
+		u.writeJSON(w, code, problem{Problem: why})
 		return
 	}
 	var out bytes.Buffer

@@ -12,15 +12,15 @@ import (
 	"drydock.dev/drydock/internal/report"
 )
 
-// QueuePage is the content of the Queue page: the repairs in progress and the waiting repairs.
-type QueuePage struct {
+// queuePage is the content of the Queue page: the repairs in progress and the waiting repairs.
+type queuePage struct {
 	*inspect.Queue
 	Now time.Time `json:"now"`
 
 	number uint64
 }
 
-func (p QueuePage) knownAt() uint64 { return p.number }
+func (p queuePage) knownAt() uint64 { return p.number }
 
 func (u *UI) showQueue(w http.ResponseWriter, r *http.Request) {
 	number := u.fleet.now()
@@ -29,7 +29,7 @@ func (u *UI) showQueue(w http.ResponseWriter, r *http.Request) {
 		u.problem(w, r, http.StatusBadGateway, "The queue cannot be read", inspect.Sentence(err))
 		return
 	}
-	u.page(w, r, http.StatusOK, "queue", "Queue", QueuePage{q, u.Reader.Now(), number})
+	u.page(w, r, http.StatusOK, "queue", "Queue", queuePage{q, u.Reader.Now(), number})
 }
 
 // reportLengths are the lengths of time that the Report page offers.

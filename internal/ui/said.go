@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Piece is a part of a sentence. Command reports that the part is a command to type: it was between
+// piece is a part of a sentence. Command reports that the part is a command to type: it was between
 // backticks.
-type Piece struct {
+type piece struct {
 	Text    string
 	Command bool
 }
 
 // said splits a sentence into text and commands, so that a page can show commands as code.
-func said(sentence string) (out []Piece) {
+func said(sentence string) (out []piece) {
 	for i, text := range strings.Split(plain(sentence), "`") {
 		if text != "" {
-			out = append(out, Piece{text, i%2 == 1})
+			out = append(out, piece{text, i%2 == 1})
 		}
 	}
 	return out
 }
 
 // changed splits the text that says what a person may do about a hold: one command, or a sentence.
-func changed(change string) []Piece {
+func changed(change string) []piece {
 	if program, _, _ := strings.Cut(change, " "); !strings.Contains(change, "`") && (program == "kubectl" || program == "amtool") {
-		return []Piece{{plain(change), true}}
+		return []piece{{plain(change), true}}
 	}
 	return said(change)
 }

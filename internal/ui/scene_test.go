@@ -149,7 +149,7 @@ func (d *desk) request(method, path string, change ...func(*http.Request)) *http
 	if method == http.MethodPost {
 		r.Header.Set("Origin", d.server.URL)
 		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set(TokenHeader, d.door.writing)
+		r.Header.Set(tokenHeader, d.door.writing)
 	}
 	for _, c := range change {
 		c(r)

@@ -23,8 +23,8 @@ type Look struct {
 	Means string `json:"means"`
 }
 
-// States has all states. States that need a person come first.
-var States = []Look{
+// states has all states. States that need a person come first.
+var states = []Look{
 	{Exhausted, "✖", "The repair is exhausted: all steps were tried. A person must fix the node."},
 	{Repairing, "↻", "A step was issued, and Drydock waits for its proof."},
 	{Paused, "‖", "A person holds repairs: by a pause, break-glass or the exclude label."},
@@ -36,7 +36,7 @@ var States = []Look{
 
 // look returns the state's Look.
 func (s State) look() Look {
-	for _, l := range States {
+	for _, l := range states {
 		if l.State == s {
 			return l
 		}

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Tile is one node on the Fleet page.
-type Tile struct {
+// tile is one node on the Fleet page.
+type tile struct {
 	Node  string `json:"node"`
 	State State  `json:"state"`
 	Zone  string `json:"zone,omitempty"`
@@ -33,10 +33,10 @@ type Tile struct {
 }
 
 // Look returns the Look of the tile's state.
-func (t Tile) Look() Look { return t.State.look() }
+func (t tile) Look() Look { return t.State.look() }
 
 // Word returns the short text beside the node's name on the tile.
-func (t Tile) Word() string {
+func (t tile) Word() string {
 	word := string(t.State)
 	if t.Reason != "" && !strings.EqualFold(t.Reason, word) {
 		word += ": " + t.Reason
@@ -56,10 +56,10 @@ func plain(s string) string { return text.Line(s, maxText) }
 
 // tileOf returns the node's tile. It says the same as `kubectl drydock status`. If the node has
 // several repairs, it shows the one that most needs a person.
-func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) Tile {
-	best := Tile{}
+func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) tile {
+	best := tile{}
 	for _, r := range ledger.RepairsOf(n, now) {
-		t := Tile{Node: n.Name, State: stateOf(n, r), Zone: plain(ledger.Zone(n)), Pool: plain(ledger.Pool(n)), Ill: plain(inspect.Ill(n)), Says: r.Says()}
+		t := tile{Node: n.Name, State: stateOf(n, r), Zone: plain(ledger.Zone(n)), Pool: plain(ledger.Pool(n)), Ill: plain(inspect.Ill(n)), Says: r.Says()}
 		switch {
 		case r.Record != nil:
 			t.Policy, t.Step, t.Since = r.Record.Policy, r.Record.Step.String(), inspect.Stamp(r.Record.Began)
@@ -100,7 +100,7 @@ func stateOf(n *corev1.Node, r inspect.Repair) State {
 	return Well
 }
 
-func rank(s State) int { return slices.IndexFunc(States, func(l Look) bool { return l.State == s }) }
+func rank(s State) int { return slices.IndexFunc(states, func(l Look) bool { return l.State == s }) }
 
 // Group returns the key of the tile's group, "ZONE/POOL", for the page's script.
-func (t Tile) Group() string { return t.Zone + "/" + t.Pool }
+func (t tile) Group() string { return t.Zone + "/" + t.Pool }

@@ -111,7 +111,7 @@ func Listen(ctx context.Context, port int) (net.Listener, error) {
 
 // Address returns the address that the user opens.
 func Address(l net.Listener, token string) string {
-	return fmt.Sprintf("http://%s/?%s=%s", l.Addr(), TokenParameter, token)
+	return fmt.Sprintf("http://%s/?%s=%s", l.Addr(), tokenParameter, token)
 }
 
 // OpeningFile writes a file that opens the page and that only this user can read. The browser is

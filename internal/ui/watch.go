@@ -33,8 +33,8 @@ const (
 	askFor = 4 * time.Second
 )
 
-// Connection says whether the page is current.
-type Connection struct {
+// connection says whether the page is current.
+type connection struct {
 	// Lost reports that the API server does not answer. The page then shows the state at Since.
 	Lost bool `json:"lost"`
 	// Since is when the API server last answered, in RFC 3339. It is empty unless the connection is
@@ -46,7 +46,7 @@ type Connection struct {
 }
 
 // State returns the value of data-connection in the page.
-func (c Connection) State() string {
+func (c connection) State() string {
 	if c.Lost {
 		return "lost"
 	}
@@ -62,7 +62,7 @@ type link struct {
 	// for a source.
 	lost, missing map[string]string
 	good          time.Time
-	notify        func(Connection)
+	notify        func(connection)
 	// first is closed when each source in awaited was read once or has failed.
 	first   chan struct{}
 	awaited map[string]bool
@@ -82,7 +82,7 @@ func (l *link) noteResult(source string, err error) {
 	default:
 		l.lost[source] = plain(words(err))
 	}
-	c := Connection{}
+	c := connection{}
 	for _, of := range []string{nodesSource, ledgerSource, presence} {
 		if why := l.lost[of]; why != "" && !c.Lost {
 			c.Lost, c.Why = true, why

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// Word is one action that a person may request on the page of a node.
-type Word struct {
+// word is one action that a person may request on the page of a node.
+type word struct {
 	Name       string              `json:"name"`
 	Will       string              `json:"will"`
 	Command    string              `json:"command"`
@@ -29,13 +29,13 @@ type Word struct {
 }
 
 // Offered reports whether the page shows a button for the action.
-func (w Word) Offered() bool { return w.Denied == "" && w.Refused == "" }
+func (w word) Offered() bool { return w.Denied == "" && w.Refused == "" }
 
 // words returns all actions. Each says whether the user may request it now.
-func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []Word {
-	out := []Word{}
+func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []word {
+	out := []word{}
 	for _, a := range actions.All() {
-		w := Word{Name: a.Name, Will: a.Will, Command: a.Command(n.Name, nil), Parameters: a.Parameters}
+		w := word{Name: a.Name, Will: a.Will, Command: a.Command(n.Name, nil), Parameters: a.Parameters}
 		if err := a.Refuses(n); err != nil {
 			w.Refused = err.Error()
 		}
@@ -137,7 +137,7 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 // tried is the subject of the earlier dry run, or nil if this is the dry run.
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
-		return outcome{code, Problem{plain(u.Reader.Cluster.Says(why)), unknown}}
+		return outcome{code, problem{plain(u.Reader.Cluster.Says(why)), unknown}}
 	}
 	w := &actions.Writer{Client: u.Reader, DryRun: in.DryRun, Tried: tried}
 	said, err := prepared.Apply(ctx, w, node)
