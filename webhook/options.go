@@ -34,7 +34,7 @@ type Options struct {
 	// Drivers may cordon and uncordon a node while its repair is Verifying.
 	Exempt  admission.Exemption
 	Drivers admission.Drivers
-	// Evictions means that the webhook also serves EvictionsPath.
+	// Evictions means that the webhook also serves evictionsPath.
 	Evictions bool
 	// Client asks the API server for this process's own user name. The rotation uses it, too.
 	Client kubernetes.Interface

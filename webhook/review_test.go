@@ -42,7 +42,7 @@ func reviewOf(t testing.TB, c *requests.Case) []byte {
 }
 
 func ask(h http.Handler, contentType string, body []byte) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, NodesPath, bytes.NewReader(body))
+	r := httptest.NewRequest(http.MethodPost, nodesPath, bytes.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
@@ -150,7 +150,7 @@ func TestTheServerKnowsItsClients(t *testing.T) {
 				c := &http.Client{Transport: &http.Transport{
 					TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs}, ForceAttemptHTTP2: true, DisableKeepAlives: true, //nolint:gosec // it is about the client's
 				}}
-				return c.Post("https://"+o.Listen+NodesPath, "application/json", bytes.NewReader(reviewOf(t, &requests.Case{By: requests.Person})))
+				return c.Post("https://"+o.Listen+nodesPath, "application/json", bytes.NewReader(reviewOf(t, &requests.Case{By: requests.Person})))
 			}
 			require.Eventually(t, func() bool {
 				c, err := net.Dial("tcp", o.Listen)

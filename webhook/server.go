@@ -18,8 +18,8 @@ import (
 
 // These are the paths for changes of Nodes and for evictions.
 const (
-	NodesPath     = "/v1/admit/nodes"
-	EvictionsPath = "/v1/admit/evictions"
+	nodesPath     = "/v1/admit/nodes"
+	evictionsPath = "/v1/admit/evictions"
 )
 
 // againAfter is the pause before the server tries again to get its user name or its certificate.
@@ -77,9 +77,9 @@ func (s *Server) Start(ctx context.Context) error {
 		return err // the files were valid a moment ago
 	}
 	mux := http.NewServeMux()
-	mux.Handle(NodesPath, reviews(newHandler(s.Options, self, s.metrics, judgeNode)))
+	mux.Handle(nodesPath, reviews(newHandler(s.Options, self, s.metrics, judgeNode)))
 	if s.Evictions {
-		mux.Handle(EvictionsPath, reviews(newHandler(s.Options, self, s.metrics, judgeEviction)))
+		mux.Handle(evictionsPath, reviews(newHandler(s.Options, self, s.metrics, judgeEviction)))
 	}
 	server := httpserver.New("the webhook", mux, limits(), s.Log)
 	listener, err := server.Listen(ctx, s.Listen, certificates.ServerConfig(s.Log))

@@ -108,7 +108,7 @@ func TestReviewsWithoutBodiesBlockNoOtherClient(t *testing.T) {
 		c, err := (&net.Dialer{Timeout: time.Minute}).DialContext(t.Context(), "tcp", l.Addr().String())
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = c.Close() })
-		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", NodesPath, len(body), what)
+		_, err = fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", nodesPath, len(body), what)
 		require.NoError(t, err)
 		return c
 	}

@@ -21,11 +21,11 @@ func (s *Observation) change(h *Hold, policy string) string {
 	switch h.Reason { //nolint:exhaustive // a person can do nothing at once about the others
 	case NoLeader:
 		namespace, _, _ := strings.Cut(s.leader.Lease, "/")
-		return "kubectl get pods -n " + text.ShellWord(namespace) + " -l " + InstalledBy
+		return "kubectl get pods -n " + text.ShellWord(namespace) + " -l " + installedBy
 	case remediations.ReasonRecordMalformed:
 		return "kubectl drydock reset " + node
 	case remediations.ReasonExcluded:
-		return EndOf(s.Node, h)
+		return endOf(s.Node, h)
 	case remediations.ReasonPaused:
 		return s.unpause(policy)
 	case remediations.ReasonCordonedByOther:
@@ -75,9 +75,9 @@ func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
 
-// EndOf returns the command that ends the hold h of Said: it removes the label or annotation that a
+// endOf returns the command that ends the hold h of Said: it removes the label or annotation that a
 // person set.
-func EndOf(n *corev1.Node, h *Hold) string {
+func endOf(n *corev1.Node, h *Hold) string {
 	if h.Reason == remediations.ReasonExcluded {
 		return "kubectl label node " + n.Name + " " + remediations.ExcludeLabel + "-"
 	}
@@ -92,7 +92,7 @@ func (s *Observation) unpause(policy string) string {
 	_, cancels := a[remediations.CancelKey]
 	switch {
 	case paused, broken:
-		return EndOf(s.Node, &Hold{Reason: remediations.ReasonPaused})
+		return endOf(s.Node, &Hold{Reason: remediations.ReasonPaused})
 	case cancels:
 		return "kubectl annotate node " + s.Node.Name + " " + remediations.CancelKey + "-"
 	}
@@ -150,7 +150,7 @@ func (s *Observation) silences(of string) (ids []string) {
 		return nil
 	}
 	for _, r := range s.State.Snapshot.Replicas {
-		for _, a := range Firing(s.Node) {
+		for _, a := range firing(s.Node) {
 			if of == "" || of == a.Fingerprint {
 				ids = append(ids, r.Alerts[a.Fingerprint].SilencedBy...)
 			}

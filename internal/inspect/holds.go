@@ -28,9 +28,9 @@ func (h *Hold) Says() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", h.Reason, h.Message), ": ")
 }
 
-// NotInCharge is the hold when another installation of Drydock is in charge of the cluster. No
+// notInCharge is the hold when another installation of Drydock is in charge of the cluster. No
 // guard returns it: the guards do not run in this installation.
-const NotInCharge = remediations.Reason("NotInCharge")
+const notInCharge = remediations.Reason("NotInCharge")
 
 // Unwritten returns the hold if Drydock cannot write on the Node, according to the ledger and the
 // cluster's Lease. It returns nil if Drydock can, or if that is unknown. This hold comes before all
@@ -42,7 +42,7 @@ func (l *Ledger) Unwritten(n *corev1.Node) *Hold {
 	}
 	switch {
 	case aside != "":
-		return &Hold{Reason: NotInCharge, Message: aside}
+		return &Hold{Reason: notInCharge, Message: aside}
 	case denied != "":
 		return &Hold{Reason: remediations.ReasonWritesDenied, Message: denied}
 	}
@@ -222,7 +222,7 @@ func (l *Ledger) labels() remediations.Limits {
 }
 
 // Ill returns why the breakers count the node as unhealthy, or "" if they do not.
-func Ill(n *corev1.Node) string { return ill(n, Firing(n)) }
+func Ill(n *corev1.Node) string { return ill(n, firing(n)) }
 
 // ill returns why the breakers count the node as unhealthy, or "" if they do not. alerts are the
 // node's firing alerts.
@@ -252,8 +252,8 @@ func unready(n *corev1.Node) bool {
 	return c != nil && c.Status != corev1.ConditionTrue
 }
 
-// Firing returns the alerts on the Node that a policy matches and that are still firing.
-func Firing(n *corev1.Node) []remediations.Alert {
+// firing returns the alerts on the Node that a policy matches and that are still firing.
+func firing(n *corev1.Node) []remediations.Alert {
 	return slices.DeleteFunc(remediations.AlertsOn(n.Annotations), func(a remediations.Alert) bool {
 		return a.Policy == "" || a.Status != remediations.StatusFiring
 	})
@@ -263,7 +263,7 @@ func Firing(n *corev1.Node) []remediations.Alert {
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),
-		Message: fmt.Sprintf("repair %s is exhausted; a person must check the node%s%s", r.ID, LeftWith(r), wellSince(r)),
+		Message: fmt.Sprintf("repair %s is exhausted; a person must check the node%s%s", r.ID, leftWith(r), wellSince(r)),
 	}
 }
 

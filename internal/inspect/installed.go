@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// InstalledBy selects the objects of Drydock's chart. ConfigKey is the key of the chart's
+	// installedBy selects the objects of Drydock's chart. configKey is the key of the chart's
 	// ConfigMap that has the configuration.
-	InstalledBy = "app.kubernetes.io/name=drydock"
-	ConfigKey   = "drydock.yaml"
+	installedBy = "app.kubernetes.io/name=drydock"
+	configKey   = "drydock.yaml"
 
 	giveConfig = "; give it with --config FILE"
 )
@@ -31,7 +31,7 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 		cfg, _, err = config.Load(file, o)
 		return cfg, "", err
 	}
-	list, err := r.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: InstalledBy})
+	list, err := r.ConfigMaps(namespace).List(ctx, metav1.ListOptions{LabelSelector: installedBy})
 	switch {
 	case apierrors.IsForbidden(err) && namespace == "":
 		return r.configuration(ctx, file, beside, beside)
@@ -43,7 +43,7 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 	var found []string
 	var text string
 	for _, cm := range list.Items {
-		if data, ok := cm.Data[ConfigKey]; ok {
+		if data, ok := cm.Data[configKey]; ok {
 			found, text = append(found, cm.Namespace+"/"+cm.Name), data
 		}
 	}
@@ -52,7 +52,7 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 	}
 	switch len(found) {
 	case 0:
-		return nil, "Drydock's configuration: no ConfigMap of Drydock's chart has the key " + ConfigKey + giveConfig, nil
+		return nil, "Drydock's configuration: no ConfigMap of Drydock's chart has the key " + configKey + giveConfig, nil
 	case 1:
 	default:
 		return nil, fmt.Sprintf("Drydock's configuration: there are several, %s; give the namespace of one with -n", strings.Join(found, " and ")), nil

@@ -134,7 +134,7 @@ func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
-		for _, a := range Firing(n) {
+		for _, a := range firing(n) {
 			p := s.Config.Core.Policy(a.Policy)
 			if p != nil && p.Kind == remediations.KindNode && (!s.Asked || s.State.Snapshot.VerdictFor(a.Fingerprint, s.Config.Core, "").Reason == "") {
 				since[n.Name] = a.StartsAt
@@ -203,7 +203,7 @@ func (r *Reader) ask(ctx context.Context, s *Observation, urls []string) (*alert
 	if len(urls) == 0 {
 		s.miss(lifecycle.OnAlerts, "Alertmanager was not asked; give its address with --alertmanager URL")
 		r := alerts.Replica{Watchdog: true, WatchdogAt: at, Alerts: map[string]alerts.Alert{}}
-		for _, a := range Firing(s.Node) {
+		for _, a := range firing(s.Node) {
 			r.Alerts[a.Fingerprint] = alerts.Alert{Labels: a.Labels, StartsAt: a.StartsAt, Active: true, Receivers: []string{core.Receiver}}
 		}
 		return &alerts.Snapshot{AskedAt: at, Replicas: []alerts.Replica{r}}, nil

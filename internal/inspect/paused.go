@@ -34,7 +34,7 @@ func marked(n *corev1.Node) bool {
 // CountPaused adds the Node to s.Paused if a person holds its repairs.
 func (s *Status) CountPaused(n *corev1.Node, now time.Time) {
 	if h := s.Ledger.Said(n, now); h != nil {
-		s.Paused = append(s.Paused, PausedNode{n.Name, *h, EndOf(n, h)})
+		s.Paused = append(s.Paused, PausedNode{n.Name, *h, endOf(n, h)})
 	}
 }
 

@@ -82,7 +82,7 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 // firingSince returns since when the oldest firing alert of a policy on the Node has been firing.
 // fires reports whether there is one.
 func firingSince(n *corev1.Node) (since time.Time, fires bool) {
-	for _, a := range Firing(n) {
+	for _, a := range firing(n) {
 		if !fires || a.StartsAt.Before(since) {
 			since, fires = a.StartsAt, true
 		}
@@ -125,7 +125,7 @@ func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	if slices.ContainsFunc(out, func(p Place) bool { return p.Target == nodeTarget }) {
 		return out // other alerts of the node wait until this repair has ended
 	}
-	for _, a := range Firing(n) {
+	for _, a := range firing(n) {
 		if slices.Contains(taken, a.Fingerprint) {
 			continue
 		}

@@ -46,7 +46,7 @@ func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error
 // concerns reports whether the status has something to show about a Node: a record, an alert of a
 // policy, or that it is not Ready.
 func concerns(n *corev1.Node) bool {
-	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(Firing(n)) > 0 {
+	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(firing(n)) > 0 {
 		return true
 	}
 	for key := range n.Annotations {
@@ -100,7 +100,7 @@ func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	if len(behind) == 0 || !s.Ledger.Counts(n, now) {
 		return
 	}
-	why := ill(n, Firing(n))
+	why := ill(n, firing(n))
 	if why == "" {
 		return
 	}
@@ -115,7 +115,7 @@ func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 // RepairsOf returns the Node's rows: one for each record, and one for an alert that waits. If there
 // is neither, it returns one row that says whether the node is unhealthy.
 func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
-	alerts := Firing(n)
+	alerts := firing(n)
 	rows := RepairsOn(n)
 	for i := range rows {
 		if r := rows[i].Record; r != nil && r.Phase == remediations.PhasePending {

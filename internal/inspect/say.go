@@ -50,9 +50,9 @@ func Led(moves []remediations.Move) string {
 	return strings.Join(out, " to ")
 }
 
-// LeftWith returns a clause that says who leads after the exhausted repair, or "" if it moved no
+// leftWith returns a clause that says who leads after the exhausted repair, or "" if it moved no
 // leadership.
-func LeftWith(r *remediations.Record) string {
+func leftWith(r *remediations.Record) string {
 	switch {
 	case len(r.Moves) == 0:
 		return ""
@@ -70,7 +70,7 @@ func (r Repair) Says() string {
 		if !r.Record.WellSince.IsZero() {
 			return fmt.Sprintf("the node has been healthy since %s; if it is fixed, run `kubectl drydock reset %s`", Stamp(r.Record.WellSince), r.Node)
 		}
-		return fmt.Sprintf("a person must check the node%s; once it is fixed, run `kubectl drydock reset %s`", LeftWith(r.Record), r.Node)
+		return fmt.Sprintf("a person must check the node%s; once it is fixed, run `kubectl drydock reset %s`", leftWith(r.Record), r.Node)
 	case r.Hold != nil:
 		return r.Hold.Message
 	case r.Record != nil && r.Record.Note == "" && len(r.Record.Moves) > 0:

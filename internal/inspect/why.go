@@ -131,7 +131,7 @@ func (s *Observation) Why() Why {
 // in charge of the cluster, that installation decides.
 func (s *Observation) unwritable(a *Answer, h *Hold) {
 	switch {
-	case h.Reason == NotInCharge:
+	case h.Reason == notInCharge:
 		*a = nothing()
 		a.Because = h.Message
 	case a.State == Well && a.Because == "":

@@ -44,7 +44,7 @@ func (s *Observation) judge(t *Why) {
 		return
 	}
 	// Without the configuration there is no decision: only the Node and the ledger show something.
-	alerts := Firing(s.Node)
+	alerts := firing(s.Node)
 	if len(alerts) == 0 {
 		return
 	}

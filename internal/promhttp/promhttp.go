@@ -53,7 +53,7 @@ func library(cfg config.HTTPClientConfig, name string, timeout time.Duration, di
 	}
 	if oauth2.GrantType == jwtBearer {
 		rt = config.NewOAuth2RoundTripper(secret, oauth2, rt, append(options, config.WithDialContextFunc(shortLived(timeout)))...)
-	} else if rt, err = WithTokens(rt, oauth2, secret, timeout, shortLived(timeout)); err != nil {
+	} else if rt, err = withTokens(rt, oauth2, secret, timeout, shortLived(timeout)); err != nil {
 		return nil, err
 	}
 	return config.NewUserAgentRoundTripper(userAgent, rt), nil

@@ -41,7 +41,7 @@ func TestARedirectOfATokenEndpointIsNotFollowed(t *testing.T) {
 	target := serve(func(_ http.ResponseWriter, r *http.Request) { authorization = r.Header.Get("Authorization") })
 	file := filepath.Join(t.TempDir(), "secret")
 	require.NoError(t, os.WriteFile(file, []byte("first"), 0o600))
-	rt, err := WithTokens(http.DefaultTransport, &config.OAuth2{ClientID: "drydock", TokenURL: endpoint}, config.NewFileSecret(file), time.Minute, new(net.Dialer).DialContext)
+	rt, err := withTokens(http.DefaultTransport, &config.OAuth2{ClientID: "drydock", TokenURL: endpoint}, config.NewFileSecret(file), time.Minute, new(net.Dialer).DialContext)
 	require.NoError(t, err)
 	ask := func() error {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)

@@ -29,8 +29,8 @@ const (
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second
-	// ChargeGood is the smallest value of Charge.Good.
-	ChargeGood = 40 * time.Second
+	// chargeGood is the smallest value of Charge.Good.
+	chargeGood = 40 * time.Second
 	// chargeMargin is how much longer than the Lease's duration another installation waits before
 	// it takes the Lease. In this time the holder may still make a call whose intent is already
 	// written.
@@ -51,7 +51,7 @@ type Charge struct {
 	// use for leader election.
 	Identity string
 	// Good is how long after its renewal this installation trusts the Lease. It is at least
-	// ChargeGood.
+	// chargeGood.
 	Good time.Duration
 	// Elected is closed once this replica leads.
 	Elected <-chan struct{}
@@ -102,7 +102,7 @@ func (c *Charge) Lacks() (why string, another bool) {
 	return cmp.Or(c.why, "Lease "+c.Lease.String()+" has not been read yet"), c.another
 }
 
-func (c *Charge) good() time.Duration { return max(c.Good, ChargeGood) }
+func (c *Charge) good() time.Duration { return max(c.Good, chargeGood) }
 
 // Guarding returns a writer that writes only while this installation is in charge.
 func (c *Charge) Guarding(write intake.AnnotationWriter) intake.AnnotationWriter {

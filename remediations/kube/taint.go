@@ -11,10 +11,10 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// OutOfService returns the taint that declares a machine off for good. Kubernetes then detaches its
+// outOfService returns the taint that declares a machine off for good. Kubernetes then detaches its
 // volumes and deletes its pods without waiting for its kubelet. If the machine still runs, that can
 // lose data.
-func OutOfService(at time.Time) corev1.Taint {
+func outOfService(at time.Time) corev1.Taint {
 	return corev1.Taint{Key: corev1.TaintNodeOutOfService, Value: "nodeshutdown", Effect: corev1.TaintEffectNoExecute, TimeAdded: &metav1.Time{Time: at}}
 }
 
@@ -27,7 +27,7 @@ func taintsAfter(n *corev1.Node, c engine.NodeChange) []corev1.Taint {
 		taints = slices.DeleteFunc(taints, ours.Set)
 	}
 	if c.OutOfService != nil {
-		t := OutOfService(*c.OutOfService)
+		t := outOfService(*c.OutOfService)
 		if !slices.ContainsFunc(taints, func(o corev1.Taint) bool { return o.MatchTaint(&t) }) {
 			taints = append(taints, t)
 		}

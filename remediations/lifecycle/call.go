@@ -45,9 +45,9 @@ const (
 	CallAgain = 5 * time.Minute
 )
 
-// Unreachable reports whether the last calls for the record's step, at least unreachableAfter of
+// unreachable reports whether the last calls for the record's step, at least unreachableAfter of
 // them, all failed.
-func Unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
+func unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
 // UnreachableAlone reports whether the last calls for the record's step, at least unreachableAfter
 // of them, all failed because of this machine alone.
@@ -106,7 +106,7 @@ func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time
 		if r.Alone++; !c.Alone {
 			r.Alone = 0
 		}
-		if r.Unreached++; Unreachable(r) {
+		if r.Unreached++; unreachable(r) {
 			reason, wait = remediations.ReasonProviderUnreachable, max(wait, CallAgain)
 			message = fmt.Sprintf("%s in a row for the step %s failed; the last one: %s", text.Count(r.Unreached, "call"), r.Step.Name, c.Why)
 		}
@@ -134,7 +134,7 @@ func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 // provider wants a longer wait, the hold on record has its end in Until. AfterWithheld returns
 // false if no wait is left.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
-	if Unreachable(r) {
+	if unreachable(r) {
 		wait = max(wait, CallAgain)
 	}
 	if !r.Withheld() || r.Hold == nil {

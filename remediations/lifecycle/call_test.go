@@ -115,7 +115,7 @@ func TestCallsThatFailInARowAreHeldTogether(t *testing.T) {
 		r = d.Record
 		require.Equal(t, n, r.Unreached)
 		require.Equal(t, n, r.Alone)
-		require.Equal(t, n >= unreachableAfter, Unreachable(r))
+		require.Equal(t, n >= unreachableAfter, unreachable(r))
 		require.Equal(t, n >= unreachableAfter, UnreachableAlone(r))
 		want, wait := ReasonCallWithheld, time.Minute
 		if n >= unreachableAfter {
@@ -128,7 +128,7 @@ func TestCallsThatFailInARowAreHeldTogether(t *testing.T) {
 	d := giveBack(r, &Call{Withheld: ReasonCallWithheld, Why: "no route"}, nil, time.Minute, callTime)
 	require.Zero(t, d.Record.Alone)
 	require.Equal(t, 7, d.Record.Unreached)
-	require.False(t, Unreachable(nil))
+	require.False(t, unreachable(nil))
 	require.False(t, UnreachableAlone(nil))
 }
 

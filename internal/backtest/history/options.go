@@ -62,7 +62,7 @@ func (o Options) complete() (Options, *rulebook, error) {
 		return o, &rulebook{}, nil
 	}
 	if len(o.Rules) == 0 {
-		rules, err := ShippedRules()
+		rules, err := shippedRules()
 		if err != nil {
 			return o, nil, err
 		}

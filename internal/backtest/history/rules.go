@@ -20,8 +20,8 @@ type RuleFile struct {
 	Text []byte
 }
 
-// ShippedRules returns the rules that Drydock ships.
-func ShippedRules() ([]RuleFile, error) {
+// shippedRules returns the rules that Drydock ships.
+func shippedRules() ([]RuleFile, error) {
 	names, err := shipped.Names()
 	if err != nil {
 		return nil, err

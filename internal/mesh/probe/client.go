@@ -38,8 +38,8 @@ type Result struct {
 }
 
 const (
-	// DefaultTimeout is how long a probe may take.
-	DefaultTimeout = 2 * time.Second
+	// defaultTimeout is how long a probe may take.
+	defaultTimeout = 2 * time.Second
 	// DefaultPayload is the length of the long question. With UDP and IPv6 headers the packet has
 	// 1348 bytes. VXLAN within WireGuard carries that over a path with an MTU of 1500.
 	DefaultPayload = 1300
@@ -63,7 +63,7 @@ type Client struct {
 func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node string) Result {
 	limit := c.Timeout
 	if limit == 0 {
-		limit = DefaultTimeout
+		limit = defaultTimeout
 	}
 	timed, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -135,9 +135,9 @@ var (
 // sizes returns the lengths of the two questions.
 func (c Client) sizes() []int {
 	if c.Payload == 0 {
-		return []int{HeaderSize, DefaultPayload}
+		return []int{headerSize, DefaultPayload}
 	}
-	return []int{HeaderSize, min(max(c.Payload, HeaderSize), MaxSize)}
+	return []int{headerSize, min(max(c.Payload, headerSize), MaxSize)}
 }
 
 // question returns a question of this length, signed with the first key.

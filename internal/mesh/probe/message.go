@@ -22,12 +22,12 @@ const (
 func Protos() []Proto { return []Proto{TCP, UDP} }
 
 const (
-	// HeaderSize is the length of a header, and so of the shortest message.
-	HeaderSize = 72
+	// headerSize is the length of a header, and so of the shortest message.
+	headerSize = 72
 	// MaxSize is the length of the longest message, which fills a jumbo frame.
 	MaxSize = 8952
 
-	signed = HeaderSize - sha256.Size
+	signed = headerSize - sha256.Size
 )
 
 var magic = [4]byte{'d', 'd', 'm', '1'}
@@ -77,7 +77,7 @@ func (m message) seal(k Key) []byte {
 // open parses a header, checks its signature, and returns the key that signed it. The length in the
 // header is in the allowed range. The caller checks whether that many bytes arrived.
 func open(header []byte, keys []Key) (message, Key, error) {
-	if len(header) < HeaderSize || !bytes.Equal(header[:4], magic[:]) {
+	if len(header) < headerSize || !bytes.Equal(header[:4], magic[:]) {
 		return message{}, nil, errMalformed
 	}
 	m := message{
@@ -92,11 +92,11 @@ func open(header []byte, keys []Key) (message, Key, error) {
 	}
 	copy(m.nonce[:], header[16:])
 	copy(m.node[:], header[32:])
-	if m.proto == "" || (m.kind != question && m.kind != answer) || m.length < HeaderSize || m.length > MaxSize {
+	if m.proto == "" || (m.kind != question && m.kind != answer) || m.length < headerSize || m.length > MaxSize {
 		return message{}, nil, errMalformed
 	}
 	for _, k := range keys {
-		if hmac.Equal(mac(k, header[:signed]), header[signed:HeaderSize]) {
+		if hmac.Equal(mac(k, header[:signed]), header[signed:headerSize]) {
 			return m, k, nil
 		}
 	}
@@ -107,7 +107,7 @@ func open(header []byte, keys []Key) (message, Key, error) {
 // must be zeros.
 func openWhole(b []byte, keys []Key) (message, Key, error) {
 	m, k, err := open(b, keys)
-	if err == nil && (m.length != len(b) || !zeros(b[HeaderSize:])) {
+	if err == nil && (m.length != len(b) || !zeros(b[headerSize:])) {
 		return message{}, nil, errMalformed
 	}
 	return m, k, err

@@ -17,7 +17,7 @@ func Fitting(payload int) (int, error) {
 			continue
 		}
 		if room := i.MTU - headers; room < payload {
-			payload = max(room, HeaderSize)
+			payload = max(room, headerSize)
 		}
 	}
 	return payload, nil

@@ -285,10 +285,10 @@ func TestProbesLeaveNothingBehind(t *testing.T) {
 }
 
 func TestFitting(t *testing.T) {
-	n, err := Fitting(HeaderSize)
+	n, err := Fitting(headerSize)
 	require.NoError(t, err)
-	require.Equal(t, HeaderSize, n)
+	require.Equal(t, headerSize, n)
 	n, err = Fitting(1 << 20)
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, n, HeaderSize)
+	require.GreaterOrEqual(t, n, headerSize)
 }

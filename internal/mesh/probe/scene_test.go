@@ -74,7 +74,7 @@ func brief(c *Client) { c.Timeout = 300 * time.Millisecond }
 
 // unanswered sets the default timeout, for probes whose missing answer must have a result. It ends
 // before an agent closes the connection.
-func unanswered(c *Client) { c.Timeout = DefaultTimeout }
+func unanswered(c *Client) { c.Timeout = defaultTimeout }
 
 // awake repeats the probe until this process had CPU time during all of it. Other tests cover a
 // probe without CPU time.

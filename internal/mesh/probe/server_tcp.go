@@ -56,7 +56,7 @@ func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 	if err := c.SetDeadline(time.Now().Add(s.options.connectionTime)); err != nil {
 		return
 	}
-	header := make([]byte, HeaderSize)
+	header := make([]byte, headerSize)
 	for range maxQuestions {
 		if n, err := io.ReadFull(c, header); err != nil {
 			if n > 0 {
@@ -72,7 +72,7 @@ func (s *Server) serveConnection(c net.Conn, from netip.Addr) {
 			s.count(TCP, refusal(err))
 			return
 		}
-		rest := make([]byte, q.length-HeaderSize)
+		rest := make([]byte, q.length-headerSize)
 		if _, err := io.ReadFull(c, rest); err != nil || !zeros(rest) {
 			s.count(TCP, malformed)
 			return

@@ -61,7 +61,7 @@ func TestAnAnswerIsNeverLongerThanItsQuestion(t *testing.T) {
 	t.Parallel()
 	_, to := serve(t)
 	for _, p := range Protos() {
-		for _, length := range []int{HeaderSize, HeaderSize + 1, 500, 1300, MaxSize} {
+		for _, length := range []int{headerSize, headerSize + 1, 500, 1300, MaxSize} {
 			c := dial(t, p, to)
 			_, err := c.Write(askedAt(t, p, length, time.Now(), oldKey))
 			require.NoError(t, err)
@@ -170,7 +170,7 @@ func TestAFloodIsBounded(t *testing.T) {
 		require.NoError(t, err)
 		defer c.Close()
 		for range n {
-			_, err := c.Write(askedAt(t, UDP, HeaderSize, now.Now(), oldKey))
+			_, err := c.Write(askedAt(t, UDP, headerSize, now.Now(), oldKey))
 			require.NoError(t, err)
 		}
 	}
@@ -199,7 +199,7 @@ func TestAFloodOfStrangersTakesNothingFromPeers(t *testing.T) {
 	s, to := serve(t, func(o *ServerOptions) { o.Now, o.Limits = now.Now, Limits{PerSource: 2, Total: 2} })
 	c := dial(t, UDP, to)
 	for range 100 {
-		_, err := c.Write(askedAt(t, UDP, HeaderSize, now.Now(), newKey))
+		_, err := c.Write(askedAt(t, UDP, headerSize, now.Now(), newKey))
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool { return s.counted(UDP, unauthenticated) == 100 }, time.Minute, time.Millisecond)
@@ -241,9 +241,9 @@ func TestConnectionsAreBounded(t *testing.T) {
 		c, err := d.DialContext(t.Context(), "tcp", to.String())
 		require.NoError(t, err)
 		defer c.Close()
-		_, err = c.Write(askedAt(t, TCP, HeaderSize, time.Now(), oldKey))
+		_, err = c.Write(askedAt(t, TCP, headerSize, time.Now(), oldKey))
 		require.NoError(t, err)
-		_, err = io.ReadFull(c, make([]byte, HeaderSize))
+		_, err = io.ReadFull(c, make([]byte, headerSize))
 		require.NoError(t, err, "another source still has an answer")
 	})
 	requireNoMoreGoroutines(t, before)
@@ -293,14 +293,14 @@ func TestConnectionsOfAllAreBoundedToo(t *testing.T) {
 func TestAConnectionHasABoundedNumberOfQuestions(t *testing.T) {
 	_, to := serve(t, func(o *ServerOptions) { o.connectionTime = time.Hour }) // only the number of questions ends it
 	c := dial(t, TCP, to)
-	b := make([]byte, HeaderSize)
+	b := make([]byte, headerSize)
 	for range maxQuestions {
-		_, err := c.Write(askedAt(t, TCP, HeaderSize, time.Now(), oldKey))
+		_, err := c.Write(askedAt(t, TCP, headerSize, time.Now(), oldKey))
 		require.NoError(t, err)
 		_, err = io.ReadFull(c, b)
 		require.NoError(t, err)
 	}
-	_, _ = c.Write(askedAt(t, TCP, HeaderSize, time.Now(), oldKey))
+	_, _ = c.Write(askedAt(t, TCP, headerSize, time.Now(), oldKey))
 	silent(t, c)
 }
 

@@ -29,7 +29,7 @@ func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, g
 	if gate == nil {
 		return exchange(way, req, limits)
 	}
-	PreviewRequest(req.Context(), req)
+	previewRequest(req.Context(), req)
 	a := exchange(way, req.WithContext(gate.Trace(req.Context())), limits)
 	a.Left = !gate.Withdraw()
 	if no := gate.Forbidden(); no != nil {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// ErrWithdrawn is the error of a request that the gate did not let out.
-var ErrWithdrawn = errors.New("the request was withdrawn before it left")
+// errWithdrawn is the error of a request that the gate did not let out.
+var errWithdrawn = errors.New("the request was withdrawn before it left")
 
 // Gate decides at the last moment whether a request that changes something may be sent. It makes
 // "nothing was done" certain: either the request passed the gate, or not one byte of it is sent. A
@@ -48,14 +48,14 @@ func (g *Gate) letOut() error {
 		return nil
 	}
 	if g.withdrawn { // the caller was already answered, and calling may now could have side effects
-		return ErrWithdrawn
+		return errWithdrawn
 	}
 	if g.may != nil && g.forbidden == nil {
 		g.forbidden = g.may()
 	}
 	if g.forbidden != nil || g.issue.Err() != nil {
 		g.withdrawn = true
-		return ErrWithdrawn
+		return errWithdrawn
 	}
 	g.sent = true
 	return nil

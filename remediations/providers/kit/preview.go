@@ -26,9 +26,9 @@ func Preview(ctx context.Context, what string) {
 	}
 }
 
-// PreviewRequest passes the description of an HTTP request, with method, URL and body, to Preview.
+// previewRequest passes the description of an HTTP request, with method, URL and body, to Preview.
 // The body can still be read afterwards.
-func PreviewRequest(ctx context.Context, req *http.Request) {
+func previewRequest(ctx context.Context, req *http.Request) {
 	if ctx.Value(previewKey{}) == nil {
 		return
 	}

@@ -42,8 +42,8 @@ const (
 	HostUnknown HostState = "Unknown"
 )
 
-// HostStates are all states.
-var HostStates = []HostState{HostReady, HostFailing, HostUnknown}
+// hostStates are all states.
+var hostStates = []HostState{HostReady, HostFailing, HostUnknown}
 
 // HostSight is the observation of one control-plane host.
 type HostSight struct {

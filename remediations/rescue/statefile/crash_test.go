@@ -66,7 +66,7 @@ func (m *model) MkdirAll(string) error { return nil }
 
 func (m *model) Lock(string) (func() error, error) {
 	if m.locked {
-		return nil, ErrLocked
+		return nil, errLocked
 	}
 	m.locked = true
 	return func() error { m.locked = false; return nil }, nil

@@ -13,7 +13,7 @@ import (
 type disk interface {
 	MkdirAll(dir string) error
 	// Lock locks the file at the path until unlock is called, or until this process ends. It returns
-	// ErrLocked if another process has the lock.
+	// errLocked if another process has the lock.
 	Lock(path string) (unlock func() error, err error)
 	// ReadFile returns an error for a file that is longer than maxRead.
 	ReadFile(path string) ([]byte, error)
@@ -48,7 +48,7 @@ func (realDisk) Lock(path string) (func() error, error) {
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		_ = f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: another process has the lock on %s. Each replica needs a directory of its own", ErrLocked, path)
+			return nil, fmt.Errorf("%w: another process has the lock on %s. Each replica needs a directory of its own", errLocked, path)
 		}
 		return nil, err
 	}

@@ -35,9 +35,9 @@ const (
 // rescue takes a few kilobytes, so only a hold that changes for weeks makes the file that long.
 const maxBytes = 4 << 20
 
-// ErrLocked means that another process uses the directory. The lock is released when that process
+// errLocked means that another process uses the directory. The lock is released when that process
 // ends, for any reason.
-var ErrLocked = errors.New("another Drydock uses the state directory")
+var errLocked = errors.New("another Drydock uses the state directory")
 
 // File is the journal. Only one goroutine may write to it, while others read from it.
 type File struct {

@@ -192,7 +192,7 @@ func TestOneProcessOnly(t *testing.T) {
 	}
 	f := mustOpen(t, dir)
 	_, err := Open(dir, still)
-	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorIs(t, err, errLocked)
 	require.ErrorContains(t, err, dir)
 	require.NoError(t, f.Close())
 
@@ -206,7 +206,7 @@ func TestOneProcessOnly(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "open: <nil>", strings.TrimSpace(string(said[:n])))
 	_, err = Open(dir, still)
-	require.ErrorIs(t, err, ErrLocked)
+	require.ErrorIs(t, err, errLocked)
 	require.NoError(t, other.Process.Signal(syscall.SIGKILL))
 	_ = other.Wait()
 	mustOpen(t, dir)

@@ -55,9 +55,9 @@ var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 // some of them an agent writes its secrets to a log or file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
-// Forbids returns why the configuration must not set the option. It returns "" if the configuration
+// forbids returns why the configuration must not set the option. It returns "" if the configuration
 // may set it.
-func Forbids(name string) string {
+func forbids(name string) string {
 	switch {
 	case !option.MatchString(name):
 		return "is not the name of an option"
@@ -76,13 +76,13 @@ func (c *Fence) Check(r section.Reader, at section.Pointer) {
 		}
 		perNode := false
 		for name, value := range a.Options {
-			if why := Forbids(name); why != "" {
+			if why := forbids(name); why != "" {
 				r.Fault(here.To("options", name), "%s; remove it", why)
 			}
 			perNode = perNode || strings.Contains(value, PerNode)
 		}
 		for name, file := range a.SecretFiles {
-			if why := Forbids(name); why != "" {
+			if why := forbids(name); why != "" {
 				r.Fault(here.To("secretFiles", name), "%s; remove it", why)
 			} else if _, twice := a.Options[name]; twice {
 				r.Fault(here.To("secretFiles", name), "is also in options; remove it there")

@@ -58,7 +58,7 @@ func readTable(table []byte, of *Agent) (rows []Machine, err error) {
 	}
 	header := all[0]
 	for i, name := range header {
-		why := Forbids(name)
+		why := forbids(name)
 		switch _, secret := of.SecretFiles[name]; {
 		case why != "":
 			return nil, fmt.Errorf("the column %.60q %s", name, why)

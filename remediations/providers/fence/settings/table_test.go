@@ -76,7 +76,7 @@ func FuzzTable(f *testing.F) {
 			require.False(t, names[id])
 			names[id] = true
 			for name, value := range one.Options {
-				require.Empty(t, Forbids(name))
+				require.Empty(t, forbids(name))
 				require.False(t, strings.ContainsAny(value, "\n\r\x00"), "it would be two lines")
 			}
 		}
