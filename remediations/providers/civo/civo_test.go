@@ -221,7 +221,7 @@ func TestNewNamesWhatIsWrongWithTheKey(t *testing.T) {
 		text   string
 	}{
 		"missing file": {func(o *Options) { o.APIKeyFile = "/nowhere/key" }, "/nowhere/key"},
-		"empty file":   {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: it is empty"},
+		"empty file":   {func(o *Options) { o.APIKeyFile = keyFile(t, "\n") }, "civo-api-key: the file is empty"},
 		"two words":    {func(o *Options) { o.APIKeyFile = keyFile(t, apiKey+"\n"+apiKey) }, "more than one word"},
 		"long file":    {func(o *Options) { o.APIKeyFile = keyFile(t, strings.Repeat(apiKey, 1000)) }, "longer than"},
 	} {

@@ -150,11 +150,11 @@ func TestNewNamesWhatIsWrong(t *testing.T) {
 	}{
 		"no trust":      {func(b *BMC) { b.Fingerprint = "" }, "exactly one of caFile and fingerprint"},
 		"two trusts":    {func(b *BMC) { b.CAFile = "/x" }, "exactly one of caFile and fingerprint"},
-		"short pin":     {func(b *BMC) { b.Fingerprint = "abcd" }, "not a SHA-256"},
-		"no CA":         {func(b *BMC) { b.Fingerprint, b.CAFile = "", file(t, "ca", "no certificate") }, "it has no certificate"},
+		"short pin":     {func(b *BMC) { b.Fingerprint = "abcd" }, "must be a SHA-256"},
+		"no CA":         {func(b *BMC) { b.Fingerprint, b.CAFile = "", file(t, "ca", "no certificate") }, "the file has no certificate"},
 		"CA is gone":    {func(b *BMC) { b.Fingerprint, b.CAFile = "", "/nowhere/ca" }, "/nowhere/ca"},
 		"no password":   {func(b *BMC) { b.PasswordFile = "/nowhere/password" }, "/nowhere/password"},
-		"empty user":    {func(b *BMC) { b.UsernameFile = file(t, "username", "\n") }, "it is empty"},
+		"empty user":    {func(b *BMC) { b.UsernameFile = file(t, "username", "\n") }, "the file is empty"},
 		"colon in user": {func(b *BMC) { b.UsernameFile = file(t, "username", "a:b") }, "colon"},
 		"bad UUID":      {func(b *BMC) { b.UUID = "x" }, `"x" is not a UUID`},
 	} {
