@@ -76,10 +76,12 @@ func TestTheRecordOfAnotherMachineIsRemovedBeforeAnythingElse(t *testing.T) {
 // removal of an old cordon, which happens afterwards.
 func TestACancelComesBeforeWhatAnEarlierRepairLeft(t *testing.T) {
 	s := (&scene.Scene{Node: scene.Node{Cordoned: true}}).State(t)
-	on(s, waiting())
+	r := waiting()
+	r.ID = "aaaaa1" // of the length of an ID: any other value of the annotation pauses the node
+	on(s, r)
 	s.Journal.History = []Entry{{ID: "r0", Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
 	require.Equal(t, "r0", node.Decide(s, scene.Noon).LeftOf, "the control")
-	s.Node.Annotations[CancelKey] = "r1"
+	s.Node.Annotations[CancelKey] = r.ID
 	d := node.Decide(s, scene.Noon)
 	require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
 	require.Equal(t, ByPerson, d.Ended.By)
