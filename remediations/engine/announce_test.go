@@ -71,8 +71,8 @@ func TestARepairIsAnnouncedOnItsNodeUntilItEnds(t *testing.T) {
 	}
 }
 
-// TestAnnouncementsAreUndoneWhereItEndsOtherwise: the plan runs out, or a person cancels while the
-// node is excluded.
+// TestAnnouncementsAreUndoneWhereItEndsOtherwise: the announcements are also removed if the plan
+// runs out, or if a person cancels while the node is excluded.
 func TestAnnouncementsAreUndoneWhereItEndsOtherwise(t *testing.T) {
 	for name, tale := range map[string]func(t *testing.T, w *world){
 		"exhausted": func(t *testing.T, w *world) {

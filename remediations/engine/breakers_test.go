@@ -22,9 +22,10 @@ func (w *world) breakersTold() (out []Event) {
 	return out
 }
 
-// TestEachChangeOfABreakerIsAnEventAndALine: a storm, the trial that ends it, and a second storm.
-// Each change has an Event of its own, with a unique action, so that Kubernetes folds none of them
-// into another. A change of leaders is not a change of a breaker.
+// TestEachChangeOfABreakerIsAnEventAndALine: the changes are those of a storm, of the trial that
+// ends it, and of a second storm. Each change has an Event of its own, with a unique action, so
+// that Kubernetes folds none of them into another. A change of leaders is not a change of a
+// breaker.
 func TestEachChangeOfABreakerIsAnEventAndALine(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Concurrent.Value = 3
@@ -62,9 +63,9 @@ func TestEachChangeOfABreakerIsAnEventAndALine(t *testing.T) {
 	})
 }
 
-// TestALongHoldOfTheFleetIsAnEventOnEachNode: once for each node and reason, after ten minutes, and
-// at most one of these Events in a second. A shorter hold is the control: the Event about the
-// ledger is enough.
+// TestALongHoldOfTheFleetIsAnEventOnEachNode: the Event comes once for each node and reason, after
+// ten minutes. At most one of these Events is sent in a second. A shorter hold is the control: the
+// Event about the ledger is enough.
 func TestALongHoldOfTheFleetIsAnEventOnEachNode(t *testing.T) {
 	const nodes, ill = 40, 20
 	conf := modelConfig()

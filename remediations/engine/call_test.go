@@ -73,7 +73,8 @@ func TestACallHasItsPolicyAlertAndDeadline(t *testing.T) {
 	require.Nil(t, alertOf(&lifecycle.State{}, &remediations.Record{Cause: remediations.Cause{Request: "a"}}), "a person asked")
 }
 
-// TestBeginningIsOneEvent: another attempt is not a beginning, also not under another leader.
+// TestBeginningIsOneEvent: a further attempt does not count as another beginning, not even under
+// another leader.
 func TestBeginningIsOneEvent(t *testing.T) {
 	for name, held := range map[string]bool{"at once": false, "after it was held": true} {
 		t.Run(name, func(t *testing.T) {

@@ -69,7 +69,7 @@ func TestConfigurationChangedInMidRepair(t *testing.T) {
 	}
 }
 
-// TestSecondAlertIsOnTheRecordOfTheMilderRepair: two alerts of two policies on one node are one
+// TestSecondAlertIsOnTheRecordOfTheMilderRepair: two alerts of two policies on one node lead to one
 // repair.
 func TestSecondAlertIsOnTheRecordOfTheMilderRepair(t *testing.T) {
 	conf := modelConfig()

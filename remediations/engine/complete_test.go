@@ -61,8 +61,8 @@ func (o *outlet) Complete(_ context.Context, m Machine, mayStill func() error) (
 	return false, nil
 }
 
-// TestAMachineThatAnAttemptSwitchedOffIsSwitchedOnAgain, also when Drydock was killed in between,
-// and when nothing is left of the attempt's time. It is switched off once.
+// TestAMachineThatAnAttemptSwitchedOffIsSwitchedOnAgain: this also holds if Drydock was killed in
+// between, and if the attempt's time has run out. The machine is switched off only once.
 func TestAMachineThatAnAttemptSwitchedOffIsSwitchedOnAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		dies bool

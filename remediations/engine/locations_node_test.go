@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestALeaderAndItsNodeExcludeEachOther: whichever is first, on the old leader and on the new one.
+// TestALeaderAndItsNodeExcludeEachOther: the repair that began later waits. This holds for the
+// Nodes of the old and of the new leader.
 func TestALeaderAndItsNodeExcludeEachOther(t *testing.T) {
 	t.Run("the node of the leader is first", func(t *testing.T) {
 		inMesh(t, leaderConfig(), func(t *testing.T, w *world) {

@@ -29,8 +29,9 @@ func planted(id string, phase remediations.Phase) *remediations.Record {
 	return r
 }
 
-// TestAPlantedMoveIsNotPutBack: not in observe mode, and not in enforce mode if the ledger does not
-// know the move. In enforce mode with a ledger that knows it, it is put back, which is the control.
+// TestAPlantedMoveIsNotPutBack: a move that a stranger wrote is not undone in observe mode, nor in
+// enforce mode if the ledger does not know it. If the ledger knows it, enforce mode undoes it,
+// which is the control.
 func TestAPlantedMoveIsNotPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode  remediations.Mode

@@ -198,8 +198,9 @@ func TestPuttingBackIsRepeatedUntilItIsDone(t *testing.T) {
 	})
 }
 
-// TestANodeThatIsGoneHoldsNoPutBack: its key was deleted with it, and the keys of the others are
-// put back. An unreadable Node holds the put-back, because a person may have written a hold there.
+// TestANodeThatIsGoneHoldsNoPutBack: its key was deleted with it, and the keys of the other Nodes
+// are put back. An unreadable Node holds the put-back, because a person may have written a hold
+// there.
 func TestANodeThatIsGoneHoldsNoPutBack(t *testing.T) {
 	for name, c := range map[string]struct {
 		happens func(w *world)
@@ -239,8 +240,8 @@ func TestTwoLeadersAtOnceAreReplacedOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// TestAMemberThatIsDarkMovesNothing: no relay is at fault, and an alert would concern the leader
-// alone.
+// TestAMemberThatIsDarkMovesNothing: only the failure of a leader is a reason for a move, and this
+// member does not lead.
 func TestAMemberThatIsDarkMovesNothing(t *testing.T) {
 	inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
 		w.start()

@@ -35,8 +35,8 @@ func (f *saying) Changed(context.Context) (changed []*corev1.Node, gone []string
 	return changed, gone, !f.cannot
 }
 
-// TestWhatIsRememberedOfANodeKeepsNoOlderOne: otherwise, after a storm, every Node would be in
-// memory twice, until the next storm.
+// TestWhatIsRememberedOfANodeKeepsNoOlderOne: otherwise every Node would be in memory twice after a
+// storm, until the next storm.
 func TestWhatIsRememberedOfANodeKeepsNoOlderOne(t *testing.T) {
 	node := func(version string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "a", UID: "1", ResourceVersion: version}}
@@ -55,7 +55,8 @@ func TestWhatIsRememberedOfANodeKeepsNoOlderOne(t *testing.T) {
 	require.Equal(t, "11", e.roster.Node("a").ResourceVersion)
 }
 
-// TestTheRosterFollowsTheCache: by its changes, and never behind this process's own writes.
+// TestTheRosterFollowsTheCache: the roster is updated by the cache's changes, and is never older
+// than this process's own writes.
 func TestTheRosterFollowsTheCache(t *testing.T) {
 	node := func(name, uid, version string) *corev1.Node {
 		return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(uid), ResourceVersion: version}}

@@ -151,7 +151,7 @@ func TestResetWaitsForTheLedger(t *testing.T) {
 	})
 }
 
-// TestResetIsReportedWhenItIsDone: once, and not while the Node cannot be written.
+// TestResetIsReportedWhenItIsDone: the Event comes once, and not while the Node cannot be written.
 func TestResetIsReportedWhenItIsDone(t *testing.T) {
 	conf := modelConfig()
 	conf.Policies[0].Plan[0].Attempts = 1

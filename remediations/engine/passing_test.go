@@ -35,8 +35,8 @@ func (u unread) Act(ctx context.Context, m Machine, mayStill func() error) (reme
 	return remediations.CallRefused, fmt.Errorf("reading node %s: %w", m.Node, u.err)
 }
 
-// TestWhatCouldNotBeReadIsReadAgain: within the same attempt, and only while nothing was done and
-// the intent is young.
+// TestWhatCouldNotBeReadIsReadAgain: the read is repeated within the same attempt, as long as
+// nothing was done and the intent is young.
 func TestWhatCouldNotBeReadIsReadAgain(t *testing.T) {
 	no := errors.New("no such machine")
 	for name, c := range map[string]struct {

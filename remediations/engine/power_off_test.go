@@ -55,7 +55,8 @@ func TestAMachineThatIsSwitchedOffReleasesItsPods(t *testing.T) {
 	}
 }
 
-// TestAReadyNodeIsNotMarked, whatever its provider says: its pods run.
+// TestAReadyNodeIsNotMarked: its pods run, so it does not get the out-of-service taint, whatever
+// its provider reports.
 func TestAReadyNodeIsNotMarked(t *testing.T) {
 	for name, lies := range map[string]bool{"it runs, and the provider lies": true, "it is off": false} {
 		t.Run(name, func(t *testing.T) {
@@ -70,8 +71,8 @@ func TestAReadyNodeIsNotMarked(t *testing.T) {
 	}
 }
 
-// TestAMachineThatAPersonSwitchesOnIsInServiceAgain, while its exhausted repair still waits for the
-// person, and not before the node is Ready.
+// TestAMachineThatAPersonSwitchesOnIsInServiceAgain: the taint is removed while the exhausted
+// repair still waits for the person, but not before the node is Ready.
 func TestAMachineThatAPersonSwitchesOnIsInServiceAgain(t *testing.T) {
 	inWorld(t, planned("powerOff"), 6, func(t *testing.T, w *world) {
 		w.do(func() { w.powerTakes = 10 * time.Second })
@@ -86,8 +87,8 @@ func TestAMachineThatAPersonSwitchesOnIsInServiceAgain(t *testing.T) {
 	})
 }
 
-// TestAPlanContinuesAfterTheMachineIsOff: a later reboot switches it on, and its cure removes the
-// mark. The step is not issued again after its proof.
+// TestAPlanContinuesAfterTheMachineIsOff: a later reboot switches the machine on, and its cure
+// removes the taint. The step is not issued again after its proof.
 func TestAPlanContinuesAfterTheMachineIsOff(t *testing.T) {
 	c := planned("powerOff", "reboot")
 	c.Policies[0].Plan[0].Attempts = 3
@@ -105,8 +106,8 @@ func TestAPlanContinuesAfterTheMachineIsOff(t *testing.T) {
 	})
 }
 
-// TestALaterStepKnowsThatDrydockSwitchedTheMachineOff, so that it need not suppose that a person
-// did.
+// TestALaterStepKnowsThatDrydockSwitchedTheMachineOff: the step need not assume that a person
+// switched it off.
 func TestALaterStepKnowsThatDrydockSwitchedTheMachineOff(t *testing.T) {
 	inWorld(t, planned("reboot", "powerOff", "reboot"), 6, func(t *testing.T, w *world) {
 		var knows []bool
@@ -147,8 +148,8 @@ func TestAPersonStopsThePlanOfAMachineThatIsOff(t *testing.T) {
 	}
 }
 
-// TestACloudThatSaysShutDownDoesNotHoldTheMark: the cloud's taint is the effect of the step. Before
-// the step it holds.
+// TestACloudThatSaysShutDownDoesNotHoldTheMark: the cloud's taint is the effect of the step, so it
+// does not hold the out-of-service taint. Before the step it holds the repair.
 func TestACloudThatSaysShutDownDoesNotHoldTheMark(t *testing.T) {
 	shutDown := func(w *world) {
 		w.edit("n0", func(n *corev1.Node) {

@@ -118,8 +118,8 @@ func TestAProvidersOutageNeverContinuesAPlan(t *testing.T) {
 }
 
 // TestFiveCallsThatFailInAnOutageDoNotContinueThePlan: five calls that fail because of the machine
-// do. They are counted again after the outage and by each new leader. An error without its own
-// scope counts for no machine.
+// do continue it. They are counted again after the outage and by each new leader. An error without
+// its own scope counts for no machine.
 func TestFiveCallsThatFailInAnOutageDoNotContinueThePlan(t *testing.T) {
 	for name, c := range map[string]struct {
 		first func(w *world)

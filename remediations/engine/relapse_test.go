@@ -187,7 +187,8 @@ func TestRelapseIsCountedBeforeItIsReported(t *testing.T) {
 	})
 }
 
-// TestMachineThatCameForAnotherDoesNotRelapse: it starts its plan from the beginning.
+// TestMachineThatCameForAnotherDoesNotRelapse: the repair of a replacement machine starts its plan
+// from the beginning.
 func TestMachineThatCameForAnotherDoesNotRelapse(t *testing.T) {
 	c := wholeConfig()
 	c.Policies[0].RelapseWindow, c.Limits.RepairsPerNode = time.Hour, 9

@@ -58,7 +58,8 @@ func TestNodeThatNothingCuresIsCordonedAndLeftToAPerson(t *testing.T) {
 	})
 }
 
-// TestCordonOfAPersonSurvivesAReset: managedFields show that another manager took the cordon over.
+// TestCordonOfAPersonSurvivesAReset: managedFields show that another manager has set the cordon
+// since.
 func TestCordonOfAPersonSurvivesAReset(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		w.start()
@@ -122,7 +123,7 @@ func TestOneNodeAtATime(t *testing.T) {
 	})
 }
 
-// TestStormStopsEverything: a fault of five of six nodes at once is not their own.
+// TestStormStopsEverything: if five of six nodes fail at once, the nodes are not the cause.
 func TestStormStopsEverything(t *testing.T) {
 	for name, c := range map[string]struct{ sick, calls int }{"a storm": {5, 0}, "two nodes": {2, 2}} {
 		t.Run(name, func(t *testing.T) {

@@ -264,8 +264,8 @@ func TestARequestedReplacementDrainsFirst(t *testing.T) {
 	})
 }
 
-// TestSilenceOfAReplacementEndsWithIt: whether or not its Node still exists when the call is
-// answered, and whichever replica leads then.
+// TestSilenceOfAReplacementEndsWithIt: the silence ends even if the Node was gone before the call
+// was answered, and under a new leader.
 func TestSilenceOfAReplacementEndsWithIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers time.Duration
@@ -306,7 +306,8 @@ func (r remembers) Act(ctx context.Context, m Machine, mayStill func() error) (r
 	return r.replacer.Act(ctx, m, mayStill)
 }
 
-// TestTheProviderGetsWhetherPodsAreGivenUp: if the policy continues after its drain, and only then.
+// TestTheProviderGetsWhetherPodsAreGivenUp: the provider must not wait for pods if the policy
+// continues after an incomplete drain, and only then.
 func TestTheProviderGetsWhetherPodsAreGivenUp(t *testing.T) {
 	for _, goesOn := range []bool{true, false} {
 		c := wholeConfig()

@@ -65,8 +65,8 @@ func (w *world) selfTestState() selftest.State {
 	return at(w, func() selftest.State { return mustLedger(w).Status.SelfTest.State })
 }
 
-// TestEachStateOfTheSelfTestIsOneEvent: what people see of each state, in the ledger, the metrics
-// and the Events, across restarts.
+// TestEachStateOfTheSelfTestIsOneEvent: it checks what people see of each state in the ledger, the
+// metrics and the Events, across restarts.
 func TestEachStateOfTheSelfTestIsOneEvent(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		route := func(receivers ...string) {
@@ -184,7 +184,8 @@ func TestArrivalDoesNotConflictWithTheLeadersSave(t *testing.T) {
 	})
 }
 
-// TestDeletedLedgerKeepsTheArrival: the arrival that the leader knows.
+// TestDeletedLedgerKeepsTheArrival: the leader writes the arrival that it knows into the new
+// ledger.
 func TestDeletedLedgerKeepsTheArrival(t *testing.T) {
 	inWorld(t, selfTestConfig(t), 6, func(t *testing.T, w *world) {
 		w.start()

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestSidecarAndItsNodeExcludeEachOther: whichever is first.
+// TestSidecarAndItsNodeExcludeEachOther: the one whose repair began later waits for the other.
 func TestSidecarAndItsNodeExcludeEachOther(t *testing.T) {
 	t.Run("the node is first", func(t *testing.T) {
 		inGates(t, sidecarConfig(), 2, func(t *testing.T, w *world) {
@@ -220,7 +220,8 @@ func TestResetOfANodeLeavesItsSidecarsAlone(t *testing.T) {
 	})
 }
 
-// TestOneResetForgetsAllThatRanOutOfSteps: the node's repair and its sidecar's.
+// TestOneResetForgetsAllThatRanOutOfSteps: the reset of a Node ends the exhausted repair of the
+// node and that of its sidecar.
 func TestOneResetForgetsAllThatRanOutOfSteps(t *testing.T) {
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
 		w.start()

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestHeldSidecarIsLeftAlone: S0-4, S0-5, S0-16. The sidecars beside it are approved. The held one
-// is approved as soon as the hold ends.
+// TestHeldSidecarIsLeftAlone: requirements S0-4, S0-5 and S0-16. The sidecars beside it are
+// approved. The held one is approved as soon as the hold ends.
 func TestHeldSidecarIsLeftAlone(t *testing.T) {
 	inGates(t, sidecarConfig(), 3, func(t *testing.T, w *world) {
 		w.start()
@@ -33,7 +33,7 @@ func TestHeldSidecarIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestOnly503IsActedUpon: S0-2.
+// TestOnly503IsActedUpon: requirement S0-2.
 func TestOnly503IsActedUpon(t *testing.T) {
 	for name, c := range map[string]struct {
 		how   func(*gated)
@@ -65,8 +65,9 @@ func TestOnly503IsActedUpon(t *testing.T) {
 	}
 }
 
-// TestWedgedSidecarIsLeftToAPerson: three attempts, each with a task of its own, and then only a
-// person can act. It delays no other sidecar, and its node is not cordoned: S0-7, S0-13.
+// TestWedgedSidecarIsLeftToAPerson: requirements S0-7 and S0-13. After three attempts, each with a
+// task of its own, only a person can act. The sidecar delays no other one, and its node is not
+// cordoned.
 func TestWedgedSidecarIsLeftToAPerson(t *testing.T) {
 	for name, c := range map[string]struct {
 		mood  providerMood
@@ -114,8 +115,8 @@ func TestWedgedSidecarIsLeftToAPerson(t *testing.T) {
 	}
 }
 
-// TestExhaustedSidecarThatIsReadyIsForgotten: whether Drydock or a person approved it. No reset is
-// needed.
+// TestExhaustedSidecarThatIsReadyIsForgotten: its repair ends without a reset, whether Drydock or a
+// person approved the sidecar.
 func TestExhaustedSidecarThatIsReadyIsForgotten(t *testing.T) {
 	for name, repair := range map[string]func(w *world){
 		"ready":       func(w *world) { w.pod(podName(0)).letGo() },

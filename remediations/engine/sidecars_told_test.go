@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// TestEachChangeOfSidecarReadinessIsOneEvent: S0-10, on the pod and on its owner. States between
-// False and True need no Event, so a change through Unknown is reported as one change.
+// TestEachChangeOfSidecarReadinessIsOneEvent: requirement S0-10. The Event is on the pod and on its
+// owner. States between False and True need no Event, so a change through Unknown is reported as
+// one change.
 func TestEachChangeOfSidecarReadinessIsOneEvent(t *testing.T) {
 	both := []string{"Pod/" + podName(0), "SeiNode/p00"}
 	inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
@@ -75,7 +76,7 @@ func TestNeverSeenWaitingIsNeverRestored(t *testing.T) {
 	})
 }
 
-// TestObservedSidecarsAreReported: S0-12, observe first.
+// TestObservedSidecarsAreReported: requirement S0-12, observe first.
 func TestObservedSidecarsAreReported(t *testing.T) {
 	c := sidecarConfig()
 	c.Policies[1].Mode = remediations.ModeObserve
@@ -97,7 +98,8 @@ func TestObservedSidecarsAreReported(t *testing.T) {
 	})
 }
 
-// TestSidecarsAreCounted: repairs by phase, holds by reason, steps by outcome, ends.
+// TestSidecarsAreCounted: the metrics count repairs by phase, holds by reason, steps by outcome,
+// and ends.
 func TestSidecarsAreCounted(t *testing.T) {
 	inGates(t, sidecarConfig(), 4, func(t *testing.T, w *world) {
 		i := w.start()

@@ -99,7 +99,7 @@ func TestSlowWritesLeaveEachIntentYoung(t *testing.T) {
 	})
 }
 
-// TestLeaderThatLostItsLeadAfterItsIntentMakesNoCall: the next one already leads.
+// TestLeaderThatLostItsLeadAfterItsIntentMakesNoCall: the next leader may already have begun.
 func TestLeaderThatLostItsLeadAfterItsIntentMakesNoCall(t *testing.T) {
 	for name, loses := range map[string]bool{"it lost it": true, "it leads on": false} {
 		t.Run(name, func(t *testing.T) {
@@ -184,8 +184,8 @@ func TestHoldOfTheFleetIsOneEvent(t *testing.T) {
 	})
 }
 
-// TestTheLedgerNamesWhoHoldsTheLimit: the node that has the slot now, also after another node had
-// it.
+// TestTheLedgerNamesWhoHoldsTheLimit: the hold's message names the node that has the slot now, also
+// after the slot went to another node.
 func TestTheLedgerNamesWhoHoldsTheLimit(t *testing.T) {
 	conf := modelConfig()
 	conf.Limits.Unhealthy.Value, conf.Limits.Concurrent.Value = 100, 1

@@ -133,7 +133,8 @@ func TestANodeThatCannotStoreAnAlertIsReportedAlone(t *testing.T) {
 	})
 }
 
-// TestAnAlertThatItsNodeCannotStoreIsReportedWithTheReason: in the Event and in the ledger.
+// TestAnAlertThatItsNodeCannotStoreIsReportedWithTheReason: the reason is in the Event and in the
+// ledger.
 func TestAnAlertThatItsNodeCannotStoreIsReportedWithTheReason(t *testing.T) {
 	inWorld(t, modelConfig(), 6, func(t *testing.T, w *world) {
 		var since time.Time

@@ -31,8 +31,8 @@ func TestAHoldIsLookedAtAgainWhenItEnds(t *testing.T) {
 	})
 }
 
-// TestAWriteThatDidNotSucceedIsMadeAgainSoon: at once after a conflict, otherwise within seconds,
-// and not only with the next poll.
+// TestAWriteThatDidNotSucceedIsMadeAgainSoon: it is repeated at once after a conflict, and within
+// seconds after any other error. It does not wait for the next poll.
 func TestAWriteThatDidNotSucceedIsMadeAgainSoon(t *testing.T) {
 	opens := func(faults ...string) (after time.Duration) {
 		inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
