@@ -23,7 +23,7 @@ func TestAnUncordonInMidRepairIsDeniedAllTheTime(t *testing.T) {
 	c, ctx := startAny(t)
 	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
-	before := len(ended(node(t, c, name)))
+	before := lastRepair(node(t, c, name))
 	want := causeDrain(ctx, t, c, name)
 	await(ctx, t, c, name, "the cordon of its drain", draining)
 

@@ -49,7 +49,7 @@ func TestEachFaultOfANodeIsRepairedOnce(t *testing.T) {
 		t.Run(f.alert, func(t *testing.T) {
 			c, ctx := start(t)
 			name := another(ctx, t, c)
-			before := len(ended(node(t, c, name)))
+			before := lastRepair(node(t, c, name))
 			f.passing(ctx, t, c, c.Hosts.Host(name))
 			f.begin(ctx, t, c, c.Hosts.Host(name))
 			repair := awaitRepair(ctx, t, c, name, before)

@@ -21,7 +21,7 @@ func TestANodeWithAWrongClockIsRepairedOnlyWhenItIsIll(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			c, ctx := start(t)
 			name := another(ctx, t, c)
-			host, before := c.Hosts.Host(name), len(ended(node(t, c, name)))
+			host, before := c.Hosts.Host(name), lastRepair(node(t, c, name))
 			restore, err := c.SetClock(ctx, host, ahead)
 			require.NoError(t, err)
 			t.Cleanup(func() {
@@ -35,7 +35,7 @@ func TestANodeWithAWrongClockIsRepairedOnlyWhenItIsIll(t *testing.T) {
 				n, err := c.Client().CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 				return err == nil && (!remediations.Ready(n) || remediations.InFlight(n) != nil)
 			}, 11*time.Minute/cluster.Faster, tick, "the node is Ready, and nothing repairs it")
-			require.Len(t, ended(node(t, c, name)), before)
+			require.Equal(t, before, lastRepair(node(t, c, name)))
 
 			systemctl(ctx, t, host, "kill", "--signal=STOP", hosts.KubeletUnit)
 			repair := awaitRepair(ctx, t, c, name, before)

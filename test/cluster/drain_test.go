@@ -65,7 +65,7 @@ func TestADrainThatNoBudgetAllowsRebootsNothing(t *testing.T) {
 	host := c.Hosts.Host(name)
 	runApp(ctx, t, c, name)
 	boot := node(t, c, name).Status.NodeInfo.BootID
-	before := len(ended(node(t, c, name)))
+	before := lastRepair(node(t, c, name))
 	fillDisk(ctx, t, host)
 	n := await(ctx, t, c, name, "the end of its plan", func(n *corev1.Node) bool {
 		r := record(n)
@@ -81,7 +81,7 @@ func TestADrainThatNoBudgetAllowsRebootsNothing(t *testing.T) {
 	_, err = c.Run(ctx, "kubectl-drydock", "reset", name)
 	require.NoError(t, err)
 	n = await(ctx, t, c, name, "no record", func(n *corev1.Node) bool {
-		return n.Annotations[remediations.NodeRepairKey] == "" && !n.Spec.Unschedulable && len(ended(n)) > before
+		return n.Annotations[remediations.NodeRepairKey] == "" && !n.Spec.Unschedulable && lastRepair(n) != before
 	})
 	require.Equal(t, remediations.OutcomeExhausted, ended(n)[0].Outcome)
 	require.Equal(t, boot, n.Status.NodeInfo.BootID)
@@ -132,7 +132,7 @@ func TestADrainLeavesWhatBelongsToTheNode(t *testing.T) {
 	require.NoError(t, err)
 
 	n := node(t, c, name)
-	boot, before := n.Status.NodeInfo.BootID, len(ended(n))
+	boot, before := n.Status.NodeInfo.BootID, lastRepair(n)
 	fillDisk(ctx, t, host)
 	var asked time.Time
 	boots := map[string]bool{}

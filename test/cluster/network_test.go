@@ -49,7 +49,7 @@ func TestOnlyListedClientsReachTheReceiver(t *testing.T) {
 	require.True(t, reaches("listed", receiver))
 	require.True(t, reaches("stranger", metrics))
 
-	before := len(ended(node(t, c, name)))
+	before := lastRepair(node(t, c, name))
 	systemctl(ctx, t, host, "kill", "--signal=STOP", hosts.KubeletUnit)
 	require.Equal(t, remediations.OutcomeRecovered, awaitRepair(ctx, t, c, name, before).Outcome)
 	require.False(t, reaches("stranger", receiver))

@@ -24,7 +24,7 @@ func TestAnUpgradeInMidRepairLosesNothing(t *testing.T) {
 	require.NoError(t, err)
 	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
-	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, lastRepair(node(t, c, name))
 	want := causeDrain(ctx, t, c, name)
 	id := record(await(ctx, t, c, name, "the cordon of its drain", draining)).ID
 

@@ -45,19 +45,29 @@ func await(ctx context.Context, t *testing.T, c *cluster.Cluster, name, what str
 	}
 }
 
+// ended returns the Node's history, the newest repair first. It has ten entries at most.
 func ended(n *corev1.Node) []remediations.Entry {
 	return remediations.DecodeHistory(n.Annotations[remediations.HistoryKey])
 }
 
-// awaitRepair waits for the end of one more repair than before, and returns it. Then no repair is
-// in flight.
-func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name string, before int) remediations.Entry {
+// lastRepair returns the ID of the newest repair in the Node's history, or "" if there is none.
+func lastRepair(n *corev1.Node) string {
+	for _, e := range ended(n) {
+		return e.ID
+	}
+	return ""
+}
+
+// awaitRepair waits for the end of one more repair after the one with the ID before, and returns
+// it. Then no repair is in flight.
+func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name, before string) remediations.Entry {
 	t.Helper()
 	n := await(ctx, t, c, name, "the end of its repair", func(n *corev1.Node) bool {
-		return len(ended(n)) > before && remediations.InFlight(n) == nil && remediations.Ready(n)
+		return lastRepair(n) != before && remediations.InFlight(n) == nil && remediations.Ready(n)
 	})
-	require.Len(t, ended(n), before+1, "one fault, one repair")
-	return ended(n)[0]
+	all := append(ended(n), remediations.Entry{}) // before the first repair there is none
+	require.Equal(t, before, all[1].ID, "one fault, one repair")
+	return all[0]
 }
 
 func steps(e remediations.Entry) string { return e.Steps.String() }
@@ -126,7 +136,7 @@ func TestAFrozenKubeletIsRestarted(t *testing.T) {
 	c, ctx := start(t)
 	name := another(ctx, t, c)
 	host := c.Hosts.Host(name)
-	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, lastRepair(node(t, c, name))
 	attempts, err := host.Attempts(ctx, hosts.KubeletUnit)
 	require.NoError(t, err)
 
@@ -151,7 +161,7 @@ func TestAKubeletThatStaysDeadIsCuredByAReboot(t *testing.T) {
 func rebooted(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) {
 	t.Helper()
 	host := c.Hosts.Host(name)
-	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, lastRepair(node(t, c, name))
 	id, err := host.BootID(ctx)
 	require.NoError(t, err)
 	require.Equal(t, strings.ReplaceAll(boot, "-", ""), strings.ReplaceAll(id, "-", ""), "the kubelet reports the host's own")
@@ -180,7 +190,7 @@ func TestADrainWaitsForABudgetThatYieldsLate(t *testing.T) {
 	c, ctx := startAny(t)
 	name := another(ctx, t, c)
 	budget := runApp(ctx, t, c, name)
-	boot, before := node(t, c, name).Status.NodeInfo.BootID, len(ended(node(t, c, name)))
+	boot, before := node(t, c, name).Status.NodeInfo.BootID, lastRepair(node(t, c, name))
 	want := causeDrain(ctx, t, c, name)
 	await(ctx, t, c, name, "the cordon of its drain", draining)
 	pods := appPods(ctx, t, c, name)
