@@ -47,7 +47,8 @@ import (
 )
 
 const (
-	// defaultIssueWithin is the intent's: a call leaves within 10 s of its intent or not at all.
+	// defaultIssueWithin is the engine's limit: a call is sent within 10 s of its intent, or not at
+	// all.
 	defaultIssueWithin = 10 * time.Second
 	// defaultBackoff and its double together are far below the time limit for sending a call.
 	defaultBackoff = 500 * time.Millisecond
@@ -64,9 +65,9 @@ var answers = bounded.Limits{Bytes: maxAnswer, Values: 400_000, Objects: 20_000,
 // Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
 	settings.Civo
-	// IssueWithin is how long after the start of a write its request may still leave, including the
-	// look-up of the machine and the wait for another call. Later, the write is refused. Zero: 10
-	// s.
+	// IssueWithin limits the time from the start of a write until its request is sent. It includes
+	// the look-up of the machine and the wait for another call. A later request is refused. The
+	// default is 10 s.
 	IssueWithin time.Duration
 	// Backoff is the wait before the second try of a read. The wait before the third and last try
 	// is twice as long. The default for the first wait is 500 ms.
@@ -83,7 +84,7 @@ type Options struct {
 // Client calls Civo, one call at a time. It is safe for concurrent use.
 type Client struct {
 	o    Options
-	turn *semaphore.Weighted // its holder may call
+	turn *semaphore.Weighted // the holder may call Civo
 	keys redact.Keyring
 	// members has the IDs of the instances in the cluster's list when it was last read. Only the
 	// holder of the turn may use it.
@@ -91,7 +92,7 @@ type Client struct {
 	memberWithin time.Duration
 }
 
-// New checks that the key file can be read. It does not call Civo.
+// New checks that the key file can be read. It sends no request.
 func New(o Options) (*Client, error) {
 	if o.IssueWithin == 0 {
 		o.IssueWithin = defaultIssueWithin

@@ -35,7 +35,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	case o.status == http.StatusUnauthorized, o.status/100 == 4 && !unreadable(o):
 		return c.rejection(t, o)
 	}
-	return c.refuse(t, reasonBadAnswer, o.err, "what answers at %s is not Civo's API: %s, and not the %s", c.o.APIURL.Host, o.kind(), asked)
+	return c.refuse(t, reasonBadAnswer, o.err, "the answer from %s is not Civo's API: %s instead of the %s", c.o.APIURL.Host, o.kind(), asked)
 }
 
 // kind describes the answer by its status, and whether it is an HTML page.

@@ -35,9 +35,9 @@ import (
 // Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
 	settings.External
-	// API is how the API server is reached.
+	// API is the connection to the API server.
 	API *rest.Config
-	// Now is the clock.
+	// Now returns the current time.
 	Now func() time.Time
 	// Templates are the templates in the plans.
 	Templates []remediations.Template

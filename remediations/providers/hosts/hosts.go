@@ -12,7 +12,8 @@ import (
 )
 
 const (
-	// defaultHold is how long a host refuses another restart of a unit.
+	// defaultHold is how long the transient unit exists after a restart. Meanwhile systemd refuses
+	// another restart of the unit.
 	defaultHold, minHold, maxHold = time.Minute, time.Second, 10 * time.Minute
 	// defaultKeep is how long an unused connection stays open: longer than the time between a
 	// survey and the call.
@@ -22,7 +23,8 @@ const (
 // Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
 	settings.Hosts
-	// Hold is for how long a host refuses another restart of a unit. Whole seconds; zero: 1 min.
+	// Hold is how long systemd refuses another restart of the same unit. Whole seconds. The default
+	// is 1 min.
 	Hold time.Duration
 	// Keep is how long an unused connection stays open. The default is 30 s.
 	Keep time.Duration
@@ -32,7 +34,7 @@ type Options struct {
 // concurrent use. Commands for the same host run one after the other, over one connection.
 type Client struct {
 	o     Options
-	units []string // those that steps may name
+	units []string // those that steps may restart
 	mu    sync.Mutex
 	lines map[string]*line // by host name
 }
@@ -49,7 +51,7 @@ func New(o Options) (*Client, error) {
 		}
 	}
 	if o.Hold < minHold || o.Hold > maxHold || o.Hold%time.Second != 0 {
-		return nil, fmt.Errorf("configuring hosts: a hold of %s is not one of whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
+		return nil, fmt.Errorf("configuring hosts: the hold is %s; it must be whole seconds between %s and %s", text.Duration(o.Hold), text.Duration(minHold), text.Duration(maxHold))
 	}
 	units := o.Named()
 	for _, unit := range units {

@@ -49,7 +49,7 @@ func TestNewNamesTheOptionThatIsWrong(t *testing.T) {
 		`"kubelet"`:                  func(o *Options) { o.Units = []string{"kubelet"} },
 		`"--all.service"`:            func(o *Options) { o.Units = []string{"--all.service"} },
 		`"drydock-restart-a.service`: func(o *Options) { o.Units = []string{"drydock-restart-a.service"} },
-		"a hold of 1.5s is not one of whole seconds":           func(o *Options) { o.Hold = 1500 * time.Millisecond },
+		"the hold is 1.5s":           func(o *Options) { o.Hold = 1500 * time.Millisecond },
 		"the hold is 11m":            func(o *Options) { o.Hold = 11 * time.Minute },
 		"the SSH key file is not":    func(o *Options) { o.KeyFile = "" },
 		"no such file":               func(o *Options) { o.KeyFile += "-not" },

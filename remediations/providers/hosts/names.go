@@ -89,7 +89,7 @@ func checkUnit(unit string) error {
 // allows returns an error unless Options.Units has the unit.
 func (c *Client) allows(unit string) error {
 	if !slices.Contains(c.units, unit) {
-		return fmt.Errorf("%q is not one of the units that may be named here (%s); providers.hosts.units names further ones", clip(unit), strings.Join(c.units, ", "))
+		return fmt.Errorf("the unit %q is not one of those that Drydock may restart (%s); add it to providers.hosts.units", clip(unit), strings.Join(c.units, ", "))
 	}
 	return nil
 }

@@ -26,9 +26,9 @@ import (
 // Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
 	settings.Karpenter
-	// API is how the API server is reached.
+	// API is the connection to the API server.
 	API *rest.Config
-	// Now is the clock for the schedules of budgets.
+	// Now returns the current time, for the schedules of budgets.
 	Now func() time.Time
 	// Registry has the remediations, besides the shipped ones, that a record on the Node may name.
 	Registry remediations.Registry

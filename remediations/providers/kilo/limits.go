@@ -19,8 +19,8 @@ const (
 	// the kubelet's lease shows nothing.
 	leaseAhead = time.Minute
 
-	// freshFor is how old a result may be that shows that a location is reached now. Agents probe
-	// each 10 s, and repeat a result for 30 s.
+	// freshFor is the largest age of a probe result that shows whether a location is reached now.
+	// Agents probe every 10 s and repeat a result for 30 s.
 	freshFor = 45 * time.Second
 	// maxAnswerBytes is the largest answer of Prometheus. Seven minutes of one node's results about
 	// more than 100 siblings, one series each, take about 140 KB. So the limit is enough for a

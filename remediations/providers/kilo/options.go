@@ -32,13 +32,14 @@ type (
 // Options configure a Mesh: the section of the configuration, and what it needs beside that.
 type Options struct {
 	settings.Kilo
-	// API lists, reads and patches Nodes; Leases lists the kubelets' leases.
+	// API lists, reads and patches Nodes. Leases lists the kubelets' leases.
 	API    NodeAPI
 	Leases LeaseAPI
 	// Nodes returns all Nodes from a cache. Only Leads and LeadsAll use it, and they only read. The
 	// Nodes need only their labels, pod CIDR and Kilo's annotations.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// HoldWhen are the marks of other systems that keep a node from use; nil: the shipped ones.
+	// HoldWhen has the marks of other systems on nodes that they have claimed. A node with such a
+	// mark does not become a leader. The default is the shipped marks.
 	HoldWhen marks.List
 	// Registry has the remediations, besides the shipped ones, that records on Nodes may name.
 	Registry remediations.Registry

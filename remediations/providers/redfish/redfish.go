@@ -41,7 +41,7 @@ import (
 )
 
 const (
-	// defaultTryAgain is longer than the usual lock of an account.
+	// defaultTryAgain is longer than BMCs usually lock an account.
 	defaultTryAgain = 30 * time.Minute
 	// logoutWithin limits the end of a session, because the caller waits for it.
 	logoutWithin = 2 * time.Second
@@ -62,7 +62,7 @@ const (
 // Options configure a Client: the section of the configuration, and what it needs beside that.
 type Options struct {
 	settings.Redfish
-	// TryAgain is how long refused credentials are not used again. Zero: 30 min.
+	// TryAgain is how long Drydock does not use refused credentials. The default is 30 min.
 	TryAgain time.Duration
 	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs: a UUID that two
 	// Nodes have identifies neither. If it is nil, Drydock does not compare them.
@@ -92,7 +92,8 @@ type bmc struct {
 	learned  way
 }
 
-// New checks that all files can be read. It calls no BMC. The error names the Node and the option.
+// New checks that all files can be read. It sends no request. An error names the Node and the
+// option.
 func New(o Options) (*Client, error) {
 	if o.TryAgain == 0 {
 		o.TryAgain = defaultTryAgain
@@ -111,7 +112,7 @@ func New(o Options) (*Client, error) {
 func newBMC(in BMC) (*bmc, error) {
 	at, err := url.Parse(in.URL)
 	if err != nil {
-		return nil, errors.New("the URL is not of the form https://host")
+		return nil, errors.New("the URL must have the form https://host")
 	}
 	b := &bmc{BMC: in, url: &url.URL{Scheme: at.Scheme, Host: at.Host}, turn: semaphore.NewWeighted(1)}
 	if in.UUID != "" {

@@ -23,23 +23,23 @@ var Section = section.Section{Key: "kilo", Schema: schema, Steps: map[string]str
 // probe results.
 type Kilo struct {
 	TopologyLabel string `json:"topologyLabel" as:"label"`
-	// Prometheus are the servers that scrape the agents. Every address of a name is queried in turn,
-	// until one answers with data. The URLs have no slash at the end.
+	// Prometheus has the URLs of the servers that scrape the agents, without a slash at the end.
+	// Every address of a URL's host name is queried in turn, until one answers with data.
 	Prometheus []*url.URL `json:"prometheus"`
 	// Job is a regular expression for the scrape jobs of the agents.
 	Job string `json:"job"`
-	// KeySecret is where Drydock generates the agents' key, in that Key of the Secret; nil: it
-	// generates none.
+	// KeySecret names the Secret and its key into which Drydock writes a generated key for the
+	// agents. If it is nil, Drydock generates no key.
 	KeySecret *section.SecretKey `json:"keySecret"`
 	// HTTPConfig has the authentication and the TLS settings. Drydock never follows redirects, even
-	// if HTTPConfig allows them. With a proxy, the proxy resolves the names.
+	// if HTTPConfig allows them. If it has a proxy, the proxy
+	// resolves the host names.
 	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
-	// Timeout bounds both answers of one address together.
+	// Timeout limits the two queries to one address together.
 	Timeout time.Duration `json:"timeout" as:"look"`
-	// MaxAge is how old a node's last result may be. It bounds how much is read from Prometheus,
-	// and how long ago a node that is chosen may have reported last. If Prometheus is in another
-	// location, the result of the second candidate is from before the fault, and the wait for the
-	// first candidate comes on top.
+	// MaxAge is the largest age of a member's last result about its siblings. It must be long: if
+	// Prometheus is in another location, it has no results since the fault, and the second
+	// candidate is tried only after the wait for the first one.
 	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older result says nothing about a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move in a location of two nodes.
