@@ -35,7 +35,7 @@ func TestAlertThatNoPolicyTakesIsReported(t *testing.T) {
 				delete(w.nodes, "n0")
 				w.events = append(w.events, nodeEvent{at: time.Now(), name: "n0"})
 			},
-			begins + `policy node-not-ready cannot take it: there is no node "n0"; `,
+			begins + `policy node-not-ready cannot take it: no Node has the name "n0"; `,
 		},
 		"the policy is off":        {func(c *remediations.Config) { c.Policies[0].Mode = remediations.ModeOff }, func(*world) {}, ""},
 		"a policy takes it":        {func(*remediations.Config) {}, func(*world) {}, ""},
