@@ -82,7 +82,7 @@ func TestAPodWithoutAControllerRefusesTheDrainUnlessTheStepMayEvictIt(t *testing
 	require.ErrorContains(t, err, "draining Node "+p.node)
 	require.ErrorContains(t, err, p.ns+"/bare-0, ")
 	require.ErrorContains(t, err, p.ns+"/bare-4 and 2 more")
-	require.ErrorContains(t, err, "set withoutController: wait or evict on the plan's step drain")
+	require.ErrorContains(t, err, "set withoutController to wait or evict on the plan's step drain")
 	require.Zero(t, report.Evicted)
 	require.Zero(t, p.asked(), "a node that cannot be emptied is left alone altogether")
 

@@ -83,7 +83,7 @@ func TestARequestThatCannotBe(t *testing.T) {
 		"make it well, please":        "write policy/<name> or remediation/<name>",
 		"remediation/exorcise":        "no remediation for nodes with this name",
 		"policy/no-such":              "no policy with this name",
-		"remediation/restart-kubelet": "its provider is not configured",
+		"remediation/restart-kubelet": "a provider that it needs is not configured",
 		"remediation/drain":           "only prepares another step",
 	} {
 		y.annotate(nonsense, remediations.RequestKey, value)

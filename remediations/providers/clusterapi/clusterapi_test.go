@@ -267,10 +267,10 @@ func TestAListIsReadToItsEnd(t *testing.T) {
 func TestOptionsThatCannotWork(t *testing.T) {
 	of := settings.ClusterAPI{Cluster: types.NamespacedName{Namespace: "ns", Name: "prod"}}
 	for says, o := range map[string]Options{
-		"there is no API server":         {ClusterAPI: of},
-		"not of the form namespace/name": {API: &rest.Config{}, ClusterAPI: settings.ClusterAPI{Cluster: types.NamespacedName{Name: "prod"}}},
-		"the timeout is negative":        {API: &rest.Config{}, ClusterAPI: settings.ClusterAPI{Cluster: of.Cluster, Timeout: -time.Second}},
-		"no such file":                   {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, ClusterAPI: of},
+		"there is no API server":            {ClusterAPI: of},
+		"must have the form namespace/name": {API: &rest.Config{}, ClusterAPI: settings.ClusterAPI{Cluster: types.NamespacedName{Name: "prod"}}},
+		"the timeout is negative":           {API: &rest.Config{}, ClusterAPI: settings.ClusterAPI{Cluster: of.Cluster, Timeout: -time.Second}},
+		"no such file":                      {API: &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: "missing"}}, ClusterAPI: of},
 	} {
 		_, err := New(o)
 		require.ErrorContains(t, err, says)
