@@ -125,9 +125,9 @@ func TestRunbooksBeginWithWhoRepairs(t *testing.T) {
 		case remediations.KindNode:
 			want = strings.NewReplacer("TARGET", "the node", "REPAIR", "Repair the node").Replace(want)
 		case remediations.KindSidecar:
-			want = strings.NewReplacer("TARGET", "the sidecar", "REPAIR", "Open the gate", "is the answer:", "is the answer, with the node of the pod:").Replace(want)
+			want = strings.NewReplacer("TARGET", "the sidecar", "REPAIR", "Open the gate", "The first line of", "NODE is the node of the pod. The first line of").Replace(want)
 		case remediations.KindLocation:
-			want = strings.NewReplacer("TARGET", "the location", "REPAIR", "Move the leadership", "is the answer:", "is the answer. Diagnosis shows how to find the node LEADER:", "NODE", "LEADER").Replace(want)
+			want = strings.NewReplacer("TARGET", "the location", "REPAIR", "Move the leadership", "The first line of", "Find the node LEADER first (Diagnosis shows how). The first line of", "NODE", "LEADER").Replace(want)
 		case remediations.KindAPIServer:
 			require.Contains(t, first, "`RepairHeld`", name)
 			require.Contains(t, first, "`making the call`", name)

@@ -17,7 +17,7 @@ func (p *plugin) newResetCommand() *cobra.Command {
 		Long: "Reset removes the exhausted repair of a node, or a record that cannot be read, together with its counts, so that\n" +
 			"the node can be repaired again. It also removes exhausted repairs of the node's sidecars and of a mesh leader on it. After a reset\n" +
 			"of one of its nodes, a stopped policy starts again. If a node has fewer GPUs than Drydock expects, reset accepts the new\n" +
-			"number. Reset also ends the cancels of the node's alerts. With an ID, it resets nothing unless this repair is exhausted.\n" +
+			"number. Alerts whose repair was cancelled can start a repair again. With an ID, it resets nothing unless this repair is exhausted.\n" +
 			"With --policy, the plugin resets the first exhausted node of this policy. If no node is exhausted and the policy is stopped,\nit resets a node that the policy repairs.",
 		Example: "  kubectl drydock reset node-3\n  kubectl drydock reset --policy node-not-ready",
 		Args:    cobra.MaximumNArgs(2),

@@ -14,7 +14,7 @@ import (
 
 var id = Parameter{Name: "id", Ask: "Which repair? Empty: the one on the node", Example: "n7q4k2", Argument: true}
 
-// Approve is the action that lets a repair start which waits for approval.
+// Approve is the action that starts a repair that waits for approval.
 func Approve() *Action {
 	return &Action{
 		Name: "approve", Verb: admission.VerbFor(remediations.ApproveKey), Keys: []string{remediations.ApproveKey}, Parameters: []Parameter{id},

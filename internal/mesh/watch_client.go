@@ -33,7 +33,7 @@ func newInformers(o WatchOptions) (nodes, slices cache.SharedIndexInformer, err 
 		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 		client, err := rest.RESTClientFor(c)
 		if err != nil {
-			return nil, fmt.Errorf("making the API server's client of %s: %w", resource, err)
+			return nil, fmt.Errorf("creating the client of the API server for %s: %w", resource, err)
 		}
 		informer := cache.NewSharedIndexInformer(cache.NewFilteredListWatchFromClient(client, resource, namespace, tweak), object, 0, cache.Indexers{})
 		if err := informer.SetTransform(trim); err != nil {

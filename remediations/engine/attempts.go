@@ -22,8 +22,8 @@ type attempts map[string]attempted
 type attempted struct {
 	at     time.Time
 	called bool
-	// slot is when another process took the ledger's slot that names this attempt. Zero means that
-	// this process took it.
+	// slot is the time at which another process reserved this attempt's place under the limits in
+	// the ledger (its slot). It is zero if this process reserved it.
 	slot time.Time
 	// repair, node and uid identify the attempt's repair and Node. done is how many finished
 	// attempts the record had. If node is empty, the engine no longer checks whether the store has

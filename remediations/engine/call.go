@@ -123,7 +123,7 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 		if outcome != remediations.CallRefused || !errors.Is(err, ErrPassing) || errors.Is(err, ErrAccount) || look.asked() {
 			return outcome, err
 		}
-		c.trail.Log(p.Log).Info("the call could not read what it needs; it is tried again", "node", c.of.node, "step", c.step, "why", err.Error())
+		c.trail.Log(p.Log).Info("the provider did not make the call, because it could not read what it needs; trying again", "node", c.of.node, "step", c.step, "why", err.Error())
 		again := p.Clock.NewTimer(ActAgain)
 		select {
 		case <-again.C():

@@ -23,7 +23,8 @@ const (
 	// LookLongest bounds one query of Alertmanager. A replica that has not answered by then counts
 	// as unreachable.
 	LookLongest = 25 * time.Second
-	// unseenFor is how long the cache of Nodes may not show a write before it counts as behind.
+	// unseenFor is how long a write may be missing from the cache of Nodes before the cache counts
+	// as behind.
 	unseenFor = 30 * time.Second
 )
 

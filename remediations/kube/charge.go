@@ -24,8 +24,9 @@ import (
 )
 
 const (
-	// chargeRenewed is the time between two checks of the cluster's Lease. chargeAgain is the time
-	// after a check that failed. chargeWithin bounds one request.
+	// Only one installation of Drydock may hold the cluster's Lease. Each replica reads it every
+	// chargeRenewed, and the leader renews it then. After a request that failed, a replica tries
+	// again in chargeAgain. chargeWithin bounds one request.
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second

@@ -32,8 +32,8 @@ type asks func(by, offset string) string
 // fact is one property of nodes that the backtest reads from a metric.
 type fact struct {
 	name string
-	// whole selects all series, and is queried at the beginning. If it is nil, nothing is. changes
-	// selects the series that changed since the last step.
+	// whole selects all series. It is queried at the start of the time range, unless it is nil.
+	// changes selects the series that changed since the last step.
 	whole, changes asks
 	values         bool
 	// apply applies an event to the fleet, and returns the names of the nodes that it changes. missing

@@ -146,7 +146,7 @@ func (p *Past) begin() {
 func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error {
 	from, until = from.UTC().Truncate(time.Millisecond), until.UTC().Truncate(time.Millisecond)
 	if !from.Before(until) {
-		return errors.New("the time to read is empty: its end is not after its beginning")
+		return errors.New("the time range is empty: its end is not after its beginning")
 	}
 	p.begin()
 	// Every series that exists at from has a sample within the lookback before from. Rules must be

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// stopWithin is how long a remediator has to stop after Drydock has set the annotation that it
-// timed out.
+// stopWithin is the time that a remediator gets to stop after its attempt has timed out and Drydock
+// has set the annotation for that.
 const stopWithin = time.Minute
 
 // Ender deletes the remediation objects whose attempts have ended. It lists the existing objects,

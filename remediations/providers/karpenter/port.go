@@ -27,8 +27,8 @@ type before struct {
 	PoolUID    string `json:"poolUID"`
 	// Newest is when the youngest NodeClaim of the NodePool was created, by the API server's clock.
 	Newest time.Time `json:"newest"`
-	// Since is the earliest creation time of a pod that the fault displaced. Zero, in a record of
-	// an earlier version: every pod counts.
+	// Since is a cutoff: only pods that were created at or after it count as displaced by the
+	// fault. It is zero in records of earlier versions, and then every pod counts.
 	Since time.Time `json:"since"`
 }
 

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// call is one call to one BMC. It sends several requests, from the first one to the end of its
-// session.
+// call is one operation on one BMC. It consists of several requests: it opens a session if the BMC
+// needs one, reads and writes, and closes the session.
 type call struct {
 	client  *Client
 	bmc     *bmc

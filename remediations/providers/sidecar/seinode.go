@@ -123,9 +123,10 @@ func underCondition(r *reading, _ *corev1.Pod) string {
 	return held
 }
 
-// seiNodeSaw returns what the SeiNode's controller has observed of the gate, from the condition
-// SidecarReady. closedSince is since when the gate has been closed. openAt is when the controller
-// found it open. Both are zero if the condition has neither state, or no time.
+// seiNodeSaw returns what the SeiNode's controller has observed of the sidecar's gate, which is
+// closed while the sidecar answers 503, from the condition SidecarReady. If the condition is False,
+// closedSince is the time at which the gate closed. If it is True, openAt is the time at which the
+// controller found the gate open. Otherwise, and without a time in the condition, both are zero.
 func seiNodeSaw(node map[string]any) (closedSince, openAt time.Time) {
 	r := reading{node: node}
 	for _, entry := range r.list("status", "conditions") {

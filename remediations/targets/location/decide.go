@@ -22,7 +22,7 @@ type State struct {
 type target struct {
 	lifecycle.Base
 	seen *Observation
-	// move is the move that the next attempt would make.
+	// move names the old and the new leader of the next attempt.
 	move remediations.Move
 }
 

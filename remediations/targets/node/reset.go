@@ -16,8 +16,8 @@ import (
 // reset carries out a person's drydock.dev/reset, completely or not at all: without the ledger it
 // waits. If the record of the node's own repair cannot be read, reset deletes only that record.
 // Otherwise it forgets all exhausted repairs of the node, of its location's leader and of its
-// sidecars. It also ends the cancels of the node's alerts, and starts the policies again that were
-// stopped here. ok is false if there is nothing to reset.
+// sidecars. It also lets alerts whose repair was cancelled start a repair again, and starts the
+// policies again that were stopped here. ok is false if there is nothing to reset.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {
