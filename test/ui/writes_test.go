@@ -200,7 +200,7 @@ func TestAResetIsOfTheRepairThatWasTried(t *testing.T) {
 		name, id, says string
 	}{
 		{"the form names it", idOf(node), "there is no exhausted repair " + idOf(node) + " on " + node + "; a reset would delete bbbbbb"},
-		{"the form does not", "", "it now has bbbbbb instead of " + idOf(node)},
+		{"the form does not", "", "would now concern bbbbbb instead of " + idOf(node)},
 	} {
 		c.record(node, remediations.PhaseExhausted, nil)
 		c.open(at, p, "/nodes/"+node)

@@ -18,11 +18,11 @@ import (
 
 // meant are the beginnings of warnings that the variants in ci cause on purpose.
 var meant = map[string]string{
-	"everything": "providers.sidecars[0]: the token travels over http",
+	"everything": "providers.sidecars[0]: the token is sent over unencrypted http",
 	"hosts":      "policies[0]: policy fence also selects GPU nodes",
 	"limits":     "policies[0].plan",
 	"minimal":    "alertmanager.watchdog: no Watchdog is configured",
-	"sei":        "providers.sidecars[0]: the token travels over http",
+	"sei":        "providers.sidecars[0]: the token is sent over unencrypted http",
 }
 
 // steps are those steps of shipped policies about nodes that a provider carries out.

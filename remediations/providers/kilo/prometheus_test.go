@@ -220,7 +220,7 @@ func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 		"no leases":        {func(o *Options) { o.Leases = nil }, "missing"},
 		"no cache":         {func(o *Options) { o.Nodes = nil }, "missing"},
 		"no clock":         {func(o *Options) { o.Now = nil }, "missing"},
-		"no Prometheus":    {func(o *Options) { o.Prometheus = nil }, "0 URLs of Prometheus are given"},
+		"no Prometheus":    {func(o *Options) { o.Prometheus = nil }, "there are 0 URLs of Prometheus"},
 		"too many":         {func(o *Options) { o.Prometheus = slices.Repeat(o.Prometheus, 17) }, "17 URLs"},
 		"no scheme":        {func(o *Options) { o.Prometheus = urls(t, "p:9090") }, "http:// or https://"},
 		"a query":          {func(o *Options) { o.Prometheus = urls(t, "http://p:9090/?a=b") }, "has a query"},
