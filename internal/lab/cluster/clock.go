@@ -4,12 +4,10 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -26,11 +24,7 @@ var written = regexp.MustCompile(`"(renewTime|acquireTime|lastHeartbeatTime|last
 // kubelet then reaches the API server through a proxy that changes the times in what it writes.
 // restore ends that.
 func (c *Cluster) SetClock(ctx context.Context, h *hosts.Host, ahead time.Duration) (restore func(context.Context) error, err error) {
-	ca, err := os.ReadFile(c.credentials.Files.CA)
-	if err != nil {
-		return nil, fmt.Errorf("reading the lab's authority: %w", err)
-	}
-	proxy, err := c.proxyAs(ca, nodeUser+h.Name, nodeGroup)
+	proxy, err := c.proxyAs(nodeUser+h.Name, nodeGroup)
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +46,12 @@ func (c *Cluster) SetClock(ctx context.Context, h *hosts.Host, ahead time.Durati
 		return nil, err
 	}
 	restore = func(ctx context.Context) error {
-		err := c.pointKubelet(ctx, h, ca, c.server())
+		err := c.pointKubelet(ctx, h, c.server())
 		_ = listener.Close()
 		proxy.Close()
 		return err
 	}
-	return restore, c.pointKubelet(ctx, h, ca, server)
+	return restore, c.pointKubelet(ctx, h, server)
 }
 
 // shift changes the times that a kubelet wrote. The length stays.
@@ -77,7 +71,7 @@ func shift(body []byte, by time.Duration) []byte {
 }
 
 // proxyAs returns a proxy that sends each request to the API server as this user.
-func (c *Cluster) proxyAs(ca []byte, user string, groups ...string) (*lab.Proxy, error) {
+func (c *Cluster) proxyAs(user string, groups ...string) (*lab.Proxy, error) {
 	cert, key, err := c.credentials.Issue([]net.IP{net.ParseIP(c.Hosts.Machine())}, user, groups...)
 	if err != nil {
 		return nil, err
@@ -86,15 +80,13 @@ func (c *Cluster) proxyAs(ca []byte, user string, groups ...string) (*lab.Proxy,
 	if err != nil {
 		return nil, fmt.Errorf("reading the certificate of %s: %w", user, err)
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
 	certificates := []tls.Certificate{pair}
-	return lab.NewProxy(c.APIServerURL(), &tls.Config{RootCAs: pool, Certificates: certificates}, &tls.Config{Certificates: certificates})
+	return lab.NewProxy(c.APIServerURL(), &tls.Config{RootCAs: c.authorities(), Certificates: certificates}, &tls.Config{Certificates: certificates})
 }
 
 // pointKubelet makes the host's kubelet use this URL of the API server.
-func (c *Cluster) pointKubelet(ctx context.Context, h *hosts.Host, ca []byte, server string) error {
-	kubeconfig, err := c.kubeconfigOf(c.credentials, ca, server, nodeUser+h.Name, nodeGroup)
+func (c *Cluster) pointKubelet(ctx context.Context, h *hosts.Host, server string) error {
+	kubeconfig, err := c.kubeconfigOf(server, nodeUser+h.Name, nodeGroup)
 	if err != nil {
 		return err
 	}

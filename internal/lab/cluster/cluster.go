@@ -38,6 +38,7 @@ type Cluster struct {
 	options     Options
 	dir         string
 	credentials lab.Credentials
+	ca          []byte   // the lab's authority, which signs all certificates
 	archives    []string // of the images
 	processes   []*lab.Process
 	listeners   []net.Listener

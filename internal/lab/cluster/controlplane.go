@@ -33,15 +33,15 @@ func (c *Cluster) server() string {
 }
 
 // kubeconfigOf returns a kubeconfig with a certificate of the user.
-func (c *Cluster) kubeconfigOf(credentials lab.Credentials, ca []byte, server, user string, groups ...string) ([]byte, error) {
-	cert, key, err := credentials.Issue(nil, user, groups...)
+func (c *Cluster) kubeconfigOf(server, user string, groups ...string) ([]byte, error) {
+	cert, key, err := c.credentials.Issue(nil, user, groups...)
 	if err != nil {
 		return nil, err
 	}
 	text, err := clientcmd.Write(clientcmdapi.Config{
 		CurrentContext: "lab",
 		Contexts:       map[string]*clientcmdapi.Context{"lab": {Cluster: "lab", AuthInfo: "lab"}},
-		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: server, CertificateAuthorityData: ca}},
+		Clusters:       map[string]*clientcmdapi.Cluster{"lab": {Server: server, CertificateAuthorityData: c.ca}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"lab": {ClientCertificateData: cert, ClientKeyData: key}},
 	})
 	if err != nil {
@@ -50,16 +50,22 @@ func (c *Cluster) kubeconfigOf(credentials lab.Credentials, ca []byte, server, u
 	return text, nil
 }
 
+// authorities trust the lab's certificates.
+func (c *Cluster) authorities() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(c.ca)
+	return pool
+}
+
 // startControlPlane starts etcd, the API server, the nodes, the scheduler and this network's
 // kube-proxy. It is the lab's APIServers. The lab itself starts kube-controller-manager.
-func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credentials) (string, error) {
+func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credentials) (_ string, err error) {
 	c.credentials = credentials
 	url := fmt.Sprintf("https://127.0.0.1:%d", c.options.APIServerPort)
-	ca, err := os.ReadFile(credentials.Files.CA)
-	if err != nil {
+	if c.ca, err = os.ReadFile(credentials.Files.CA); err != nil {
 		return "", fmt.Errorf("reading the lab's authority: %w", err)
 	}
-	if err := c.startAPIServer(ctx, credentials, ca, url); err != nil {
+	if err := c.startAPIServer(ctx, url); err != nil {
 		return "", err
 	}
 	cert, key, err := credentials.Issue(nil, "cluster", "system:masters")
@@ -67,18 +73,18 @@ func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credent
 		return "", err
 	}
 	client, err := kubernetes.NewForConfig(&rest.Config{
-		Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: ca, CertData: cert, KeyData: key},
+		Host: url, TLSClientConfig: rest.TLSClientConfig{CAData: c.ca, CertData: cert, KeyData: key},
 	})
 	if err != nil {
 		return "", fmt.Errorf("making a client of the cluster: %w", err)
 	}
-	if err := c.startScheduler(ctx, credentials, ca, url); err != nil {
+	if err := c.startScheduler(ctx, url); err != nil {
 		return "", err
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	for i, host := range c.Hosts.All() {
 		g.Go(func() error {
-			if err := c.prepareNode(i, host, credentials); err != nil {
+			if err := c.prepareNode(i, host); err != nil {
 				return fmt.Errorf("preparing node %s: %w", host.Name, err)
 			}
 			if err := c.startNode(gctx, host); err != nil {
@@ -90,19 +96,19 @@ func (c *Cluster) startControlPlane(ctx context.Context, credentials lab.Credent
 	if err := g.Wait(); err != nil {
 		return "", err
 	}
-	return url, c.startProxy(ctx, credentials, ca, url)
+	return url, c.startProxy(ctx, url)
 }
 
-func (c *Cluster) startAPIServer(ctx context.Context, credentials lab.Credentials, ca []byte, url string) error {
+func (c *Cluster) startAPIServer(ctx context.Context, url string) error {
 	dir := filepath.Join(c.dir, "control-plane")
-	files := credentials.Files
+	files := c.credentials.Files
 	files.Cert, files.Key = filepath.Join(dir, "apiserver.crt"), filepath.Join(dir, "apiserver.key")
 	kubeletCert, kubeletKey := filepath.Join(dir, "kubelet-client.crt"), filepath.Join(dir, "kubelet-client.key")
-	cert, key, err := credentials.Issue([]net.IP{net.ParseIP(c.Hosts.Machine())}, "kube-apiserver")
+	cert, key, err := c.credentials.Issue([]net.IP{net.ParseIP(c.Hosts.Machine())}, "kube-apiserver")
 	if err != nil {
 		return err
 	}
-	clientCert, clientKey, err := credentials.Issue(nil, "kube-apiserver-kubelet-client", "system:masters")
+	clientCert, clientKey, err := c.credentials.Issue(nil, "kube-apiserver-kubelet-client", "system:masters")
 	if err != nil {
 		return err
 	}
@@ -122,9 +128,7 @@ func (c *Cluster) startAPIServer(ctx context.Context, credentials lab.Credential
 	}}); err != nil {
 		return err
 	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(ca)
-	asks := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true}}
+	asks := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: c.authorities()}, DisableKeepAlives: true}}
 	return c.start(ctx, lab.Spec{Name: "kube-apiserver", ReadyURL: url + "/readyz", ReadyClient: asks, Args: append(lab.APIServerArgs(files),
 		"--etcd-servers="+etcd, "--bind-address=0.0.0.0", fmt.Sprintf("--secure-port=%d", c.options.APIServerPort),
 		"--advertise-address="+c.Hosts.Machine(), "--kubelet-preferred-address-types=InternalIP",
@@ -132,8 +136,8 @@ func (c *Cluster) startAPIServer(ctx context.Context, credentials lab.Credential
 	)})
 }
 
-func (c *Cluster) startScheduler(ctx context.Context, credentials lab.Credentials, ca []byte, url string) error {
-	file, err := c.writeKubeconfig(credentials, ca, url, "system:kube-scheduler")
+func (c *Cluster) startScheduler(ctx context.Context, url string) error {
+	file, err := c.writeKubeconfig(url, "system:kube-scheduler")
 	if err != nil {
 		return err
 	}
@@ -142,8 +146,8 @@ func (c *Cluster) startScheduler(ctx context.Context, credentials lab.Credential
 
 // startProxy makes the addresses of Services and pods reachable from this process's network: the
 // API server calls webhooks, and Alertmanager calls Drydock.
-func (c *Cluster) startProxy(ctx context.Context, credentials lab.Credentials, ca []byte, url string) error {
-	file, err := c.writeKubeconfig(credentials, ca, url, "system:kube-proxy")
+func (c *Cluster) startProxy(ctx context.Context, url string) error {
+	file, err := c.writeKubeconfig(url, "system:kube-proxy")
 	if err != nil {
 		return err
 	}
@@ -167,8 +171,8 @@ func (c *Cluster) startProxy(ctx context.Context, credentials lab.Credentials, c
 	return c.start(ctx, lab.Spec{Name: "kube-proxy", Again: true, ReadyURL: "http://" + c.Hosts.Machine() + ":10256/healthz", Args: []string{"--config=" + path}})
 }
 
-func (c *Cluster) writeKubeconfig(credentials lab.Credentials, ca []byte, url, user string) (string, error) {
-	text, err := c.kubeconfigOf(credentials, ca, url, user)
+func (c *Cluster) writeKubeconfig(url, user string) (string, error) {
+	text, err := c.kubeconfigOf(url, user)
 	if err != nil {
 		return "", err
 	}

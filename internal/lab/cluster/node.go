@@ -11,7 +11,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"drydock.dev/drydock/internal/lab"
 	"drydock.dev/drydock/internal/lab/hosts"
 )
 
@@ -131,20 +130,16 @@ func proxyConfig(node, address, kubeconfig string) ([]byte, error) {
 }
 
 // prepareNode writes what a host needs to be a node.
-func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials) error {
-	ca, err := os.ReadFile(credentials.Files.CA)
-	if err != nil {
-		return fmt.Errorf("reading the lab's authority: %w", err)
-	}
-	kubelet, err := c.kubeconfigOf(credentials, ca, c.server(), nodeUser+h.Name, nodeGroup)
+func (c *Cluster) prepareNode(i int, h *hosts.Host) error {
+	kubelet, err := c.kubeconfigOf(c.server(), nodeUser+h.Name, nodeGroup)
 	if err != nil {
 		return err
 	}
-	proxy, err := c.kubeconfigOf(credentials, ca, c.server(), "system:kube-proxy")
+	proxy, err := c.kubeconfigOf(c.server(), "system:kube-proxy")
 	if err != nil {
 		return err
 	}
-	routes, err := c.kubeconfigOf(credentials, ca, c.server(), router, "system:masters")
+	routes, err := c.kubeconfigOf(c.server(), router, "system:masters")
 	if err != nil {
 		return err
 	}
@@ -172,7 +167,7 @@ func (c *Cluster) prepareNode(i int, h *hosts.Host, credentials lab.Credentials)
 		return fmt.Errorf("encoding the configuration of node-problem-detector: %w", err)
 	}
 	files := map[string][]byte{
-		kubernetesDir + "ca.crt":                      ca,
+		kubernetesDir + "ca.crt":                      c.ca,
 		kubernetesDir + "kubelet.yaml":                config,
 		kubernetesDir + "kubelet.kubeconfig":          kubelet,
 		kubernetesDir + "kube-proxy.yaml":             proxied,
