@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"drydock.dev/drydock/remediations"
+	"drydock.dev/drydock/remediations/admission"
 )
 
 // endOf returns the repair's outcome in the Node's history. It is empty if the history does not
@@ -119,6 +121,75 @@ func TestAnOldRecordThatIsPutBackIsRemoved(t *testing.T) {
 		require.Equal(t, remediations.OutcomeRecovered, w.endOf("n0", old.ID), "the history keeps how it ended")
 		require.Equal(t, 1, w.callCount())
 	})
+}
+
+// TestAnOldRecordOfASidecarOrAMoveThatIsPutBackIsRemoved: a backup puts the record of an ended
+// repair on its Node, of the same machine or of another one. Nothing continues from the record.
+func TestAnOldRecordOfASidecarOrAMoveThatIsPutBackIsRemoved(t *testing.T) {
+	for _, another := range []bool{false, true} {
+		t.Run(fmt.Sprintf("sidecar, another machine %v", another), func(t *testing.T) {
+			inGates(t, sidecarConfig(), 1, func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.gates.mood.after = 20 * time.Second; w.replacePod(podName(0), "n0"); w.postPod(podName(0)) })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.gates.approvals) == 1 }))
+				old := w.sidecarOf(podName(0)).Clone()
+				w.do(func() { w.gates.mood = providerMood{} })
+				require.True(t, w.until(time.Minute, func() bool { return len(w.gates.ended) == 1 }))
+				w.do(func() {
+					if another {
+						w.remake("n0", "civo://another")
+					}
+					w.edit("n0", edit(podKey(podName(0)), old.Encode()))
+				})
+				w.pass(2 * time.Minute)
+				require.Nil(t, w.sidecarOf(podName(0)))
+				require.Len(t, w.toldOf("RepairSuperseded"), 1)
+				require.Equal(t, remediations.OutcomeRecovered, w.endOf("n0", old.ID), "the history keeps how it ended")
+				w.do(func() {
+					for i, a := range w.gates.approvals {
+						require.Equal(t, i == 0, repairOf(a.intent) == old.ID)
+					}
+					w.replacePod(podName(0), "n1")
+				})
+				before := w.approvalCount()
+				require.True(t, w.until(time.Minute, w.allOpen))
+				require.Equal(t, before+1, w.approvalCount(), "the control: the pod that comes in its place is approved")
+			})
+		})
+		t.Run(fmt.Sprintf("move, another machine %v", another), func(t *testing.T) {
+			inMesh(t, leaderConfig(), func(t *testing.T, w *world) {
+				w.start()
+				w.pass(16 * time.Second)
+				w.do(func() { w.darken("n0", true) })
+				require.True(t, w.until(5*time.Minute, func() bool { return len(w.mesh.moved) == 1 }))
+				old := w.leaderRecordOn("n0").Clone()
+				require.True(t, w.until(10*time.Minute, func() bool { return len(w.mesh.ended) == 1 }))
+				w.do(func() { w.darken("n0", false) })
+				w.pass(time.Minute)
+				keys := w.keysOf("l0")
+				w.do(func() {
+					if another {
+						w.remake("n0", "civo://another")
+					}
+					w.edit("n0", func(n *corev1.Node) {
+						delete(n.Annotations, admission.MeshLeaderKey) // the move removed the key, and remake set it again
+						n.Annotations[remediations.LocationKey] = old.Encode()
+					})
+				})
+				w.pass(5 * time.Minute)
+				require.Nil(t, w.leaderRecordOn("n0"))
+				require.Len(t, w.toldOf("RepairSuperseded"), 1)
+				require.Equal(t, remediations.OutcomeRecovered, w.endOf("n0", old.ID), "the history keeps how it ended")
+				require.Equal(t, keys, w.keysOf("l0"))
+				require.Len(t, w.moves(), 1)
+				w.pass(15 * time.Minute) // a location is moved once in fifteen minutes
+				w.do(func() { w.darken("n1", true) })
+				w.pass(10 * time.Minute)
+				require.Len(t, w.moves(), 2, "the control: the next failure is repaired")
+			})
+		})
+	}
 }
 
 // TestCancelOnTheNewNodeKeepsTheReplacementOfTheOld: another machine has registered under the name
