@@ -110,11 +110,31 @@ func TestAHostIsRebootedInTheWaysThatItAllows(t *testing.T) {
 			require.Equal(t, may[how], outcome == remediations.CallAccepted, "%v", err)
 			require.Equal(t, may[how] && how == Clean, in.read(t, "reboots") != "")
 			require.Equal(t, may[how] && how == Sysrq, in.read(t, "proc/sysrq-trigger") == "b\n")
+			require.Equal(t, may[how], strings.Contains(in.read(t, "said"), "for attempt n1-0-1 of a repair\n"))
 			if !may[how] {
 				require.ErrorIs(t, err, errDenied)
 				require.Equal(t, remediations.CallRefused, outcome)
 				require.Equal(t, remediations.AskMended, survey.Again)
 			}
+		}
+	}
+}
+
+// The line in the host's journal is worth no repair: a host whose logger never ends, or does not
+// exist, is rebooted all the same.
+func TestAHostWhoseJournalHangsIsRebooted(t *testing.T) {
+	t.Parallel()
+	for name, logger := range map[string]string{"it hangs": "#!/bin/sh\nexec sleep 600\n", "it is no program": ""} {
+		for _, how := range []How{Clean, Sysrq} {
+			t.Run(fmt.Sprintf("%s, %s", name, how), func(t *testing.T) {
+				t.Parallel()
+				in := install(t)
+				require.NoError(t, os.WriteFile(filepath.Join(in.dir, "bin/logger"), []byte(logger), 0o755))
+				_, err := in.run(t, "", string(how), bootID, "n1-0-1")
+				require.NoError(t, err)
+				require.Equal(t, how == Sysrq, in.read(t, "proc/sysrq-trigger") == "b\n")
+				require.Equal(t, how == Clean, in.read(t, "reboots") != "")
+			})
 		}
 	}
 }

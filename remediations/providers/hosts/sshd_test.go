@@ -36,6 +36,7 @@ else printf 'Description=drydock-restart-kubelet.service\nLoadState=not-found\nA
 	"busctl": `echo "$@" >>"$dir/log"
 cat "$dir/inhibitors"`,
 	"journalctl": `echo "$@" >>"$dir/log"; echo "2026-11-21T12:00:00+0000 here kubelet[7]: it is stuck"`,
+	"logger":     `echo "$@" >>"$dir/said"`,
 	"systemd-run": `for w; do printf '%s|' "$w" >>"$dir/log"; done; echo >>"$dir/log"
 if [ "$1" = --unit=drydock-reboot ]; then
 	mkdir "$dir/rebooting" 2>/dev/null || { echo "Failed to start transient service unit: Unit drydock-reboot.service was already loaded or has a fragment file." >&2; exit 1; }
@@ -92,7 +93,7 @@ func installAllowing(t testing.TB, reboot string) installed {
 // empty deletes what the stand-ins have written down.
 func (in installed) empty(t testing.TB) {
 	t.Helper()
-	for _, name := range []string{"log", "restarts", "reboots", "proc/sysrq-trigger"} {
+	for _, name := range []string{"log", "said", "restarts", "reboots", "proc/sysrq-trigger"} {
 		require.NoError(t, os.WriteFile(filepath.Join(in.dir, name), nil, 0o666))
 	}
 	require.NoError(t, os.RemoveAll(filepath.Join(in.dir, "rebooting")))
@@ -322,6 +323,7 @@ func FuzzTheShippedScriptLetsNothingElseThrough(f *testing.F) {
 			in.empty(t)
 			said, err := in.run(t, line, args...)
 			sysrq := in.read(t, "proc/sysrq-trigger")
+			require.Equal(t, sysrq != "" || in.read(t, "reboots") != "", in.read(t, "said") != "", "the host's journal names each reboot")
 			log, reboots := strings.CutPrefix(in.read(t, "log"), inhibitorsAsked)
 			require.Equal(t, strings.HasPrefix(log, "--unit=drydock-reboot|"), reboots, "inhibitors are asked right before a reboot, and never else: %q", log)
 			called := strings.Split(strings.TrimSuffix(log, "\n"), "\n")
