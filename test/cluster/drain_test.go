@@ -35,7 +35,7 @@ func causeDrain(ctx context.Context, t *testing.T, c *cluster.Cluster, name stri
 		fillDisk(ctx, t, c.Hosts.Host(name))
 		return "drain:1, reboot:1"
 	}
-	_, err := c.Run(ctx, "kubectl-drydock", "repair", name, "--with", "policy/"+cluster.DrainPolicy)
+	_, err := c.Run(ctx, "kubectl-drydock", "repair", name, "--policy", cluster.DrainPolicy)
 	require.NoError(t, err)
 	return "drain:1"
 }

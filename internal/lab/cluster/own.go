@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
@@ -156,12 +158,29 @@ func (c *Cluster) ownValues(file string) error {
 // uninstall removes what Connect installed from a person's own cluster.
 func (c *Cluster) uninstall(ctx context.Context) error {
 	_, err := c.Run(ctx, "helm", "uninstall", Namespace, "--namespace="+Namespace, "--wait", "--ignore-not-found")
-	_, cleanup := c.Run(ctx, "kubectl-drydock", "cleanup", "--yes")
+	if stopped := c.awaitStopped(ctx); stopped != nil {
+		return errors.Join(err, stopped)
+	}
+	// After a test that failed, a repair may be in progress. Nobody continues it here.
+	_, cleanup := c.Run(ctx, "kubectl-drydock", "cleanup", "--yes", "--force")
 	removed := c.client.CoreV1().Namespaces().Delete(ctx, Namespace, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(removed) {
 		removed = nil
 	}
 	return errors.Join(err, cleanup, removed)
+}
+
+// awaitStopped waits until Drydock's pods are gone. They outlive the Deployment, which is all that
+// helm waits for, and would write again what is removed.
+func (c *Cluster) awaitStopped(ctx context.Context) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
+		pods, err := c.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(pods.Items) == 0, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until Drydock's pods are gone: %w", err)
+	}
+	return nil
 }
 
 // End ends a test's use of the cluster: a person's own has no Drydock afterwards.
