@@ -43,8 +43,8 @@ func plan(members []member, from, to string) ([]edit, error) {
 	return edits, foresee(all, edits, from, to)
 }
 
-// foresee returns an error unless, after each edit, from or to leads, and after the last edit, to
-// leads.
+// foresee returns an error if the edits could make a third node the leader. After each edit, from
+// or to must lead, and after the last one, to must lead.
 func foresee(members []election.Node, edits []edit, from, to string) error {
 	after := slices.Clone(members)
 	leaders := election.Possible(after)
@@ -89,10 +89,10 @@ func special(n election.Node) string {
 	return ""
 }
 
-// unreachable returns why the other locations may not reach the node's endpoint. It returns "" if
-// they reach the endpoint. The check is needed because the leader annotation makes Kilo prefer a
-// private endpoint to all public ones. The other locations reach the leader's endpoint, so an
-// endpoint of the same kind as the leader's is accepted.
+// unreachable returns why other locations may not reach the node's endpoint, or "" if they reach
+// it. The check is needed because Kilo prefers a node with the leader annotation, even if its
+// endpoint is private. The other locations reach the present leader, so an endpoint of the same
+// kind is accepted.
 func unreachable(leader, n election.Node) string {
 	switch not := special(n); {
 	case not != "" && not != special(leader):
@@ -109,9 +109,9 @@ func unreachable(leader, n election.Node) string {
 	return ""
 }
 
-// candidates returns the moves to the nodes that could lead the location instead, the best first.
-// refused has the reason for each other node. blind reports that, for at least one refused node,
-// the only reason is that there is no probe result about it.
+// candidates returns one move for each node that could lead the location instead of the leader, the
+// best node first. refused has the reason for each other node, by name. blind reports that at least
+// one node is refused only because there is no probe result about it.
 func candidates(location string, members []member, leader string, w results) (moves []remediations.Move, refused map[string]string, blind bool) {
 	type ranked struct {
 		member

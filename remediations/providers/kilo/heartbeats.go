@@ -11,10 +11,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alive keeps the candidates whose kubelets still renew their leases. If all members of a location
-// have lost power, the location looks as if its leader relayed nothing. For most of a minute such
-// members are still Ready in Kubernetes, and Kilo counts them. Their own probe results cannot show
-// the outage, because a location without power reports no results.
+// alive keeps the candidates whose kubelets still renew their leases. It refuses nodes without
+// power. If all members of a location lose power, it looks as if only the leader relayed nothing.
+// For most of a minute the members are still Ready in Kubernetes, and Kilo counts them. The agents
+// of such a location report no probe results that would show the outage.
 //
 // A kubelet renews its lease four times within the lease's duration. So a lease that is older than
 // half of its duration has missed two renewals. This shows before the alert can fire. blind means
@@ -56,8 +56,8 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 	return kept, false
 }
 
-// overdue returns why a lease of that age does not show that the kubelet is alive. It returns "" if
-// the lease does. If the kubelet's clock is ahead by more than a minute, its lease shows nothing.
+// overdue returns the reason if a lease of that age does not prove that the kubelet is alive. It
+// returns "" if the lease proves it. A lease from more than a minute in the future proves nothing.
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:

@@ -23,8 +23,8 @@ func (v view) held(location, topologyLabel string) (why string, misconfigured bo
 	return alone(v, location), false
 }
 
-// granularities returns why the mesh granularity forbids a move. It concerns all nodes: if Kilo's
-// agents have different granularities, they do not agree on the leaders.
+// granularities returns why Kilo's mesh granularity forbids a move, or "". It checks all nodes:
+// agents with different granularities do not agree on the leaders.
 func granularities(v view, _, _ string) string {
 	first := map[string]string{}
 	var all []string

@@ -7,8 +7,8 @@ const (
 	// pageSize is how many Nodes the API server lists in one answer. A real Node has tens of
 	// kilobytes.
 	pageSize = 500
-	// apiTimeout limits one request to the API server. listTimeout limits the list of all Nodes
-	// instead.
+	// apiTimeout limits one request to the API server. The list of all Nodes, which may take several
+	// requests, has the limit listTimeout.
 	apiTimeout  = 10 * time.Second
 	listTimeout = 30 * time.Second
 	// patchTries is how often Drydock tries to write a Node while other programs change it. The
@@ -22,9 +22,9 @@ const (
 	// freshFor is the largest age of a probe result that shows whether a location is reached now.
 	// Agents probe every 10 s and repeat a result for 30 s.
 	freshFor = 45 * time.Second
-	// maxAnswerBytes is the largest answer of Prometheus. Seven minutes of one node's results about
-	// more than 100 siblings, one series each, take about 140 KB. So the limit is enough for a
-	// location of about 240 nodes.
+	// maxAnswerBytes is the largest answer of Prometheus. In seven minutes, a node probes more than
+	// 100 siblings. These results, one series for each sibling, take about 140 KB. So the limit is
+	// enough for a location of about 240 nodes.
 	maxAnswerBytes = 32 << 20
 	// maxSeries is the largest number of series in that answer: 240 nodes that probe each other by
 	// two protocols make 115,000 series.
@@ -44,9 +44,10 @@ const (
 	// suspectBy is how many siblings must have failed to reach a node before the node counts as
 	// faulty. If only one sibling fails, that sibling may be faulty itself.
 	suspectBy = 2
-	// failingShare is the share of failed probes within MaxAge above which a result counts against
-	// a node: one minute of seven.
+	// failingShare is how large the share of failed probes may be, within MaxAge. If it is larger, the
+	// result counts against the probed node. 0.15 is one minute of seven.
 	failingShare = 0.15
-	// reachedShare is the share of members that other locations must reach.
+	// reachedShare is the share of a location's members that other locations must reach. Then the
+	// location counts as reached.
 	reachedShare = 0.8
 )

@@ -26,8 +26,8 @@ func (m *Mesh) Leads(location string) (node string) {
 	return m.leader(location, candidates)
 }
 
-// LeadsAll returns Leads for many locations, from one state of the cache. It reads the fleet once,
-// because alerts can name any number of locations, most of them nonexistent.
+// LeadsAll returns a function that does the same as Leads. It reads all Nodes from the cache only
+// once, because alerts can name any number of locations, most of them nonexistent.
 func (m *Mesh) LeadsAll() func(location string) (node string) {
 	all, err := m.options.Nodes(context.Background())
 	if err != nil {
@@ -108,8 +108,8 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	return s
 }
 
-// unknown records why a fact is unknown. An existing hold stays the main reason, because it is
-// certain and a person can remove it.
+// unknown records why a fact about the location is unknown. If the configuration also forbids a
+// move, that reason stays the main one, because it is certain and a person can remove it.
 func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why

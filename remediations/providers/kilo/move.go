@@ -18,10 +18,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// CallTimeout returns the time limit of one Look or Move, for the given time limit of one answer of
-// Prometheus. A Look needs the list of all Nodes, two addresses of Prometheus, and the leases. A
-// Move needs the list and the annotations of two nodes. Most moves change no more than two. The
-// remaining annotations of a larger move are written as long as the intent is young enough.
+// CallTimeout returns the time limit of one Look or Move. prometheus is the time limit of one
+// answer of Prometheus. A Look needs the list of all Nodes, the answers of two addresses of
+// Prometheus, and the leases. A Move needs the list and writes on two Nodes. A Move rarely changes
+// more than two Nodes. Further Nodes are written as long as the intent is young enough.
 func CallTimeout(prometheus time.Duration) time.Duration {
 	return listTimeout + 2*max(apiTimeout, prometheus) + apiTimeout
 }
@@ -74,7 +74,8 @@ func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func()
 	return remediations.CallAccepted, nil
 }
 
-// still returns the edits for the move, if the location is still as it was at the decision.
+// still returns the edits for the move, with the location's members. It returns an error if the
+// location has changed since the decision.
 func (v view) still(move remediations.Move, topologyLabel string) ([]member, []edit, error) {
 	if why, _ := v.held(move.Location, topologyLabel); why != "" {
 		return nil, nil, errors.New(why)
@@ -104,8 +105,8 @@ func (v view) still(move remediations.Move, topologyLabel string) ([]member, []e
 	return members, edits, nil
 }
 
-// stillThere returns an error if the rest of the edits is no longer safe: k, one of the nodes, was
-// read again and has changed.
+// stillThere returns an error if the remaining edits are no longer safe. It is called when another
+// program has changed the node k, which was then read again.
 func stillThere(members []member, k member, rest []edit, move remediations.Move) error {
 	if k.Location != move.Location {
 		return fmt.Errorf("node %s is not in the location any more", k.Name)
@@ -125,10 +126,10 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 	return foresee(now, rest, move.From, move.To)
 }
 
-// PutBack restores the leader annotations that the move recorded in Before: the old leader's first,
-// the successor's last. It skips an annotation that is no longer as Move left it. A repeated
-// PutBack does nothing. If an existing node that the move names is outside the location, PutBack
-// writes nothing.
+// PutBack restores the leader annotations that the move recorded in Before: first that of the old
+// leader, last that of the successor. It skips an annotation that others have changed since Move
+// wrote it. Calling PutBack twice has no further effect. If a node of the move now belongs to
+// another location, PutBack writes nothing.
 func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	leave, err := m.enter(ctx)
 	if err != nil {
@@ -217,9 +218,9 @@ var (
 	errDoubt = errors.New("whether the change was made is unknown")
 )
 
-// write makes one edit on the Node, if the Node is still as members has it. It calls mayStill with
-// the Node right before the write. If another writer changed the Node meanwhile, write reads it
-// again, calls mayStill again, and tries again.
+// write makes one edit on the Node, if the Node's leader annotation has not changed since it was
+// read. It calls mayStill with the Node right before the write. If another writer changed the Node
+// meanwhile, write reads the Node again, calls mayStill again, and tries again.
 func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill func(member) error) (member, error) {
 	k := *find(members, e.node)
 	for range patchTries {

@@ -17,7 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/settings"
 )
 
-// NodeAPI and LeaseAPI are the API server's methods that this package calls. A clientset has them.
+// NodeAPI and LeaseAPI have the methods of the API server's client that this package calls. The
+// types of client-go implement them.
 type (
 	NodeAPI interface {
 		List(ctx context.Context, o metav1.ListOptions) (*corev1.NodeList, error)
@@ -29,19 +30,22 @@ type (
 	}
 )
 
-// Options configure a Mesh: the section of the configuration, and what it needs beside that.
+// Options configure a Mesh: the section providers.kilo of the configuration, and clients and
+// functions of the program.
 type Options struct {
 	settings.Kilo
 	// API lists, reads and patches Nodes. Leases lists the kubelets' leases.
 	API    NodeAPI
 	Leases LeaseAPI
-	// Nodes returns all Nodes from a cache. Only Leads and LeadsAll use it, and they only read. The
-	// Nodes need only their labels, pod CIDR and Kilo's annotations.
+	// Nodes returns all Nodes from a cache. Only Leads and LeadsAll use it, and they change nothing.
+	// Of each Node, the cache must have the labels, the pod CIDR and Kilo's annotations.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
-	// HoldWhen has the marks of other systems on nodes that they have claimed. A node with such a
-	// mark does not become a leader. The default is the shipped marks.
+	// HoldWhen has the taints, labels, annotations and conditions that other systems set on a node
+	// that they claim. A claimed node does not become a leader. The default is the list that Drydock
+	// ships.
 	HoldWhen marks.List
-	// Registry has the remediations, besides the shipped ones, that records on Nodes may name.
+	// Registry has the remediations that a repair's record on a Node may name, besides the shipped
+	// ones.
 	Registry remediations.Registry
 	// Resolver returns the addresses of a host name. The default is net.DefaultResolver. Tests
 	// replace it.
@@ -56,7 +60,7 @@ type Mesh struct {
 	endpoints []*replicas.Endpoint
 	// page is how many Nodes one answer of the API server has: pageSize, except in tests.
 	page int64
-	// one is a lock for the live read of all Nodes: one reader at a time is enough.
+	// one is a lock: only one Look, Move or PutBack runs at a time, because each reads all Nodes.
 	one chan struct{}
 	// last is the address of the Prometheus that answered last. The lock one guards it.
 	last string

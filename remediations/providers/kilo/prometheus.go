@@ -16,13 +16,14 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// turns limits the time for all servers together: this many times the time limit of one.
+// turns is how many servers may use their whole time limit in one call of ask. The time limit of
+// ask is turns times the time limit of one server.
 const turns = 3
 
-// ask queries one Prometheus after the other for the probe results about the location. It stops at
-// a server that has both kinds: the members' results about each other, and those of other locations
-// about the members. If no server has both, the first one with any results counts. If no server has
-// results, the error gives the reason for each.
+// ask queries one Prometheus after the other for the probe results about the location. There are
+// two kinds: the members' results about each other, and those of other locations about the members.
+// ask stops at the first server that has both kinds. Otherwise it uses the first server with any
+// results. If no server has results, the error gives the reason for each.
 func (m *Mesh) ask(ctx context.Context, v view, location string) (results, error) {
 	ctx, cancel := context.WithTimeout(ctx, turns*m.options.Timeout)
 	defer cancel()
@@ -78,9 +79,9 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	return out
 }
 
-// askOne sends both queries to one server. Ages are measured by that server's clock, so its clock
-// and Drydock's may differ. A result counts only if the view has the Nodes of its agent and of the
-// probed node, each in the right location.
+// askOne sends both queries to one server. The server computes the ages of the results with its own
+// clock, so Drydock's clock does not matter. A result counts only if the view has the Nodes of its
+// agent and of the probed node, each in the right location.
 func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (results, error) {
 	at, err := r.Replica(r.address) // a changed HTTP configuration file is used from now on
 	if err != nil {

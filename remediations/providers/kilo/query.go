@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// answers limits an answer of Prometheus. Its series are decoded one by one, and not kept in memory
-// together.
+// answers limits the size of an answer of Prometheus. The series are decoded one by one, so they
+// are never in memory together.
 var answers = bounded.Limits{Bytes: maxAnswerBytes, Depth: 16, Each: bounded.Each{Depth: 3, Bytes: 1 << 20, Values: 32_000}}
 
 // maxError is the largest body of an error that is read, in bytes.

@@ -25,10 +25,10 @@ type results struct {
 	// probed node.
 	local  map[string]map[string]result
 	maxAge time.Duration
-	// pairs is Options.Pairs.
+	// pairs reports that a move is allowed in a location of two nodes (Options.Pairs).
 	pairs bool
-	// cross has the fresh results of other locations about the members, by probed node and then by
-	// the location of the probing node.
+	// cross has how other locations probed the members within freshFor. The keys are the probed node,
+	// then the location of the probing nodes.
 	cross map[string]map[string]tally
 }
 
@@ -37,7 +37,7 @@ type pair struct{ src, dst string }
 // result is the result of one node's probes of another node, over all protocols.
 type result struct {
 	good bool // the last probe of each protocol succeeded
-	// failing is the share of probes that failed, of the worse protocol.
+	// failing is the share of probes that failed. If the protocols differ, it is the larger share.
 	failing float64
 }
 
@@ -45,31 +45,31 @@ func (w result) suspicious() bool { return !w.good || w.failing > failingShare }
 
 type tally struct{ good, bad int }
 
-// account counts the probes of one node to another by one protocol: the time of the last one,
-// whether it succeeded, how many failed, and how many there were.
+// account counts one node's probes of another node over one protocol. It has the time of the last
+// probe and whether it succeeded, the number of failed probes (bad), and the number of all probes
+// (of).
 type account struct {
 	last    model.Time
 	good    bool
 	bad, of int
 }
 
-// accounts has the account of each protocol, in the order of protocols.
+// accounts has one account for each protocol. The indexes are those of protocols.
 type accounts [2]account
 
 // protocols are the values of the label proto that the agents write.
 var protocols = []string{"tcp", "udp"}
 
-// reader collects the samples by pair of nodes and protocol. Prometheus sets the label node, which
-// names the agent's node, and that node's location comes from its Node. The labels src_node and
-// src_location, which an agent writes itself, are not used, so an agent can only speak for its own
-// node.
+// reader collects the samples by pair of nodes and protocol. The probing node is taken from the
+// label node, which Prometheus sets. Its location is taken from its Node. The labels src_node and
+// src_location are not trusted: an agent writes them itself, and must not speak for another node.
 //
-// Roles are part of the labels and change with the leader. So the results of one pair may be in
-// several series, and the newest sample counts.
+// The labels also contain the nodes' roles, which change with the leader. So the results of one
+// pair may be in several series, and the newest sample counts.
 type reader struct {
 	location string
-	// local selects the results of nodes of the location about each other. Otherwise, the results
-	// of nodes of other locations about this one are selected.
+	// local selects the results of the location's nodes about each other. If it is false, the reader
+	// selects the results of nodes in other locations about the nodes of this location.
 	local bool
 	// nodes has all nodes by name. Samples about other names are ignored, so that they cannot fill
 	// the memory.
@@ -138,8 +138,8 @@ func newResults(local, cross *reader, maxAge time.Duration) results {
 		}
 		w.local[p.src][p.dst] = one
 	}
-	// An agent exports all its results in each scrape. So a result that is older than the agent's
-	// newest one is no longer exported, and belongs to an earlier state of the mesh.
+	// An agent exports all its present results in each scrape. So a result that is older than the
+	// agent's newest one is no longer exported. It belongs to an earlier state of the mesh.
 	newest := map[string]model.Time{}
 	for p, said := range cross.accounts {
 		for _, s := range said {
@@ -167,8 +167,8 @@ func newResults(local, cross *reader, maxAge time.Duration) results {
 	return w
 }
 
-// suspects returns the nodes whose results do not count: the leader, which may be faulty, and the
-// nodes under repair, because they led before. Other nodes' failures to reach a suspect do not
+// suspects returns the nodes that may be faulty: the present leader, and the nodes under repair,
+// because they led before. Probes by a suspect do not count. Failed probes of a suspect do not
 // count either.
 func suspects(members []member, leader string) map[string]bool {
 	out := map[string]bool{leader: true}
@@ -180,9 +180,9 @@ func suspects(members []member, leader string) map[string]bool {
 	return out
 }
 
-// accusers returns, for each member, the other members that fail to reach it. A failure of the last
-// probe counts; if lately is true, many failures within MaxAge count, too. Results of ignored nodes
-// do not count.
+// accusers returns, for each member, the other members that fail to reach it. A failed last probe
+// counts as a failure. If lately is true, many failed probes within MaxAge also count. Probes by
+// ignored nodes do not count.
 func (w results) accusers(members []member, ignored map[string]bool, lately bool) map[string][]string {
 	known := map[string]bool{}
 	for _, k := range members {
@@ -255,11 +255,11 @@ func (w results) candidate(name, leader string, members []member, accusers map[s
 // onlyMember is candidate for a location of two nodes: name is the only member besides the leader.
 // No third node can show which of the two is faulty.
 //
-// The member's last probe of the leader must have succeeded, which proves that the member can send.
-// If Prometheus is in another location, that probe is from before the fault. So the leader's last
-// probe of the member must have succeeded as well, which Prometheus still has. If the path between
-// the two nodes is faulty, the old leader would be unreachable behind the new one, and the move
-// could only be undone.
+// Two probes must have succeeded. The member's last probe of the leader proves that the member can
+// send. If Prometheus is in another location, that probe is from before the fault. The leader's
+// last probe of the member, which Prometheus still has, must have succeeded as well. If one of them
+// failed, the path between the two nodes is faulty. A new leader would then not reach the old one,
+// and the move could only be undone.
 func (w results) onlyMember(name, leader string) (ties int, known bool, why string) {
 	if !w.pairs {
 		return 0, true, "in a location of two nodes it is unknown which of them is faulty; set providers.kilo.pairs: true to allow the move"
@@ -279,11 +279,12 @@ func (w results) onlyMember(name, leader string) (ties int, known bool, why stri
 	return 1, true, ""
 }
 
-// reached reports whether the other locations reach the members through their leader. If not, why
-// says which members are not reached. A member that its siblings do not reach either is faulty
-// itself, and shows nothing about the leader. If only one location does not reach a member, that
-// location may be cut off itself. known is false if there are members besides the leader, and no
-// other location has a result about any of them.
+// reached reports whether other locations reach enough members through the leader. If not, why says
+// which members they do not reach. A member that its siblings do not reach either is left out: it
+// is faulty itself, and shows nothing about the leader. A member counts as unreached only if most
+// of the other locations do not reach it, because one location may be cut off itself. known is
+// false if there are members besides the leader, and no other location has a result about any of
+// them.
 func (w results) reached(members []member, leader string) (ok, known bool, why string) {
 	accusers := w.accusers(members, nil, false)
 	judged, unreached := 0, []string{}
@@ -301,8 +302,8 @@ func (w results) reached(members []member, leader string) (ok, known bool, why s
 				not = append(not, clip(from))
 			}
 		}
-		// A tie counts as reached. Otherwise the location could never be proven to be reached while
-		// one of two other locations is cut off itself.
+		// If as many locations reach the member as do not, the member counts as reached. Otherwise, with
+		// two other locations and one of them cut off, no location could ever be proven to be reached.
 		if len(not)*2 > len(by) {
 			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
 		}

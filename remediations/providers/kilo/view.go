@@ -15,8 +15,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// member is a Node with Kilo's view of it, and with what Drydock must know before it makes the node
-// a leader.
+// member is a Node as Kilo sees it, and what Drydock must know before it makes the node a leader.
 type member struct {
 	election.Node
 	// declared is the location in the Node's annotation or label.
@@ -39,10 +38,10 @@ type member struct {
 	notReady string
 }
 
-// view is the whole mesh as it was read, sorted by name.
+// view has all Nodes of the mesh as they were read at one time, sorted by name.
 type view []member
 
-// enter waits until no other goroutine reads all Nodes. The caller must call leave.
+// enter waits until no other Look, Move or PutBack runs. The caller must call leave.
 func (m *Mesh) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case m.one <- struct{}{}:
@@ -57,7 +56,8 @@ func (m *Mesh) read(ctx context.Context) (view, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
 	var v view
-	// Without resourceVersion the first page has the newest state, not that of a cache.
+	// A list without a resourceVersion returns the newest state, and not that of the API server's
+	// cache.
 	o := metav1.ListOptions{Limit: m.page}
 	for {
 		page, err := m.options.API.List(ctx, o)
@@ -103,8 +103,8 @@ func (m *Mesh) member(n *corev1.Node) member {
 	return k
 }
 
-// repairOn describes the repair on the Node, whatever its phase. moved names the nodes in the
-// repair's moves.
+// repairOn describes the repair on the Node, whatever its phase. It returns "" if there is no
+// repair. moved has the names of the nodes between which that repair has moved the leadership.
 func repairOn(n *corev1.Node) (what string, moved []string) {
 	for _, key := range []string{remediations.LocationKey, remediations.NodeRepairKey} {
 		if _, ok := n.Annotations[key]; ok {
@@ -122,8 +122,8 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 	return what, moved
 }
 
-// unfit returns why the node must not become a leader, according to other systems, its conditions,
-// and people.
+// unfit returns why the node must not become a leader, or "". It looks at other systems' claims,
+// the node's condition, its alerts and repairs, and what people have set on it.
 func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n), m.options.Now()); why != "" {
 		return why
@@ -158,8 +158,8 @@ func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	return ""
 }
 
-// of returns the members of the location, which Kilo counts, and the others, which belong to it but
-// are not counted now.
+// of returns the members of the location, which are part of Kilo's mesh now. others has the nodes
+// that belong to the location but are not part of the mesh now.
 func (v view) of(location string) (members, others []member) {
 	for _, k := range v {
 		switch {

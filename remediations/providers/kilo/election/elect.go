@@ -84,8 +84,8 @@ func Possible(members []Node) []string {
 		if n.Host == "" {
 			continue
 		}
-		// It is enough to assume one public name at a time: with several, the first node of the
-		// best rank leads, as it would alone.
+		// It is enough to assume one public host name at a time. With several public ones, the leader is
+		// the first node of the best rank. That node also leads if only its own host name is public.
 		other := slices.Clone(members)
 		other[i].resolvesPublic = true
 		if leader := Elect(other); !slices.Contains(out, leader) {
@@ -95,17 +95,18 @@ func Possible(members []Node) []string {
 	return out
 }
 
-// Change is the changes of leader annotations that make a node the leader: first set it on the node
-// Add, then remove it from the nodes Remove, in order. Add is empty if the node already has it.
+// Change is the list of writes that make a node the leader. The leader annotation is first set on
+// the node Add, then removed from the nodes in Remove, in this order. Add is empty if the node
+// already has the annotation.
 type Change struct {
 	Add    string
 	Remove []string
 }
 
-// Move returns how the leadership of the location moves from the node from to the node to. The
-// Change sets the annotation on to, and removes it from every node that would outrank to. It
-// removes the annotation of from last: while from has it, no third node leads. ok is false if a
-// change of leader annotations cannot make to the leader.
+// Move returns the writes that move the leadership of a location from the node from to the node to.
+// They set the annotation on to, and remove it from every node that would outrank to. They remove
+// it from the node from last: until then, no third node can lead. ok is false if leader annotations
+// alone cannot make to the leader.
 func Move(members []Node, from, to string) (c Change, ok bool) {
 	target := slices.IndexFunc(members, func(n Node) bool { return n.Name == to })
 	if target < 0 || from == to {
@@ -121,8 +122,8 @@ func Move(members []Node, from, to string) (c Change, ok bool) {
 		case !n.Leader || i == target:
 		case n.Name == from:
 			keyed, after[i].Leader = true, false
-		// A node whose endpoint is a host name may be public, and could then outrank to. If the
-		// endpoint of to is a host name, to counts as not public.
+		// An endpoint may be a host name, and it is unknown whether that is public. Assume the worst:
+		// another node's host name is public, so the node outranks to; the host name of to is not public.
 		case (n.Public() || n.Host != "") && (i < target || !after[target].Public()), !after[target].Public() && i < target:
 			c.Remove = append(c.Remove, n.Name)
 			after[i].Leader = false

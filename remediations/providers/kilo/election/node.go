@@ -29,7 +29,8 @@ const (
 	KeepaliveKey       = "kilo.squat.ai/persistent-keepalive"
 )
 
-// Keys are all annotations that the election depends on, and so every move of the lead.
+// Keys are all of Kilo's annotations that the election of a leader reads. So moves depend on them,
+// too.
 var Keys = []string{
 	LeaderKey, LocationKey, EndpointKey, ForceEndpointKey, InternalIPKey, ForceInternalIPKey, PublicKeyKey, LastSeenKey, WireGuardIPKey,
 	GranularityKey, KeepaliveKey,
@@ -39,16 +40,16 @@ var Keys = []string{
 // --topology-label can name another label.
 const DefaultTopologyLabel = "topology.kubernetes.io/region"
 
-// seenFor is how long Kilo counts a node after its agent's last write. It is the time of two
-// writes.
+// seenFor is how long Kilo counts a node after the last write of the node's Kilo agent. An agent
+// writes every 30 seconds.
 const seenFor = 60 * time.Second
 
 // Node is a Node as Kilo's agents see it.
 type Node struct {
 	Name, Location string
-	// Endpoint is the address at which other locations reach the node. It is zero if Kilo has no
-	// valid address. If the endpoint is a host name, Host is set instead; each agent resolves it
-	// for itself.
+	// Endpoint is the address at which other locations reach the node. It is zero if the Node has no
+	// valid endpoint, or if the endpoint is a host name. A host name is in Host. Each of Kilo's agents
+	// resolves it for itself.
 	Endpoint netip.AddrPort
 	Host     string
 	// Internal reports whether the node has an internal address. A node without one is a location
@@ -66,8 +67,8 @@ type Node struct {
 	// Malformed names the first annotation whose value is invalid. It is empty if all values are
 	// valid.
 	Malformed string
-	// lacks names something that Kilo requires of every node and that this node does not have. It
-	// is empty if the node has everything.
+	// lacks names something that Kilo requires of each node and that this node lacks. It is empty if
+	// nothing is missing.
 	lacks string
 	// resolvesPublic assumes that Host resolves to a public address.
 	resolvesPublic bool
@@ -105,8 +106,8 @@ func Read(n *corev1.Node, topologyLabel string) Node {
 	return k
 }
 
-// Declared returns the location in the Node's annotation or label. A node without an internal
-// address is not a member of that location.
+// Declared returns the location in the Node's annotation or label. If the node has no internal
+// address, Kilo ignores this location and treats the node as a location of its own.
 func Declared(n *corev1.Node, topologyLabel string) string {
 	if location, ok := n.Annotations[LocationKey]; ok {
 		return location // an empty annotation still overrides the label
@@ -117,7 +118,8 @@ func Declared(n *corev1.Node, topologyLabel string) string {
 // OwnLocation returns the location of a node without an internal address.
 func OwnLocation(name string) string { return "node:" + name }
 
-// NotReady returns why Kilo does not count the node now. It returns "" if Kilo counts the node.
+// NotReady returns why Kilo leaves the node out of the mesh at this time. It returns "" if the node
+// is part of the mesh.
 func (n Node) NotReady(now time.Time) string {
 	switch age := now.Sub(n.Seen); {
 	case n.lacks != "":

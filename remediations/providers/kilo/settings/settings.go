@@ -26,23 +26,23 @@ type Kilo struct {
 	// Prometheus has the URLs of the servers that scrape the agents, without a slash at the end.
 	// Every address of a URL's host name is queried in turn, until one answers with data.
 	Prometheus []*url.URL `json:"prometheus"`
-	// Job is a regular expression for the scrape jobs of the agents.
+	// Job is a regular expression for the label job of the agents' series in Prometheus.
 	Job string `json:"job"`
-	// KeySecret names the Secret and its key into which Drydock writes a generated key for the
-	// agents. If it is nil, Drydock generates no key.
+	// KeySecret names a Secret and a key in it. Drydock writes there the key that it generates for the
+	// agents, to sign their probes. If KeySecret is nil, Drydock generates nothing.
 	KeySecret *section.SecretKey `json:"keySecret"`
-	// HTTPConfig has the authentication and the TLS settings. Drydock never follows redirects, even
-	// if HTTPConfig allows them. If it has a proxy, the proxy
-	// resolves the host names.
+	// HTTPConfig has the authentication and the TLS settings. Drydock never follows redirects, even if
+	// HTTPConfig allows them. If HTTPConfig has a proxy, the proxy resolves the host names.
 	HTTPConfig promconfig.HTTPClientConfig `json:"httpConfig"`
-	// Timeout limits the two queries to one address together.
+	// Timeout is the time limit for both queries to one address together.
 	Timeout time.Duration `json:"timeout" as:"look"`
-	// MaxAge is the largest age of a member's last result about its siblings. It must be long: if
-	// Prometheus is in another location, it has no results since the fault, and the second
-	// candidate is tried only after the wait for the first one.
+	// MaxAge is the largest age of a member's results about its siblings. It must be long: a
+	// Prometheus in another location has no results since the fault began. They must still count when
+	// the second candidate is tried, which happens only after the wait for the first one.
 	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older result says nothing about a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
-	// Pairs allows a move in a location of two nodes.
+	// Pairs allows a move of the leader in a location of two nodes. No third node can then show which
+	// of the two is faulty.
 	Pairs bool `json:"pairs"`
 }
 

@@ -16,9 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// Rule is a simple and slow form of Kilo's election. Among the members, by name, it returns the
-// first that is annotated and public; otherwise the first that is annotated; otherwise the first
-// that is public; otherwise the first.
+// Rule is a simple and slow form of Kilo's election. Among the members in the order of their names,
+// it returns the first of the best of four ranks: annotated and public, annotated, public, any.
 func Rule(members []election.Node) string {
 	public := func(n election.Node) bool {
 		ip := net.ParseIP(n.Endpoint.Addr().String())
