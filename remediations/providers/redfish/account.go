@@ -12,20 +12,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// timesRefused is how often one BMC may refuse credentials before Drydock no longer uses them
-// there.
+// timesRefused is how often one BMC may refuse credentials. After that, Drydock stops using them at
+// this BMC for a while.
 const timesRefused = 2
 
-// refusals counts how often one BMC refused credentials, with the BMC's node and the time of the
-// last refusal.
+// refusals counts how often one BMC refused the same credentials. node is a Node of that BMC, for
+// messages, and at is the time of the last refusal.
 type refusals struct {
 	times int
 	node  string
 	at    time.Time
 }
 
-// bar records that a BMC refuses a request of these credentials until a person acts, why, and how
-// often it did.
+// bar records that a BMC refuses requests with these credentials until a person acts. why is a
+// sentence for people, and times is how often the BMC refused.
 type bar struct {
 	with  credentials
 	at    time.Time
@@ -57,8 +57,9 @@ func (c *Client) takes(b *bmc, with credentials) {
 	delete(c.refused[with.key()], b.url.Host)
 }
 
-// bars records why the BMC refuses the request of these credentials. The bar takes effect at the
-// second refusal, or immediately if atOnce is true.
+// bars records that the BMC refuses a request with these credentials, and why. From the second
+// refusal on, mayTry forbids further requests. If atOnce is true, it forbids them from the first
+// one on.
 func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +73,7 @@ func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.barred[b.url.Host] = now
 }
 
-// allows forgets the bar of the BMC, because the BMC has carried out the request.
+// allows forgets what bars recorded about the BMC, because the BMC has carried out the request.
 func (c *Client) allows(b *bmc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

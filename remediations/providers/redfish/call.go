@@ -42,8 +42,8 @@ func (c *Client) open(m engine.Machine) (*call, error) {
 // quoted.
 func (k *call) quote(s string) string { return strconv.Quote(text.Line(k.secrets.Hide(s), 60)) }
 
-// connect opens a connection and, if configured, a session. The caller must hold the BMC's turn,
-// and must call close.
+// connect opens a connection and, if configured, a session. The caller must have acquired the BMC's
+// semaphore (turn), and must call close.
 func (k *call) connect(ctx context.Context) error {
 	var err error
 	if k.with, err = k.bmc.credentials(); err != nil {
@@ -81,8 +81,8 @@ func (k *call) connect(ctx context.Context) error {
 	return nil
 }
 
-// close ends the session, if there is one, and the connection. It also releases the BMC's turn. It
-// takes at most the client's time limit for a logout.
+// close ends the session, if there is one, closes the connection, and releases the BMC's semaphore
+// (turn). It takes at most the client's time limit for a logout.
 func (k *call) close(ctx context.Context) {
 	defer k.bmc.turn.Release(1)
 	defer k.wire.CloseIdleConnections()

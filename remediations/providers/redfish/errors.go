@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// survey returns a refusal as the result of a Survey. A refusal of the account concerns the whole
-// fleet only if all BMCs have the same credentials.
+// survey returns a refusal as the result of a Survey. Refused credentials concern all machines only
+// if all BMCs are configured with the same credentials.
 func (c *Client) survey(e *kit.Refusal) remediations.Survey {
 	s := e.Survey()
 	s.Fleetwide = s.Fleetwide && (e.Why == kit.Passing || c.oneAccount())
@@ -123,7 +123,7 @@ func (k *call) unanswered(a answer) *kit.Refusal {
 	return e
 }
 
-// errOurs says why this package does not send a request, or rejects an answer.
+// errOurs is the reason why this package does not send a request, or rejects an answer.
 type errOurs string
 
 func (e errOurs) Error() string { return string(e) }

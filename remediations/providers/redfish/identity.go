@@ -19,8 +19,8 @@ type wanted struct {
 	serial string
 }
 
-// wanted returns the values that identify the node's machine. Without a configured serial number,
-// the UUID must be usable and unique.
+// wanted returns the values that identify the node's machine. If neither a UUID nor a serial number
+// is configured, the Node's systemUUID must be usable. If both UUIDs are known, they must be equal.
 func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	w := wanted{uuid: b.uuid, serial: b.SerialNumber}
 	node, err := section.ParseUUID(m.SystemUUID)
@@ -80,8 +80,8 @@ func (c *Client) alone(ctx context.Context, m engine.Machine, u section.UUID) er
 	return nil
 }
 
-// showing has the UUIDs that a BMC last showed, and one of the Nodes that the BMC is configured
-// for.
+// showing has the UUIDs of all Systems that a BMC listed last. node is one of the Nodes that this
+// BMC serves, for messages.
 type showing struct {
 	node  string
 	uuids []section.UUID

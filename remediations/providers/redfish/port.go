@@ -17,8 +17,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter is the remediation reboot. It resets a machine, or lets its operating system restart
-// (soft).
+// Rebooter carries out the remediation reboot through BMCs. It resets the machine. A soft reboot
+// asks the machine's operating system to restart.
 type Rebooter struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -61,9 +61,9 @@ func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Survey{} // the addresses are too long for the record, so Act reads them again
 }
 
-// keptBy returns the data that the survey recorded. It returns zero if there is no record, or if no
-// survey records such a value. The check is needed because the record is an annotation of the Node,
-// which others may write.
+// keptBy returns the data that the survey recorded for the reset. It returns zero if there is no
+// record, or if the record has a value that a survey never writes. The record is an annotation of
+// the Node, which others may write, so its values must be checked.
 func keptBy(b remediations.Before) before {
 	var kept before
 	hard := []schemas.ResetType{schemas.ForceRestartResetType, schemas.PowerCycleResetType}
@@ -95,8 +95,9 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// with opens a call, finds the machine's System, and calls use. If the survey recorded the System,
-// with reads only that one. on requires that the machine is on and may be reset.
+// with opens a call, finds the System that is the node's machine, and calls use. If kept has a
+// System from the survey, with reads only that one. If on is true, the machine must be on, and
+// Drydock must be allowed to reset it.
 func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
 	if why := metal3(m.ProviderID); on && why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -153,5 +154,6 @@ func (k *call) clean(err error) error {
 	return kit.Reporter{Secrets: k.secrets, Otherwise: kit.Unreached}.Explained(err)
 }
 
-// bmcs makes sentences of errors that clean has returned.
+// bmcs turns the errors that clean returns into messages for people. Its Keyring is empty, because
+// clean has already removed the secrets.
 var bmcs = kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}

@@ -47,7 +47,7 @@ const (
 	logoutWithin = 2 * time.Second
 )
 
-// BMC and Auth are the types of the configuration.
+// BMC and Auth are types of the configuration section providers.redfish.
 type (
 	BMC  = settings.BMC
 	Auth = settings.Auth
@@ -59,7 +59,8 @@ const (
 	Session = settings.Session
 )
 
-// Options configure a Client: the section of the configuration, and what it needs beside that.
+// Options configure a Client: the section providers.redfish of the configuration, and what only the
+// program can set.
 type Options struct {
 	settings.Redfish
 	// TryAgain is how long Drydock does not use refused credentials. The default is 30 min.

@@ -54,8 +54,9 @@ func (k *call) kind(m *member, soft bool) (schemas.ResetType, error) {
 	return "", k.offersNone(soft, want, can)
 }
 
-// offersNone returns the refusal that the BMC offers no such reset. For a soft reset its concern is
-// Unable, so that the next attempt of the plan can be a hard reset.
+// offersNone returns the refusal for a BMC that offers none of the wanted resets. A missing soft
+// reset uses up this attempt only (kit.Unable), so the next attempt of the plan can be a hard
+// reset.
 func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
 	e := kit.Refuse(kit.Machine, "the BMC offers none of the resets %q for this machine; it offers %s", want, k.quote(fmt.Sprint(can)))
 	if soft {
@@ -64,8 +65,8 @@ func (k *call) offersNone(soft bool, want, can []schemas.ResetType) error {
 	return e
 }
 
-// looked returns the data of the System that the survey records for the reset, or an error that
-// forbids the reset.
+// looked returns what the survey records about the System for a later reset. It returns an error if
+// the System cannot be reset.
 func (k *call) looked(m *member) (before, error) {
 	out := before{System: m.place, Sessions: k.wire.root().Links.Sessions.ID}
 	if _, err := k.target(m); err != nil {

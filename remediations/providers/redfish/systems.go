@@ -72,8 +72,8 @@ func (k *call) system(want wanted) (*member, error) {
 	return found[0], k.alone(found[0])
 }
 
-// alone returns an error if another machine could be meant. It returns nil if no other machine
-// could.
+// alone returns an error if another BMC lists a System with the same UUID, because the node's
+// machine could be that one.
 func (k *call) alone(m *member) error {
 	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -81,7 +81,8 @@ func (k *call) alone(m *member) error {
 	return nil
 }
 
-// same reads only the System that the survey found. It must still be the node's machine.
+// same reads only the System that the survey recorded, and checks that it is still the node's
+// machine.
 func (k *call) same(want wanted, kept before) (*member, error) {
 	m, e := k.member(kept.System)
 	if e != nil {
@@ -118,7 +119,7 @@ func (k *call) places() (all []string, err error) {
 	return all, nil
 }
 
-// get decodes the document at the path into into.
+// get requests the document at the path from the BMC, and decodes it into the value into.
 func (k *call) get(place string, into any) *kit.Refusal {
 	err := k.safely(func() error {
 		resp, err := k.api.Get(place) //nolint:bodyclose // the next line closes it
@@ -143,9 +144,10 @@ func (k *call) member(place string) (*member, *kit.Refusal) {
 	return &member{s, place}, nil
 }
 
-// target returns the path for the System's reset, as the BMC writes it. The path must be below the
-// System and on this BMC. Vendors add a slash at the end, write two slashes for one, use another
-// letter case, or put the BMC's own address before it.
+// target returns the path for a POST that resets the System. The BMC names this path in the System.
+// The path must be below the System and on this BMC. Vendors write it in different forms: with a
+// slash at the end, with two slashes instead of one, in another letter case, or with the BMC's own
+// address.
 func (k *call) target(m *member) (string, error) {
 	var shown struct {
 		Actions struct {
@@ -183,23 +185,24 @@ func (b *bmc) at(u *url.URL) bool {
 	return strings.EqualFold(u.Scheme, "https") && host(u.Host) == host(b.url.Host)
 }
 
-// way has what Drydock has learned about the form of a BMC's reset request. It may be lost at any
-// time.
+// way is the form of a reset request that one BMC requires, as far as its answers have shown it. It
+// is only in memory: without it, the BMC refuses one more request.
 type way struct {
 	// match means that the BMC requires the header If-Match. slash means that the BMC redirects a
 	// path without a slash at the end to the path with one.
 	match, slash bool
 }
 
-// way calls use with what was learned about the BMC, which use may change.
+// way calls use with the form of request that the BMC requires. use may change it. The result is
+// that of use.
 func (b *bmc) way(use func(*way) bool) bool {
 	b.learning.Lock()
 	defer b.learning.Unlock()
 	return use(&b.learned)
 }
 
-// learns reports whether the BMC did nothing and showed the form that it requires. The next call
-// then uses that form.
+// learns reports whether the BMC did nothing, and its answer showed that it requires another form
+// of request. learns records this form, and the next call uses it.
 func (k *call) learns(a answer, target string) bool {
 	slash := false
 	if a.status == http.StatusPermanentRedirect || a.status == http.StatusTemporaryRedirect {
@@ -213,8 +216,9 @@ func (k *call) learns(a answer, target string) bool {
 	})
 }
 
-// before is recorded by the survey for the reset, so that after the intent only one System must be
-// read.
+// before is what the survey records about the System for the reset: the paths of the System and of
+// the sessions, and the types of a hard and a soft reset. With it, only one System must be read
+// between the intent and the reset.
 type before struct {
 	System   string `json:"system"`
 	Sessions string `json:"sessions,omitempty"`

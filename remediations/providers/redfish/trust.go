@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxCA is the largest size of the file with certificates, and maxSecret that of the files with
-	// user name and password.
+	// maxCA is the largest size in bytes of the file with CA certificates. maxSecret is the largest
+	// size of the file with the user name, and of the file with the password.
 	maxCA     = 1 << 20
 	maxSecret = 4 << 10
 )
@@ -74,7 +74,7 @@ func (t trust) tls() *tls.Config {
 	return c
 }
 
-// credentials are a user name and a password, as their files have them now.
+// credentials are a user name and a password, read from their files for this call.
 type credentials struct{ user, password string }
 
 func (c credentials) key() [sha256.Size]byte {

@@ -64,12 +64,12 @@ type wire struct {
 	mu       sync.Mutex
 	requests int
 	failed   *answer // the first request that failed, before the reset
-	// top is the service root, as the BMC or the survey's record has it. kept is the JSON of the
-	// record.
+	// top is the Redfish service root: the BMC's answer, or what the survey recorded. kept is the
+	// recorded one as JSON, or nil if there is no record.
 	top  root
 	kept []byte
-	// gate is set when the reset may be sent. target is the path of the reset, match its If-Match
-	// header, and reset the answer to it.
+	// gate is nil until the reset may be sent. target is the path of the reset. match is the value of
+	// its If-Match header, or empty if it has no such header. reset is the answer to the reset.
 	gate          *kit.Gate
 	target, match string
 	resets        int
@@ -229,8 +229,9 @@ func (w *wire) keeps(b before) {
 	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // never fails
 }
 
-// goOn reports whether other Systems may be read after a failed request, and then forgets the
-// failure. It returns false if the failure concerns all of them.
+// goOn reports whether other Systems may be read although a request has failed. If they may, it
+// forgets the failure. It returns false if the failure would be the same for all Systems, for
+// example HTTP 401.
 func (w *wire) goOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -247,8 +248,8 @@ func (w *wire) goOn() bool {
 // CloseIdleConnections closes idle connections. http.Client calls it.
 func (w *wire) CloseIdleConnections() { w.base.CloseIdleConnections() }
 
-// arm makes the next POST the reset. The wire sends it only to target, and only if the gate lets it
-// out.
+// arm marks the next POST as the reset. The wire sends this POST only to target, and only after the
+// last check of the gate.
 func (w *wire) arm(g *kit.Gate, target, match string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -43,8 +43,8 @@ type BMC struct {
 	CAFile, Fingerprint string
 	// UUID is the machine's UUID. The default is the Node's status.nodeInfo.systemUUID.
 	UUID string
-	// SerialNumber is the machine's serial number. If it is set, the System's must be equal, and
-	// the UUID may be missing or not unique.
+	// SerialNumber is the machine's serial number. If it is set, the System must have the same serial
+	// number, and its UUID may be missing or not unique.
 	SerialNumber string
 }
 

@@ -2,12 +2,13 @@
 // Systems, ActionInfo, reset, and task. It behaves like the standard, or like one of two vendors.
 // It is an http.Handler without TLS, which the caller must add.
 //
-// The vendors' behaviour is from public reports and source code. iDRAC lists no GracefulRestart,
-// answers 204, or 409 with the message PSU501, refuses If-Match with 412, and has eight sessions.
-// OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On" during a ForceRestart.
+// The vendors' behaviour is from public reports and source code. iDRAC lists no GracefulRestart. It
+// answers a reset with 204, or with 409 and the message PSU501. It refuses If-Match with 412, and
+// has eight sessions. OpenBMC lists its resets in an ActionInfo, answers 204, and shows "On" during
+// a ForceRestart.
 //
-// Two other clients, Debian's redfishtool and python3-sushy, were tested with all three: they find
-// the System and reset it, with basic authentication and with sessions.
+// Two other clients, Debian's redfishtool and python3-sushy, were tested with all three behaviours.
+// Both find the System and reset it, with basic authentication and with sessions.
 package sim
 
 import (
@@ -44,7 +45,7 @@ type System struct {
 	Target string
 }
 
-// None stands for an empty list of resets.
+// None stands for an empty list: a BMC with these System.Resets lists no reset types.
 var None = []string{}
 
 // Options describe a BMC.
@@ -52,16 +53,16 @@ type Options struct {
 	Vendor             Vendor
 	Username, Password string
 	Systems            []System
-	// NoBasic means that the BMC accepts only sessions. ReadOnly: the account may read, but not
-	// reset.
+	// NoBasic means that the BMC accepts only sessions. ReadOnly means that the account may read, but
+	// must not reset.
 	NoBasic, ReadOnly bool
 	// Sessions is how many sessions may be open. The default is 8.
 	Sessions int
-	// Reset is called for each reset, before the BMC answers. May be nil.
+	// Reset is called for each reset, before the BMC answers. It may be nil.
 	Reset func(s System, kind string)
 }
 
-// Done is a reset that the BMC carried out.
+// Done is a reset that the BMC carried out: the System's serial number and the type of the reset.
 type Done struct{ Serial, Kind string }
 
 // BMC is a simulated BMC.
@@ -301,7 +302,7 @@ func (b *BMC) actionInfo(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// reset resets the System, and answers as the vendor does.
+// reset resets the System, and answers like a BMC of the vendor.
 func (b *BMC) reset(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ ResetType string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)

@@ -40,7 +40,7 @@ func (c Certificate) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Certificate.Certificate[0]})
 }
 
-// Fingerprint returns the certificate's SHA-256.
+// Fingerprint returns the SHA-256 of the certificate, in hexadecimal.
 func (c Certificate) Fingerprint() string {
 	sum := sha256.Sum256(c.Certificate.Certificate[0])
 	return hex.EncodeToString(sum[:])
