@@ -18,16 +18,16 @@ import (
 
 var errNoWord = errors.New("the caller has no last check")
 
-// Approve observes the pod again. It sends the approval only if the observation allows it, and the
-// pod and its node are the same as in asked. It calls mayStill right before it sends the approval,
-// once.
+// Approve observes the pod again. It sends the approval only if the observation allows it, and if
+// the pod and its node are still those in asked. Right before it sends the approval, it calls
+// mayStill once.
 //
 // Nil means that the approval was accepted. Only the next observation shows whether the gate is
-// open. A *refusedError means that certainly nothing was approved. Any other error means that the
-// approval may have arrived.
+// open, that is, whether the main container may start. A *refusedError means that certainly nothing
+// was approved. Any other error means that the approval may have arrived.
 //
-// asked.Task must be a UUID that was never used. A sidecar remembers all UUIDs: it answers a known
-// one like a new one, but does nothing.
+// asked.Task must be a UUID that was never used before. A sidecar remembers all UUIDs. It answers a
+// known UUID like a new one, but does nothing.
 func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill func() error) error {
 	taskID := asked.Task
 	a := &attempt{pod: asked.Pod, tokens: c.tokens}
@@ -91,8 +91,8 @@ func lastCheck(ctx context.Context, mayStill func() error) error {
 	return ctx.Err()
 }
 
-// verdict returns the error of the answer to an approval. It returns nil if the approval was
-// accepted. The status code alone decides, so an incomplete body does not matter.
+// verdict returns the error for the sidecar's answer to an approval, or nil if the sidecar accepted
+// it. Only the status code counts, so an incomplete body does not matter.
 func (c *Client) verdict(a *attempt, got reply) error {
 	text := said(answerText(c.tokens, got.body))
 	switch {
@@ -123,7 +123,8 @@ func forbidden(a *attempt) string {
 		a.saw.Owner.Name, a.saw.Owner.Namespace)
 }
 
-// ownerHint returns the right that the ServiceAccount of a valid token needs, too.
+// ownerHint returns the end of the message about a refused token: a right on the pod's SeiNode that
+// the token's ServiceAccount needs. It returns "" if the pod has no SeiNode.
 func ownerHint(a *attempt) string {
 	if a.saw.Owner == (remediations.Object{}) {
 		return ""

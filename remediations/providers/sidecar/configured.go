@@ -10,11 +10,12 @@ import (
 // maxTokenBytes is the largest size of a token's file.
 const maxTokenBytes = 64 << 10
 
-// Token is a function that returns a bearer token. It is called for each approval.
+// Token is a function that returns a bearer token for one approval. It is called for each approval.
 type Token func(context.Context) (string, error)
 
-// Configured returns the Clients for the configuration's section. o has the options that are not in
-// the configuration. asked returns the source of tokens of a ServiceAccount.
+// Configured returns one Client for each item of the section providers.sidecars. o has the options
+// that are not in the configuration. asked returns a function that requests tokens of a
+// ServiceAccount.
 func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) Token) (Clients, error) {
 	out := Clients{}
 	for _, s := range all {
@@ -28,7 +29,8 @@ func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) 
 	return out, nil
 }
 
-// tokenOf returns the source of the provider's token. It returns nil if no token is to be sent.
+// tokenOf returns the function that returns the provider's tokens. It returns nil if approvals have
+// no token.
 func tokenOf(s settings.Sidecar, asked func(settings.TokenFor) Token) Token {
 	switch {
 	case s.TokenFor != nil:

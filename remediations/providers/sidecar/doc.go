@@ -6,9 +6,9 @@
 // how to probe and approve it. Only the code that reads a SeiNode is specific to one product.
 //
 // Look reports the state and changes nothing. Approve observes the state again, and then sends the
-// approval once. A closed gate may be intended. So Drydock holds unless the gate is certainly
-// closed by a fault. It also holds if a SeiNode cannot be read, if a field has an unexpected type,
-// or if the answer is neither "ready" nor "not ready".
+// approval once. A closed gate may be intended. So Drydock approves only if the gate is certainly
+// closed by a fault. It approves nothing if a SeiNode cannot be read, or has a field of an
+// unexpected type. It also approves nothing if a probe's answer is neither "ready" nor "not ready".
 //
 // What always holds, with the test that guards it:
 //
@@ -19,9 +19,9 @@
 //     (TestS0_1To4OnlyA503OfARunningNodeIsApprovedAndOnlyOnce,
 //     TestAPodThatWasReplacedIsNotApproved,
 //     TestTheCallersLastWordComesAfterTheConnectionAndBeforeTheRequest).
-//   - Every hold of the SeiNode's controller also holds here, and so does a state that cannot be
-//     read (TestS0_16EveryHoldHolds, TestS0_5ImageDriftAndPlansAreTheControllersOwn,
-//     TestWhatCannotBeReadHolds).
+//   - Drydock approves nothing while the SeiNode's controller would refuse it, or while the
+//     SeiNode's state cannot be read (TestS0_16EveryHoldHolds,
+//     TestS0_5ImageDriftAndPlansAreTheControllersOwn, TestWhatCannotBeReadHolds).
 //   - A URL consists only of the address of a selected pod and of the configuration. Redirects are
 //     not followed (TestOnlySelectedPodsAreContacted, TestAnAddressOfNoPodIsNotContacted,
 //     TestARedirectIsNotFollowed).
@@ -29,6 +29,6 @@
 //     (TestAnswersAreBounded, FuzzAnswerText).
 //   - The token is sent only with the approval, and no text contains it
 //     (TestTheTokenLeavesWithTheApprovalAlone, TestNoTextHasTheToken).
-//   - A *refusedError means that certainly nothing was approved; any other error means perhaps
-//     (TestOnlyCertainOutcomesAreReported).
+//   - A *refusedError means that certainly nothing was approved. After any other error the sidecar
+//     may have been approved (TestOnlyCertainOutcomesAreReported).
 package sidecar

@@ -36,8 +36,9 @@ func (e *refusedError) Error() string { return e.text }
 // Unwrap returns the cause, for errors.Is.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// Is matches the engine's errors. Every error concerns only this pod. This is also so for a token
-// that the pod's proxy refuses, because a proxy may refuse it once by mistake.
+// Is makes errors.Is match the engine's errors. Every refusal concerns only this pod. Even a
+// refused token does not concern all pods, because a pod's proxy may refuse a good token once by
+// mistake.
 func (e *refusedError) Is(target error) bool {
 	r := kit.Refusal{Why: kit.While, Text: e.text}
 	switch e.Reason {

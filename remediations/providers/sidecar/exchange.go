@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// maxAnswer is the largest body of an answer, which normally has a short text. maxHeader is the
-	// largest header.
+	// maxAnswer is the largest body of an answer that is read, in bytes. A normal answer has a short
+	// text. maxHeader is the largest header, in bytes.
 	maxAnswer = 4 << 10
 	maxHeader = 16 << 10
 )

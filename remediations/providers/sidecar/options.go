@@ -22,8 +22,8 @@ import (
 const (
 	defaultHealthTimeout  = 2 * time.Second
 	defaultApproveTimeout = 10 * time.Second
-	// apiTimeout limits each request to the API server. It is short, so that an observation takes
-	// only the seconds that a repair allows.
+	// apiTimeout limits each request to the API server. It is short, because a repair allows an
+	// observation only a few seconds.
 	apiTimeout = 5 * time.Second
 )
 
@@ -35,8 +35,8 @@ type Options struct {
 	// Token is called for each approval, and its result is sent as a bearer token. A probe never
 	// has a token. If Token is nil, no token is sent.
 	Token Token
-	// Client reads pods, and whether the API server has the kind SeiNode. Dynamic reads SeiNodes
-	// and creates SeiNodeTasks. It may be nil if the configuration uses neither.
+	// Client reads pods, and whether the API server has the kind SeiNode. Dynamic reads SeiNodes and
+	// creates SeiNodeTasks. Dynamic may be nil if the configuration uses neither of these two kinds.
 	Client  kubernetes.Interface
 	Dynamic dynamic.Interface
 	// Registerer registers the metric drydock_sidecar_probes_total. All Clients with the same

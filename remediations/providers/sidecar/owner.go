@@ -26,19 +26,22 @@ var (
 	seiNodeTasks = schema.GroupVersionResource{Group: "sei.io", Version: "v1alpha1", Resource: "seinodetasks"}
 )
 
-// errNoSeiNodes means that the cluster does not have the kind SeiNode, so no SeiNode owns a pod.
+// errNoSeiNodes means that the cluster does not have the kind SeiNode. So no pod belongs to a
+// SeiNode.
 var errNoSeiNodes = errors.New("the API server does not serve SeiNodes")
 
-// ownerSays is the effect of a pod's SeiNode on an approval: nothing, a hold, or an unknown state.
-// closedSince and openAt are what the SeiNode's controller has observed of the gate.
+// ownerSays is what the SeiNode that owns a pod means for an approval. held is why it forbids one,
+// and unknown is why its state is unknown. If both are empty, the SeiNode forbids nothing.
+// closedSince and openAt are the times at which the SeiNode's controller found the gate closed or
+// open.
 type ownerSays struct {
 	owner               remediations.Object
 	held, unknown       string
 	closedSince, openAt time.Time
 }
 
-// readOwner reads the SeiNode in the pod's label. If it cannot be read, the state is unknown, so
-// nothing is approved.
+// readOwner reads the SeiNode that the pod's label names. If the SeiNode cannot be read, its state
+// is unknown, and Drydock approves nothing.
 func (c *Client) readOwner(ctx context.Context, pod *corev1.Pod) ownerSays {
 	unknown := func(format string, args ...any) ownerSays { return ownerSays{unknown: fmt.Sprintf(format, args...)} }
 	name, labelled := pod.Labels[seiNodeLabel]
@@ -78,8 +81,8 @@ func about(o remediations.Object, text string) string {
 	return fmt.Sprintf("SeiNode %s/%s %s", o.Namespace, o.Name, text)
 }
 
-// seiNode reads a SeiNode. An API server without this kind also answers "not found", but about the
-// path and not about an object.
+// seiNode reads a SeiNode. "Not found" has two meanings: the SeiNode does not exist, or the API
+// server does not have the kind SeiNode. In the second case, seiNode returns errNoSeiNodes.
 func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	node, err := c.o.Dynamic.Resource(seiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {

@@ -23,8 +23,8 @@ type target struct {
 	addr netip.AddrPort
 }
 
-// readPod reads the pod. If it returns nil, the text says why. If the text is empty, too, the pod
-// does not exist.
+// readPod reads the pod. If the pod does not exist, it returns nil and an empty text. If the pod
+// cannot be read, it returns nil and the reason.
 func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.Pod, string) {
 	if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 		return nil, fmt.Sprintf("%q in namespace %q is not a valid name of a pod", clip(name), clip(namespace))
@@ -46,8 +46,8 @@ func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.P
 	return pod, ""
 }
 
-// notSelected returns why the pod is not of this kind of sidecars. It returns "" if the pod is of
-// this kind.
+// notSelected returns a reason if the provider's selector does not match the pod. It returns "" if
+// the selector matches.
 func (c *Client) notSelected(pod *corev1.Pod) string {
 	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
 		return ""
@@ -117,19 +117,19 @@ func running(pod *corev1.Pod) []corev1.Container {
 	return all
 }
 
-// startedAt returns when the container with the gate last started. In a SeiNode's pod, that
-// container has a known name. In any other pod, each container that runs as long as its pod may
-// have the gate, except the container that waits behind it; then the last start of these counts.
-// The port does not show the container, because it may be that of a proxy. It returns zero if the
-// pod's status does not show the time.
+// startedAt returns when the container with the gate last started, or zero if the pod's status does
+// not show this. In a SeiNode's pod, that container has a known name. In any other pod, each
+// container that runs as long as its pod may have the gate, except the container that waits for the
+// gate. Then the latest of their starts counts. The configured port does not identify the
+// container, because it may be the port of a proxy.
 func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 	names := map[string]bool{}
 	for _, container := range running(pod) {
 		names[container.Name] = container.Name != seidContainer
 	}
 	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
-		// The start of another container does not close the gate. So it must not explain a gate
-		// that a person has closed.
+		// The start of another container does not close the gate. If it counted, a gate that a person has
+		// closed would look as if a restart had closed it.
 		names = map[string]bool{gateContainer: true}
 	}
 	var last time.Time

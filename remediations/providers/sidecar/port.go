@@ -10,7 +10,7 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Clients has the configured kinds of sidecars by name.
+// Clients has one Client for each item of the section providers.sidecars, by the item's name.
 type Clients map[string]*Client
 
 // Look implements engine.Sidecars.
@@ -22,8 +22,8 @@ func (c Clients) Look(ctx context.Context, provider string, p remediations.Pod) 
 	return client.Look(ctx, p)
 }
 
-// Approve implements engine.Sidecars. An error other than a refusedError means that the sidecar may
-// have been approved.
+// Approve implements engine.Sidecars. The outcome is CallRefused only if certainly nothing was
+// approved. After any other error, the outcome is CallUnknown.
 func (c Clients) Approve(ctx context.Context, a engine.Approval, mayStill func() error) (remediations.CallOutcome, error) {
 	client := c[a.Provider]
 	if client == nil {

@@ -123,10 +123,10 @@ func underCondition(r *reading, _ *corev1.Pod) string {
 	return held
 }
 
-// seiNodeSaw returns what the SeiNode's controller has observed of the sidecar's gate, which is
-// closed while the sidecar answers 503, from the condition SidecarReady. If the condition is False,
+// seiNodeSaw returns what the SeiNode's controller has observed of the sidecar's gate. The gate is
+// closed while the sidecar answers 503. The condition SidecarReady shows this. If it is False,
 // closedSince is the time at which the gate closed. If it is True, openAt is the time at which the
-// controller found the gate open. Otherwise, and without a time in the condition, both are zero.
+// controller found the gate open. In all other cases, both times are zero.
 func seiNodeSaw(node map[string]any) (closedSince, openAt time.Time) {
 	r := reading{node: node}
 	for _, entry := range r.list("status", "conditions") {
@@ -167,8 +167,8 @@ func underReset(r *reading, _ *corev1.Pod) string {
 	return ""
 }
 
-// drifted compares the images in the spec with those that are rolled out. During an update of an
-// image Drydock holds, because the update ends with an approval by the controller.
+// drifted returns a reason if an image in the spec is not rolled out yet. Then an update is in
+// progress, and at its end the controller approves the sidecar itself.
 func drifted(r *reading, pod *corev1.Pod) string {
 	want, rolledOut := r.text("spec", "image"), r.text("status", "currentImage")
 	if want == "" || want != rolledOut {
@@ -187,8 +187,8 @@ func drifted(r *reading, pod *corev1.Pod) string {
 	return ""
 }
 
-// reading reads fields of an object. unknown describes the last field with an unexpected type. A
-// missing field is read as the zero value.
+// reading reads fields of an object. A missing field is read as the zero value. If a field has an
+// unexpected type, unknown says which one; the last such field counts.
 type reading struct {
 	node    map[string]any
 	unknown string

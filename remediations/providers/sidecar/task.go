@@ -17,9 +17,9 @@ const (
 	// taskPrefix and the task's ID form the name of the SeiNodeTask, so a second attempt with the
 	// same ID creates no second task.
 	taskPrefix = "drydock-"
-	// taskWait limits how long the task may wait until the SeiNode is Running. taskSeconds limits
-	// how long it may then take. Both are short, because later another process may change the
-	// SeiNode, and Drydock no longer waits for this approval.
+	// taskWait is how long the task may wait until the SeiNode is Running. taskSeconds is how many
+	// seconds the task may then take. Both are short: Drydock soon stops waiting for this approval,
+	// and then another process may change the SeiNode.
 	taskWait    = "30s"
 	taskSeconds = int64(60)
 )

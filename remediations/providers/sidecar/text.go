@@ -13,7 +13,8 @@ const maxText = 200
 // clip makes a foreign text safe to show: one printable line, cut to maxText.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// answerText returns the text in an answer's body, without tokens, which the other side may repeat.
+// answerText returns the message in an answer's body. It removes tokens, because the other side may
+// repeat the token that it got.
 func answerText(tokens *redact.Keyring, body []byte) string {
 	var said struct {
 		Error   string `json:"error"`
@@ -31,7 +32,7 @@ func answerText(tokens *redact.Keyring, body []byte) string {
 	return tokens.Text(text)
 }
 
-// said returns ": " and the text, or nothing if the text is empty.
+// said returns ": " and the text. It returns "" if the text is empty.
 func said(text string) string {
 	if text == "" {
 		return ""

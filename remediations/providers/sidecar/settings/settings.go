@@ -38,7 +38,8 @@ const (
 // approve.
 type Sidecars []Sidecar
 
-// Namespaces returns the namespaces of all kinds. An empty result means all namespaces.
+// Namespaces returns the namespaces of all kinds of sidecars together. An empty result means all
+// namespaces.
 func (s Sidecars) Namespaces() []string {
 	var out []string
 	for _, one := range s {
@@ -66,7 +67,8 @@ type Sidecar struct {
 	ApproveCodes                            []int
 	ApproveTimeout                          time.Duration
 
-	// TokenFile and TokenFor are sources of the bearer token. If neither is set, no token is sent.
+	// TokenFile and TokenFor are two sources of the bearer token. At most one of them is set. If both
+	// are empty, no token is sent.
 	TokenFile string
 	TokenFor  *TokenFor
 	TLS       promconfig.TLSConfig
