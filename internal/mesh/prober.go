@@ -22,8 +22,8 @@ const (
 	// pace is the shortest time between the starts of two targets' probes. So in any mesh, an agent
 	// opens at most 200 flows a second.
 	pace = 10 * time.Millisecond
-	// remembered is how many rounds a result is valid. So a target that is probed at least every
-	// third round always has a result.
+	// remembered is how many rounds a result stays valid. A target that is probed at least every third
+	// round therefore always has a result.
 	remembered = 3
 	// jitter is how much earlier or later a round may start, as a fraction of the interval.
 	jitter = 0.2
@@ -44,7 +44,8 @@ type ProberOptions struct {
 	Interval time.Duration
 	// Rand is the source of the jitter.
 	Rand *rand.Rand
-	// Seed decides at which member the rotation begins.
+	// Seed decides which member of a location this agent probes first. The other members then take
+	// turns.
 	Seed maphash.Seed
 	// Registerer registers the metrics. If it is nil, the metrics are not registered.
 	Registerer prometheus.Registerer
@@ -68,9 +69,8 @@ type pair struct {
 	proto probe.Proto
 }
 
-// result is the latest result of the probes of one node by one protocol. It is valid as long as
-// from is this node's location, to is the probed node's location, and role is the probed node's
-// role.
+// result is the latest result of probing one node over one protocol. It becomes invalid when the
+// location of this node changes, or the location or role of the probed node.
 type result struct {
 	from, to string
 	role     Role // the role of the probed node

@@ -31,7 +31,8 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 		}
 	}
 	far := t.locationsBut(self.Location)
-	// turn counts the rounds that probe a given other location.
+	// turn is how often this agent has probed each other location before. It selects the member to
+	// probe.
 	turns, turn := uint64(1), round
 	if n := len(far); n > locationsARound {
 		turns = uint64((n + locationsARound - 1) / locationsARound)
@@ -48,7 +49,8 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	return append(out, pick(t.others(self.Location), round, siblingsARound, start(seed, self.Location))...)
 }
 
-// pick returns the n names whose turn it is.
+// pick returns n neighboring names from the list, or all names if there are at most n. In each turn
+// it begins where it ended in the turn before. start is the position in turn 0.
 func pick(names []string, turn uint64, n int, start uint64) []string {
 	size := uint64(len(names))
 	if len(names) <= n {

@@ -18,7 +18,7 @@ const (
 	Member Role = "member"
 )
 
-// Node is a node that Kilo counts and that has a location.
+// Node is a node that takes part in Kilo's mesh now and that has a location.
 type Node struct {
 	Name, Location string
 	Role           Role
@@ -31,10 +31,10 @@ type Topology struct {
 	// Self is the name of this agent's node.
 	Self  string
 	Nodes map[string]Node
-	// Locations has the sorted names of each location's nodes, the leader included. A location
-	// without a name is left out.
+	// Locations has the names of each location's nodes, sorted, with the leader. The map's key is the
+	// location. Nodes without a location are not in this map.
 	Locations map[string][]string
-	// Unplaced has the names of nodes that Kilo counts and that have no location.
+	// Unplaced has the names of the nodes that take part in Kilo's mesh now and have no location.
 	Unplaced []string
 	// Peers is how many other nodes have an agent.
 	Peers int
@@ -71,9 +71,9 @@ func NewTopology(self string, nodes []election.Node, agents Agents, now time.Tim
 	return t
 }
 
-// between returns the address at which one agent probes another. Both must have an address of that
-// family, and IPv4 comes first. If the agent's own address is unknown, any address of the other
-// agent will do.
+// between returns the address at which the agent on the node self probes the agent on the node
+// other. It uses only an address family that both agents have, and prefers IPv4. If the addresses
+// of self are unknown, it uses any address of other. The result is zero if no address can be used.
 func (a Agents) between(self, other string) netip.AddrPort {
 	addresses := slices.Clone(a[other])
 	slices.SortStableFunc(addresses, func(x, y netip.AddrPort) int { return x.Addr().BitLen() - y.Addr().BitLen() })

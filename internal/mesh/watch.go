@@ -147,8 +147,8 @@ func (w *Watch) rebuild() {
 	w.say(w.warning(t, self, lastEvent))
 }
 
-// warning says why this node takes no part in probes. Two warnings with the same cause are equal,
-// because the text may contain a number of seconds that changes.
+// warning says why this node takes no part in probes. Warnings are compared by their causes: the
+// text may contain a number of seconds that changes each time.
 type warning struct {
 	cause cause
 	text  string
@@ -179,7 +179,8 @@ func (w *Watch) noSuchNode() string {
 	return fmt.Sprintf("there is no Node %q: set --node-name to the pod's spec.nodeName", w.options.Node)
 }
 
-// say logs a warning when its cause changes.
+// say logs why this node takes no part in probes, or that it takes part again. It logs only
+// changes.
 func (w *Watch) say(r warning) {
 	was := cause(w.warned.Swap(int32(r.cause)))
 	if r.cause == was {

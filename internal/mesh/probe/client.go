@@ -16,7 +16,8 @@ type Outcome string
 
 // All outcomes.
 const (
-	// OK means that the short and the long question were both answered.
+	// OK means that the agent answered both the short and the long question (the two messages of a
+	// probe).
 	OK Outcome = "ok"
 	// Lost means that a question got no answer, or a router reported that there is no route.
 	Lost Outcome = "lost"
@@ -40,8 +41,8 @@ type Result struct {
 const (
 	// defaultTimeout is how long a probe may take.
 	defaultTimeout = 2 * time.Second
-	// DefaultPayload is the length of the long question. With UDP and IPv6 headers the packet has
-	// 1348 bytes. VXLAN within WireGuard carries that over a path with an MTU of 1500.
+	// DefaultPayload is the length of the long question in bytes. With UDP and IPv6 headers the packet
+	// has 1348 bytes. VXLAN within WireGuard carries that over a path with an MTU of 1500.
 	DefaultPayload = 1300
 	// overslept is how much later than its timeout a probe may end. If it ends later, this process
 	// was stopped or got no CPU time, and an unread answer may have arrived.
@@ -89,8 +90,8 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 var (
 	errAnother = errors.New("another node's agent answered")
 	errStrange = errors.New("the peer is not a drydock-agent, or has another key")
-	// errMute means that the agent hangs. It does not have another key or another clock, because it
-	// would then close the connection.
+	// errMute means that the agent hangs. An agent with another key or another clock would close the
+	// connection.
 	errMute = errors.New("a connection was made, but no agent answered on it")
 )
 
@@ -108,7 +109,7 @@ func Weigh(tcp, udp Result) (Result, Result) {
 	return tcp, udp
 }
 
-// inconclusive reports whether an error is not a fault of the network path.
+// inconclusive reports whether an error shows nothing about the network path between the agents.
 func inconclusive(err error) bool {
 	for _, e := range []error{
 		// The other side was reached: it refused or closed the connection, or another program
@@ -168,9 +169,9 @@ func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
-// overTCP sends one question after the other, so that each is a segment of its own. If the short
-// question gets no answer although the other side's kernel acknowledged it, the path works in both
-// directions, and the agent hangs.
+// overTCP sends the short question first, and the long one after its answer, so that each is a TCP
+// segment of its own. If the other side's kernel acknowledges the short question but no answer
+// comes, the agent hangs. The path then works in both directions.
 func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	conn, release, err := connect(ctx, "tcp", to)
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 // ignores a node with a larger difference.
 const maxAge = 60 * time.Second
 
-// Limits limits how many questions are answered. Only questions with a valid key count. Otherwise
-// anyone could use up another node's share, because the source address of a datagram can be forged.
+// Limits limits how many questions are answered. Only questions with a valid signature count.
+// Otherwise an attacker could use up the share of another node, because the source address of a
+// datagram can be forged.
 type Limits struct {
 	// PerSource is how many answers a second one address gets. The default is 200, which is enough
 	// for a location of 500 nodes behind one address.
@@ -35,7 +36,8 @@ func (l Limits) withDefaults() Limits {
 // maxSources is how many addresses have a bucket of their own. All further addresses share one.
 const maxSources = 16 << 10
 
-// gate admits each question once, while it is young, and within the limits.
+// gate admits a question if it is at most maxAge old, was not admitted before, and is within the
+// limits.
 type gate struct {
 	limits Limits
 
@@ -43,9 +45,9 @@ type gate struct {
 	total   bucket
 	sources map[netip.Addr]*bucket
 	others  bucket
-	// recent has the nonces of the questions admitted since began. before has those of the period
-	// before that, which was at least 2*maxAge long. No question is young for longer, so older
-	// nonces are not needed. Limits.Total limits the size of both maps.
+	// recent has the nonces of the questions admitted since began. before has the nonces of the
+	// previous period, which was at least 2*maxAge long. Older nonces are not needed, because the gate
+	// rejects a question of that age. Limits.Total limits the size of both maps.
 	recent, before map[uint64]struct{}
 	began          time.Time
 }
@@ -118,7 +120,8 @@ type bucket struct {
 	at    time.Time
 }
 
-// has reports whether one more answer is allowed.
+// has reports whether the bucket has room for one more answer. rate is in answers per second. The
+// caller counts the answer itself.
 func (b *bucket) has(now time.Time, rate float64) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.taken, b.at = max(0, b.taken-d.Seconds()*rate), now

@@ -44,7 +44,7 @@ var (
 	errUnauthenticated = errors.New("the message is not signed with one of this agent's keys")
 )
 
-// message has the fields of a header.
+// message is a question or an answer of a probe: the fields of its header. The rest of it is zeros.
 type message struct {
 	kind   kind
 	proto  Proto
@@ -74,8 +74,9 @@ func (m message) seal(k Key) []byte {
 	return b
 }
 
-// open parses a header, checks its signature, and returns the key that signed it. The length in the
-// header is in the allowed range. The caller checks whether that many bytes arrived.
+// open parses a header, checks its signature, and returns the key that signed it. It returns an
+// error if the length in the header is outside the allowed range. The caller must check that so
+// many bytes arrived.
 func open(header []byte, keys []Key) (message, Key, error) {
 	if len(header) < headerSize || !bytes.Equal(header[:4], magic[:]) {
 		return message{}, nil, errMalformed

@@ -2,11 +2,12 @@ package probe
 
 import "net"
 
-// headers is the length of the UDP and IPv6 headers, which are longer than those of IPv4.
+// headers is the total length in bytes of the UDP and IPv6 headers. With IPv4 they are shorter.
 const headers = 48
 
-// Fitting returns the payload, or a shorter length if an interface of this network namespace has a
-// smaller MTU. A question that is too long to be sent would report every peer as lost.
+// Fitting returns the payload in bytes, or less if an interface of this network namespace has a
+// small MTU. Packets are never fragmented, so a longer question could not be sent, and no probe
+// over UDP would have a result.
 func Fitting(payload int) (int, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

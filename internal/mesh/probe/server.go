@@ -25,7 +25,7 @@ type ServerOptions struct {
 	// Keys returns the valid keys.
 	Keys func() []Key
 	Now  func() time.Time
-	// Limits limits the answers. Zero fields: the defaults.
+	// Limits limits how many questions are answered. A zero field means its default.
 	Limits Limits
 	// Registerer registers the metrics. If it is nil, the metrics are not registered.
 	Registerer prometheus.Registerer
@@ -128,8 +128,8 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// portTries is how often listen searches for a port that is free for all sockets, if the configured
-// port is 0.
+// portTries is how often listen tries random ports, if the configured port is 0. It needs one port
+// that is free for all its sockets.
 const portTries = 20
 
 // listen opens a socket for each protocol and address family. It skips a family that the machine

@@ -15,8 +15,8 @@ const (
 	// maxConnections is the largest number of open connections. If 10,000 agents probe a leader and
 	// each probe takes 300 ms, 300 are open.
 	maxConnections = 1024
-	// maxConnectionsOfOne is the largest number of open connections from one address. A whole
-	// location may have one address.
+	// maxConnectionsOfOne is the largest number of open connections from one address. All agents of a
+	// location may share one address.
 	maxConnectionsOfOne = 128
 	// connectionTime is how long a connection may last. maxQuestions is how many questions it may
 	// have; a probe has two.
