@@ -25,7 +25,7 @@ type alertmanager struct {
 	root      *Route
 	resend    time.Duration
 	rules     []*inhibition
-	// silenced are the names of the nodes with a silence.
+	// silenced has the names of the nodes whose alerts a recorded silence mutes now.
 	silenced map[string]bool
 
 	active map[string]*firing
@@ -33,7 +33,7 @@ type alertmanager struct {
 	// log has the last post of each group, by the group's key. Like Alertmanager's notification log,
 	// it is kept when the group ends.
 	log map[string]*posted
-	// answer is the answer to a poll. It is nil if an alert has changed since it was made.
+	// answer caches the answer to a poll. Each change of an alert or a silence resets it to nil.
 	answer *alerts.Replica
 }
 
@@ -43,7 +43,7 @@ type inhibition struct {
 	sources map[string]*firing
 }
 
-// firing is one firing alert.
+// firing is an alert that fires now in the replay, with what Alertmanager knows about it.
 type firing struct {
 	fingerprint string
 	labels      map[string]string
@@ -55,7 +55,7 @@ type firing struct {
 	on string
 }
 
-// group has the alerts that one route posts together.
+// group is one of Alertmanager's notification groups: the alerts that a route sends in one post.
 type group struct {
 	route *Route
 	// flush is when the group is next posted, if it has changed.
@@ -81,8 +81,9 @@ func newAlertmanager(c *Routing, core *remediations.Config, blindWhen []labels.M
 	return a
 }
 
-// receives reports whether name is Drydock's receiver. The Prometheus operator puts namespace/name/
-// before a receiver's name.
+// receives reports whether name is Drydock's receiver. The argument drydock is the configured name,
+// and an empty one accepts every receiver. The configured name may have the prefix namespace/name/,
+// which the Prometheus operator adds.
 func receives(drydock, name string) bool {
 	return drydock == "" || name == drydock || strings.HasSuffix(drydock, "/"+name)
 }
@@ -198,8 +199,8 @@ func (a *alertmanager) loud(all map[string]*firing) map[string]*firing {
 	return out
 }
 
-// news reports whether Alertmanager sends p after its last post, which is nil if there was none. It
-// follows needsUpdate in notify/dedup_stage.go of Alertmanager 0.34.
+// news reports whether Alertmanager would send the post p. last is the group's previous post, or
+// nil if there was none. The rule is needsUpdate in notify/dedup_stage.go of Alertmanager 0.34.
 func (p *posted) news(last *posted, repeat time.Duration) bool {
 	if len(p.fires)+len(p.over) == 0 {
 		return false
@@ -228,8 +229,9 @@ func within(some, all map[string]*firing) bool {
 	return true
 }
 
-// mute sets what inhibits the alert. As in Alertmanager, an alert that matches source and target of
-// a rule does not inhibit another such alert.
+// mute sets f.inhibitedBy: the fingerprints of the alerts that inhibit f. If f matches both the
+// source and the target of a rule, another alert that also matches both does not inhibit f.
+// Alertmanager does the same.
 func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = nil
 	for _, r := range a.rules {

@@ -13,12 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Cures say how long after its call a step has cured its node, by the step's name. The replay "as
-// if each step had cured" uses them. They are assumptions, and the report prints them.
+// Cures has the assumed time from the call of a step until its node is healthy, by the step's name.
+// The replay "as if each step had cured" uses these times, and the report prints them as
+// assumptions.
 type Cures map[string]time.Duration
 
-// UsualCures returns the times of the shipped steps. A drain cures nothing. It takes its time in
-// both replays.
+// UsualCures returns the assumed times of the shipped steps. A drain cures nothing: its time is how
+// long it takes, in both replays.
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
@@ -52,15 +53,15 @@ func (c Cures) String() string {
 	return strings.Join(out, ", ")
 }
 
-// cured hides the recorded fault of a node that a step has cured, until the fault ended in the
-// past.
+// cured hides the recorded fault of a node after a step has cured the node. It hides the fault
+// until the time at which the fault ended in the past.
 type cured struct {
 	at time.Time
 	// hidden are the fingerprints of the fault's alerts.
 	hidden map[string]bool
 }
 
-// coming is a cure that is not due yet.
+// coming is a cure in the future: the step was called, and its assumed time has not passed yet.
 type coming struct {
 	at       time.Time
 	node     string
@@ -90,8 +91,8 @@ func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeCond
 	return out
 }
 
-// illWhen returns the status that counts as unhealthy, by the type of each condition that a
-// policy's witness reads.
+// illWhen returns the status that counts as unhealthy for each type of Node condition that the
+// witness of a policy reads.
 func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, p := range c.Policies {

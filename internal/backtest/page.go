@@ -57,7 +57,7 @@ func (r *Report) Page() *report.Page {
 	return p
 }
 
-// dark returns the total length of the gaps.
+// dark returns the total length of the gaps, the periods without data.
 func (r *Report) dark() (out time.Duration) {
 	for _, g := range r.Gaps {
 		out += g.Until.Sub(g.From)
@@ -85,7 +85,8 @@ func stamp(t time.Time) string {
 	return report.Stamp(t)
 }
 
-// sections returns the page's sections for one answer.
+// sections returns the page's sections for one answer, that is, for one replay of one
+// configuration.
 func (r *Answer) sections(name string) []report.Section {
 	steps := &report.Table{Columns: []report.Column{{Name: "policy"}, {Name: "step"}, {Name: "issued", Number: true}}, Empty: "No step would have been issued."}
 	for _, s := range r.ByStep {

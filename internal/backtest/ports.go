@@ -104,7 +104,7 @@ func (w *world) Write(_ context.Context, was *corev1.Node, c engine.NodeChange) 
 	return n.now, nil
 }
 
-// patch writes annotations for the receiver of alerts.
+// patch writes annotations on a Node, as the alert receiver does for an alert that it has received.
 func (w *world) patch(_ context.Context, was *corev1.Node, annotations map[string]*string) error {
 	n := w.node[was.Name]
 	if n == nil {

@@ -43,11 +43,11 @@ type Replay struct {
 	poll   time.Duration
 	// polled is when Alertmanager is polled next. due is when the engine's next pass is due.
 	polled, due time.Time
-	// notBefore is when a gap in the data ends.
+	// notBefore is when the latest gap in the data ends. Nothing is decided before that time.
 	notBefore time.Time
 	gaps      []Gap
 	passes    int
-	// turned, if not nil, is called after each turn.
+	// turned, if not nil, is called after each call of turn. For tests.
 	turned func()
 }
 
@@ -113,7 +113,8 @@ func New(o Options, from time.Time) *Replay {
 	return r
 }
 
-// Feed adds the next moment of the past.
+// Feed runs the replay up to the moment m, applies the moment's changes, and lets the engine decide
+// if they may need a decision.
 func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	if err := r.Until(ctx, m.At); err != nil {
 		return err
@@ -164,8 +165,8 @@ func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
 // idle reports whether nothing can happen until the past changes.
 func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
 
-// stirs reports whether the moment may need a decision. It needs none if all changed Nodes are
-// healthy and no alert has begun.
+// stirs reports whether the moment may need a decision: an alert begins to fire, a changed Node is
+// not Ready, or a silence begins or ends.
 func (r *Replay) stirs(m history.Moment) bool {
 	for _, a := range m.Alerts {
 		if a.EndsAt.IsZero() {
@@ -180,8 +181,8 @@ func (r *Replay) stirs(m history.Moment) bool {
 	return len(m.Silences) > 0
 }
 
-// awake runs the engine's last regular pass before t, because the replay skips passes while the
-// engine is idle.
+// awake runs the engine's last regular pass before t. While the engine is idle, the replay skips
+// all regular passes, so the engine would otherwise have no state from shortly before t.
 func (r *Replay) awake(ctx context.Context, t time.Time) {
 	if last := r.grid(t); last.After(r.now) && last.Before(t) {
 		r.now = last
@@ -189,8 +190,8 @@ func (r *Replay) awake(ctx context.Context, t time.Time) {
 	}
 }
 
-// grid returns the last time to poll Alertmanager that is not after t. These times are multiples of
-// the poll interval.
+// grid returns the latest regular time for a poll of Alertmanager that is at or before t. The
+// regular times are the multiples of the poll interval.
 func (r *Replay) grid(t time.Time) time.Time { return t.Truncate(r.poll) }
 
 // next returns when something happens next, or the zero time if nothing does.
@@ -209,7 +210,8 @@ func (r *Replay) next() time.Time {
 	return later(at, r.notBefore, r.now)
 }
 
-// turn does everything that is due now, and lets the engine decide.
+// turn does everything that is due now: it wakes tasks, applies cures and sends Alertmanager's
+// posts. Then the engine makes one pass.
 func (r *Replay) turn(ctx context.Context) {
 	r.wakeUp()
 	r.cure()

@@ -35,48 +35,51 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 type Report struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	// Assumptions are what the answers assume besides the record, in sentences. NotReplayed are the
-	// policies that were not replayed, with the reason.
+	// Assumptions has one sentence for each thing that the replays assume because the record does not
+	// show it. NotReplayed has the policies that were not replayed, each with the reason.
 	Assumptions []string `json:"assumptions"`
 	NotReplayed []string `json:"notReplayed"`
 	// Gaps are the periods without data. Skipped are the parts of the data that could not be read.
 	Gaps    []Gap          `json:"gaps"`
 	Skipped []history.Skip `json:"skipped"`
-	// Runs are two answers for each configuration: first as it went, then as if each step had cured.
+	// Runs has two answers for each configuration. In the first one steps have no effect, and faults
+	// end when they ended in the past. In the second one each step cures its node.
 	Runs []Answer `json:"runs"`
-	// Differences are the faults with other steps in the second configuration than in the first, as it
-	// went.
+	// Differences compares the first two configurations, in the replays where steps have no effect. It
+	// has the faults with other steps, or with the same steps at other times.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
-// Answer is the result for one configuration and one of the two assumptions.
+// Answer is the result of one replay of one configuration. Curing reports that each step was
+// assumed to cure its node.
 type Answer struct {
 	Config string `json:"config"`
 	Curing bool   `json:"asIfCured"`
 	Totals Totals `json:"totals"`
-	// ByStep are the numbers of attempts by policy and step.
+	// ByStep has how often each step was issued, for each policy.
 	ByStep  []StepCount `json:"byStep"`
 	Repairs []*Repair   `json:"repairs"`
 	Holds   []Held      `json:"holds"`
-	// HeldNodes are the holds of single nodes, in the order of their ends.
+	// HeldNodes has each period while a node's repair was held, in the order of the periods' ends.
 	HeldNodes []NodeHold `json:"heldNodes"`
 	Openings  []Opening  `json:"breakerOpenings"`
 	// Again are the nodes that were repaired more than once.
 	Again []Again `json:"repairedAgain"`
 }
 
-// Totals are the most important numbers.
+// Totals has the most important numbers of one answer.
 type Totals struct {
-	// Acted is the number of repairs that issued a step. Unnecessary is the number of those whose
-	// fault ended by itself within the wait of the first step.
+	// Acted is the number of repairs that issued at least one step. Unnecessary is how many of these
+	// repairs had a fault that ended by itself before the time limit of the first step.
 	Acted       int `json:"repairs"`
 	Unnecessary int `json:"unnecessary"`
-	// Shortened is the number of faults that ended at least a minute sooner than in the past. Saved is
-	// by how much in total.
+	// Shortened is the number of necessary repairs whose fault ended at least a minute sooner than in
+	// the past. Saved is the sum of these differences.
 	Shortened int     `json:"shortened"`
 	Saved     Seconds `json:"savedSeconds"`
 	Exhausted int     `json:"exhausted"`
-	// OnlyHeld is the number of held faults during which no step was issued on the node.
+	// OnlyHeld is the number of faults during which the node's repair was held and no step was issued
+	// on the node.
 	OnlyHeld   int `json:"onlyHeld"`
 	MostAtOnce int `json:"mostAtOnce"`
 }
@@ -94,7 +97,8 @@ type Again struct {
 	Times int    `json:"times"`
 }
 
-// Difference is one fault with the steps of two configurations, which differ.
+// Difference is one fault with other steps in one configuration than in the other, or with the same
+// steps at other times.
 type Difference struct {
 	Node   string    `json:"node"`
 	Alert  string    `json:"alert"`
@@ -192,7 +196,8 @@ func notReplayed(c *remediations.Config) (out []string) {
 	return out
 }
 
-// assumptions returns what the answers assume besides the record, in sentences.
+// assumptions returns one sentence for each thing that a replay assumes because the record does not
+// show it.
 func assumptions(o Options) []string {
 	out := []string{
 		"Policies that observe are replayed as if they enforced.",
@@ -227,11 +232,11 @@ func assumptions(o Options) []string {
 	return out
 }
 
-// showsNothing is the end of the assumption for a witness's sign that is not in the record.
+// showsNothing ends the assumption about a witness that needs data which the record does not have.
 const showsNothing = "So this sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
 
-// notRecorded returns the assumption for a sign that is not in the record, or "" if the sign is in
-// the record.
+// notRecorded returns the assumption about a kind of sign whose data the record does not have. It
+// returns "" if the record has them.
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:

@@ -119,8 +119,9 @@ func matchersOf(equal, re map[string]string, all []string) (out labels.Matchers,
 	return out, err
 }
 
-// of returns the routes for an alert with these labels. In each branch that matches, it is the
-// deepest route. The next branch counts only if the route has continue: true.
+// of returns the routes that notify for an alert with these labels, as Alertmanager chooses them. A
+// route is chosen if it matches and none of its children does. The siblings after a matching route
+// are tried only if that route has continue: true.
 func (r *Route) of(set model.LabelSet) (out []*Route) {
 	if !r.matchers.Matches(set) {
 		return nil
@@ -148,7 +149,7 @@ func (r *Route) intervals() []string {
 	return slices.Compact(out)
 }
 
-// group returns the key of the alert's group in the route.
+// group returns the key of the alert's group: the route's ID and the alert's labels of group_by.
 func (r *Route) group(set model.LabelSet) string {
 	by := model.LabelSet{}
 	for name, value := range set {
@@ -159,7 +160,7 @@ func (r *Route) group(set model.LabelSet) string {
 	return r.id + by.String()
 }
 
-// same reports whether two alerts have equal values in the labels of the rule's field equal.
+// same reports whether two alerts have the same value for each label in the rule's list equal.
 func (r *Inhibition) same(a, b model.LabelSet) bool {
 	return !slices.ContainsFunc(r.Equal, func(name string) bool { return a[model.LabelName(name)] != b[model.LabelName(name)] })
 }

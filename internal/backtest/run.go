@@ -85,8 +85,8 @@ func Backtest(ctx context.Context, source history.Source, from, until time.Time,
 	return out, nil
 }
 
-// ofEach returns the sentences of say for each configuration, without duplicates. If a sentence is
-// not true for all configurations, the name of its configuration precedes it.
+// ofEach calls say for each configuration and returns all sentences, without duplicates. A sentence
+// that is not true for all configurations begins with the name of its configuration.
 func ofEach(configs []Named, say func(*Options) []string) (out []string) {
 	said := make([][]string, len(configs))
 	for i := range configs {

@@ -10,7 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// step is the provider of one remediation. It accepts each call.
+// step simulates the provider of one remediation. It accepts each call. If the replay assumes
+// cures, the call also schedules the cure of the node.
 type step struct {
 	w    *world
 	name string
@@ -29,7 +30,7 @@ func (s step) Act(_ context.Context, m engine.Machine, mayStill func() error) (r
 	return remediations.CallAccepted, nil
 }
 
-// asked is a step whose proof must come from the provider.
+// asked simulates a step whose success is proven by an answer of the provider, not by the Node.
 type asked struct{ step }
 
 // Survey implements engine.Surveyor. It keeps the node's name for the later proof.
@@ -45,7 +46,7 @@ func (s asked) missing() string {
 	return "a backtest does not know the result of the step"
 }
 
-// pods is a step that restarts pods.
+// pods simulates a step that restarts pods.
 type pods struct{ asked }
 
 // Proven implements engine.PodProver.
@@ -53,7 +54,7 @@ func (s pods) Proven(context.Context, remediations.Before) (remediations.PodProo
 	return remediations.PodProof{Missing: s.missing()}, nil
 }
 
-// machine is a step that replaces a machine.
+// machine simulates a step that replaces a machine.
 type machine struct{ asked }
 
 // Replaced implements engine.Replacer.
@@ -65,7 +66,7 @@ func (s machine) Replaced(_ context.Context, of remediations.Before) (remediatio
 	return remediations.Replacement{MachineGone: true, Successors: []string{n.now.Spec.ProviderID}}, nil
 }
 
-// power is a step that switches a machine off.
+// power simulates a step that switches a machine off.
 type power struct{ asked }
 
 // PoweredOff implements engine.PowerProver.
@@ -73,7 +74,7 @@ func (s power) PoweredOff(context.Context, remediations.Before) (missing string,
 	return s.missing(), nil
 }
 
-// empties is the step that drains a node.
+// empties simulates the step that drains a node.
 type empties struct{ w *world }
 
 // Work implements engine.Worker.
@@ -112,7 +113,8 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 	return out
 }
 
-// podSign answers for witnesses that are pods, because the record has no pods.
+// podSign answers whether a pod that a policy uses as a witness is unhealthy. The record has no
+// pods, so podSign concludes this from the alerts on the node.
 type podSign struct{ w *world }
 
 // Testify implements engine.Witness. The pod counts as unhealthy while an alert fires on its node.

@@ -21,21 +21,23 @@ import (
 type story struct {
 	config *remediations.Config
 
-	// faults are the alerts of the past about nodes, by fingerprint, each list in order of time.
+	// faults has the alerts of the past about nodes, by the alert's fingerprint. Each list is in order
+	// of time, because an alert may fire several times.
 	faults  map[string][]*Fault
 	repairs []*Repair
 	byID    map[string]*Repair
-	// held has the hold of each node now, by the node's name. holds has the totals of all holds so
-	// far.
+	// held has each node whose repair is held now, by the node's name. holds sums up all holds so far,
+	// by policy and reason.
 	held     map[string]*holding
 	holds    map[Hold]*Held
 	byNode   []NodeHold
 	breakers map[string]bool
 	openings []Opening
 	most     int
-	// heldOnly is the number of faults that were held and had no step.
+	// heldOnly is the number of faults during which the node's repair was held and no step was issued.
 	heldOnly int
-	// slots and status are these parts of the ledger as saved last, to see whether they change.
+	// slots and status are two parts of the ledger, as text, from its last save. They show whether the
+	// next save changes them.
 	slots, status string
 }
 
@@ -64,7 +66,8 @@ type Repair struct {
 	Over    time.Time            `json:"over,omitzero"`
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
 	Why     string               `json:"why,omitempty"`
-	// Unnecessary reports that the fault ended by itself within the wait of the first step.
+	// Unnecessary reports that the fault ended by itself before the time limit (Wait) of the first
+	// step.
 	Unnecessary bool `json:"unnecessary"`
 	// Saved is how much sooner the fault ended than in the past. AtLeast reports that the data ended
 	// before the fault did, so Saved may be larger.
@@ -82,7 +85,7 @@ type Step struct {
 	Wait Seconds `json:"waitSeconds"`
 }
 
-// Hold is a reason that holds repairs of a policy.
+// Hold is the reason why Drydock held repairs of one policy.
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
@@ -99,7 +102,7 @@ type Held struct {
 	nodes map[string]bool
 }
 
-// NodeHold is one hold of one node's repairs, from its beginning to its end.
+// NodeHold is one period while the repair of one node was held.
 type NodeHold struct {
 	Hold
 	Node  string    `json:"node"`
@@ -112,7 +115,8 @@ type holding struct {
 	since time.Time
 }
 
-// Opening is one period while a breaker was not closed.
+// Opening is one period while the circuit breaker of a scope (the cluster or a part of it) was not
+// closed. Until is zero if the breaker was still not closed at the end of the replay.
 type Opening struct {
 	Scope string    `json:"scope"`
 	From  time.Time `json:"from"`
@@ -145,7 +149,8 @@ func (s *story) cured(fingerprint string, at time.Time) {
 	}
 }
 
-// wrote records the changes of repairs in a write on a Node.
+// wrote records what a write on a Node shows about repairs: a record, a new entry in the history,
+// or the removal of a record.
 func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	if text := after.Annotations[remediations.NodeRepairKey]; text != before.Annotations[remediations.NodeRepairKey] && text != "" {
 		if r, err := s.config.Registry.DecodeRecord(text); err == nil {
@@ -167,7 +172,7 @@ func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 }
 
 // dropped records the end of a repair whose record was removed from the Node. A repair that did
-// nothing has no entry in the history, so this is its only sign.
+// nothing gets no entry in the Node's history, so only the removal shows its end.
 func (s *story) dropped(now time.Time, was *remediations.Record) {
 	if r := s.byID[was.ID]; r != nil && r.Over.IsZero() {
 		r.Over = now.UTC()
@@ -188,7 +193,7 @@ func (s *story) record(now time.Time, node string, of *remediations.Record) {
 	}
 }
 
-// noteEvent records the end of a repair that only an Event shows.
+// noteEvent records the end of a superseded repair, which only an Event shows.
 func (s *story) noteEvent(now time.Time, e engine.Event) {
 	if r := s.byID[e.Action]; r != nil && e.Reason == "RepairSuperseded" && r.Over.IsZero() {
 		r.Over, r.Outcome, r.Why = now.UTC(), remediations.OutcomeSuperseded, e.Note
@@ -287,7 +292,8 @@ func (s *story) saved(now time.Time, data map[string]string) {
 	}
 }
 
-// finish computes each repair's Unnecessary and Saved, once the whole past is known.
+// finish computes Unnecessary and Saved of each repair at the end of the replay. Both need to know
+// when the fault ended in the past.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
 	s.heldOnly = s.onlyHeld(until)

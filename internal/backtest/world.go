@@ -42,7 +42,7 @@ type world struct {
 	// call of Changed.
 	touched map[string]bool
 
-	// about are the alerts that fire now in the past, by fingerprint.
+	// about has the alerts that fire at the present simulated time, by fingerprint.
 	about map[string]*firing
 
 	ledger   map[string]string
@@ -102,7 +102,8 @@ func (w *world) apply(m history.Moment) {
 	}
 }
 
-// stillFiring assigns to a newly registered Node the firing alerts that name it.
+// stillFiring is called for a newly registered Node. It assigns to the Node the alerts that name it
+// and were already firing.
 func (w *world) stillFiring(name string) {
 	n := w.node[name]
 	for fp, about := range w.about {

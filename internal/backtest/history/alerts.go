@@ -37,8 +37,8 @@ type active struct {
 	labels model.LabelSet
 	since  int64 // since when the alert has been pending, in ms
 	fired  int64 // since when the alert has been firing, in ms; 0 while it is pending
-	// missing is since when, in ms, the expression has had no result and the alert fires only because
-	// of keep_firing_for. It is 0 while there is a result.
+	// missing is the time, in ms, of the first evaluation without a result. The alert then fires only
+	// because of keep_firing_for. missing is 0 while the expression has a result.
 	missing int64
 }
 
@@ -49,7 +49,8 @@ type alertChange struct {
 	silence bool // the change is of a silence about the node in the labels, not of an alert
 }
 
-// recordedAlerts returns one rule for all alerts that Prometheus recorded.
+// recordedAlerts returns a pseudo-rule that stands for all alerting rules. Its expression selects
+// the alerts that Prometheus recorded as firing.
 func recordedAlerts(o Options) *rule {
 	selector := []*labels.Matcher{
 		labels.MustNewMatcher(labels.MatchEqual, model.MetricNameLabel, alertsMetric),
@@ -59,8 +60,8 @@ func recordedAlerts(o Options) *rule {
 	return &rule{name: "--recorded", expr: matching(selector), interval: o.Step, recorded: true, reads: [][]*labels.Matcher{selector[:1]}, active: map[string]*active{}}
 }
 
-// recordedSilences returns one rule for all silences that held Drydock's repairs, from Drydock's
-// metrics.
+// recordedSilences returns a pseudo-rule for silences. Its expression selects the nodes whose
+// repair was held by a silence, which the recorded metrics of Drydock show.
 func recordedSilences(o Options) *rule {
 	return &rule{
 		name: "silences", expr: "group by (node) (" + o.selector("drydock_node_hold", `,reason="Silenced"`) + ")", interval: o.Step, silences: true,
@@ -85,8 +86,8 @@ func (r *rule) question() question {
 	return question{name: name, text: func(string) string { return r.expr }, values: r.templates, offset: r.offset}
 }
 
-// warmUp returns how long before a time the evaluation of the rule must begin, so that its state at
-// that time is correct.
+// warmUp returns how much earlier the evaluation of the rule must begin, so that the rule's state
+// is correct at the beginning of a period.
 func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
 
 // shortest is the smallest number of evaluations in one query. If a query fails, it is divided down
@@ -149,7 +150,8 @@ func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found
 	}
 }
 
-// judge records in p when the rule could not be evaluated.
+// judge reports each period without a successful evaluation of the rule to p, as a Skip. Such a
+// period may extend beyond this call, so judge reports it when it has ended.
 func (r *rule) judge(p *Past, failed []run, last int64) {
 	if r.failed == nil {
 		return
@@ -163,7 +165,7 @@ func (r *rule) judge(p *Past, failed []run, last int64) {
 	}
 }
 
-// alerts returns when each alert existed, by the alert's labels.
+// alerts returns when each alert existed, as periods. The map's key is the alert's labels as text.
 func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*series {
 	out := map[string]*series{}
 	of := &answer{step: r.interval.Milliseconds()}
@@ -236,7 +238,7 @@ func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelS
 	return out
 }
 
-// follow returns the changes of one alert over the evaluations.
+// follow returns when one alert began to fire and ended between first and last, both in ms.
 func (r *rule) follow(key string, s *series, failed []run, first, last int64) (out []alertChange) {
 	step := r.interval.Milliseconds()
 	a, runs := r.active[key], s.Runs
@@ -287,8 +289,8 @@ func (r *rule) follow(key string, s *series, failed []run, first, last int64) (o
 	return out
 }
 
-// before sets since when the recorded alerts that fire at the beginning have been firing, as far as
-// the data show it.
+// before looks for the real beginning of recorded alerts that already fire in the first evaluation.
+// It queries earlier and earlier spans while an alert fires in all of the span.
 func (r *rule) before(ctx context.Context, p *Past, first int64, found []series) error {
 	step := r.interval.Milliseconds()
 	open := map[string]*run{}

@@ -104,7 +104,7 @@ func newClient(address string, transport http.RoundTripper) (*client, error) {
 	return c, nil
 }
 
-// noted has parts of an answer that the API's client does not return.
+// noted has the parts of an HTTP answer that Prometheus' client library does not return.
 type noted struct {
 	status int
 	after  string // Retry-After
@@ -112,7 +112,8 @@ type noted struct {
 
 type notedKey struct{}
 
-// noting is a transport that fills the noted of each answer.
+// noting is a transport that copies the status and Retry-After of an answer into the noted of the
+// request's context.
 type noting struct{ http.RoundTripper }
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -157,7 +158,7 @@ func (f *fault) ofSeries() bool {
 	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
 }
 
-// quoted matches the labels of series that an error quotes.
+// quoted matches the label sets of series that an error message quotes.
 var quoted = regexp.MustCompile(`\{\w*=[^}]*\}`)
 
 // ask sends one query. Its error is a *fault, unless ctx has ended.

@@ -22,7 +22,8 @@ const (
 	metricCondition     = "kube_node_status_condition"
 )
 
-// stateMetrics are the jobs that the shipped rules accept as kube-state-metrics.
+// stateMetrics is a regular expression for the label job of kube-state-metrics. It matches the same
+// jobs as the shipped rules.
 const stateMetrics = "kube-state-metrics|.+[-/]kube-state-metrics"
 
 // asks is a function that returns a PromQL expression about nodes. by are additional matchers, and
@@ -36,13 +37,14 @@ type fact struct {
 	// changes selects the series that changed since the last step.
 	whole, changes asks
 	values         bool
-	// apply applies an event to the fleet, and returns the names of the nodes that it changes. missing
-	// does the same for a series that no longer exists.
+	// apply applies an event of one series to the fleet. missing removes what no series in there shows
+	// any more. Both return the names of the nodes that they changed.
 	apply   func(f *fleet, e event) []string
 	missing func(f *fleet, there []series) []string
 }
 
-// question returns a query for the fact, for the nodes that the matchers select.
+// question returns the query of the expression of for the nodes that the matchers in nodes select.
+// what is a prefix for the question's name in messages.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
@@ -169,7 +171,8 @@ func (f *fleet) facts() []fact {
 	})
 }
 
-// set returns the facts for a property that a Node may have several times, for example taints.
+// set returns the facts for a property that a Node may have several times, for example a taint. One
+// fact is for values that appear, the other for values that end.
 func (f *fleet) set(name string, of asks) []fact {
 	there := f.plain(name, of, onNode(func(_ *fleet, n *nodePast, e event) { n.has(name)[e.of.String()] = e.of }))
 	there.missing = func(f *fleet, found []series) (out []string) {
@@ -192,9 +195,10 @@ func (f *fleet) set(name string, of asks) []fact {
 	}}
 }
 
-// conditions returns the fact for the conditions whose healthy status is True, or for those whose
-// healthy status is False. If several kube-state-metrics disagree about a status, the healthy
-// status counts, as in the shipped rules.
+// conditions returns the fact for one of two groups of conditions: those whose healthy status is
+// True, or those whose healthy status is False. If several kube-state-metrics disagree about a
+// status, the healthy one counts, as in the shipped rules. The result is false if the group is
+// empty.
 func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	var kinds []string
 	if wellTrue {

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// looks is the number of times at which missing checks whether the server has the metrics.
+// looks is the number of times, at equal distances, at which missing checks whether the server has
+// the metrics.
 const looks = 120
 
 // missing records a Skip for each metric that the server lacks, in the whole time or in a part.

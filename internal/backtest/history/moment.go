@@ -4,9 +4,10 @@
 // the same code that decides live.
 //
 // It uses only query_range, which every system with PromQL has. The server evaluates the rules'
-// expressions. For Nodes, it is queried only for changes. If a query exceeds a limit of the server,
-// history asks for shorter times, then for fewer nodes at once. What the server still does not
-// answer is an error or is named, and never counts as absent.
+// expressions. For Nodes, the package queries only changes. If a query exceeds a limit of the
+// server, the package asks for shorter times, then for fewer nodes at once. If the server still
+// gives no answer, the package returns an error or reports a [Skip]. It never treats missing data
+// as "nothing happened".
 package history
 
 import (
@@ -39,7 +40,7 @@ type Moment struct {
 	Gone []string
 	// Alerts are the alerts that began to fire or ended, sorted by their labels.
 	Alerts []Alert
-	// Silences are the nodes where a hold of repairs by a silence began or ended.
+	// Silences has the nodes where a silence began or ceased to hold Drydock's repairs.
 	Silences []Silence
 	// Gap, if not nil, says that the data end at At and begin again at Gap.Until. The state is
 	// unknown in between, and nothing can be decided. A gap deletes no Node and ends no alert: the

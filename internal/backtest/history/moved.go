@@ -71,9 +71,9 @@ func (f *fleet) steady(shown []series, from, last int64) bool {
 	})
 }
 
-// watched returns the series that the facts depend on: whole has series that appear and disappear,
-// and changes has series whose value changes. If a condition changes its status, two of its three
-// series change.
+// watched returns the queries that show whether a node may have changed. In each fact, whole
+// selects series that appear and disappear, and changes selects series whose value changes. If a
+// condition changes its status, two of its three series change.
 func (f *fleet) watched() []fact {
 	condition := fmt.Sprintf("condition=~%q", either(append(sortedKeys(f.options.NodeConditions), "Ready")))
 	created, cordoned := f.selector(metricCreated), f.selector(metricUnschedulable)

@@ -24,8 +24,8 @@ type fleet struct {
 	nodes   map[string]*nodePast
 	shows   map[string]bool // the instances of kube-state-metrics that show Nodes
 	gap     bool
-	// checks are the times at which all Nodes are checked again, because a new kube-state-metrics
-	// appeared before.
+	// checks are the times, in ms, at which all Nodes are checked again. Each one is a lookback after
+	// a new kube-state-metrics appeared.
 	checks []int64
 	labels map[string]string // the names of Node labels, by the names that kube-state-metrics gives them
 }
@@ -158,8 +158,8 @@ func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 	return gaps
 }
 
-// check checks all Nodes again if that is due, and returns an event for each series that no longer
-// exists.
+// check queries all Nodes at each time in checks that is before until. It returns events that
+// remove what the server no longer shows.
 func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (out []event, err error) {
 	slices.Sort(f.checks)
 	f.checks = slices.Compact(f.checks)

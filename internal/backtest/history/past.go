@@ -27,8 +27,9 @@ type Past struct {
 
 	mu      sync.Mutex
 	skipped []Skip
-	// pending are the answers of this span that are not in the state file yet. whole reports that this
-	// is a whole span, which a later run would query in the same way.
+	// pending has the answers for the present span that are not in the state file yet. whole reports
+	// that the span has its full length. Only then would a later run send the same queries and find
+	// the answers.
 	pending []pack
 	whole   bool
 	start   int64
@@ -111,8 +112,8 @@ func (p *Past) ask(ctx context.Context, q question, from, until, step int64) ([]
 	return found, err
 }
 
-// keep writes the answers of this span to the state file. It does so only if kube-state-metrics
-// showed Nodes at the end of the span. Otherwise data of this span may still arrive.
+// keep writes the answers for this span to the state file if kube-state-metrics showed Nodes at the
+// end of the span. Otherwise more data of this span may still arrive, and keep drops the answers.
 func (p *Past) keep() error {
 	for _, one := range p.pending {
 		if !p.whole || len(p.fleet.shows) == 0 {
@@ -149,8 +150,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 		return errors.New("the time range is empty: its end is not after its beginning")
 	}
 	p.begin()
-	// Every series that exists at from has a sample within the lookback before from. Rules must be
-	// evaluated from an earlier time on.
+	// Every series that exists at from has a sample within the lookback before from. Rules need an
+	// earlier start, because an alert may have been pending before from.
 	start := from.Add(-p.options.Lookback)
 	for _, r := range p.rules {
 		if sooner := from.Add(-r.warmUp()); !p.options.Recorded && sooner.Before(start) {
@@ -221,8 +222,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// span reads the period from from to until. It calls each with the changes at one time. ended
-// reports that a gap ended at that time.
+// span reads the period from from to until, both in ms. It calls each for every time with changes.
+// ended reports that a gap in the data ended at that time.
 func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
 	nodes, err := p.fleet.run(ctx, p, from, until)
 	if err != nil {

@@ -136,7 +136,8 @@ func (s *server) learn(q question, most int64) {
 	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
 }
 
-// say returns the error for a fault that other queries cannot avoid.
+// say returns the error for a fault that stays the same with shorter or smaller queries. The error
+// says what the user can do.
 func (s *server) say(q question, f *fault) error {
 	const late = "Run the backtest again later: with --state, the next run continues where this one stopped"
 	switch f.kind {

@@ -39,7 +39,7 @@ func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	return m, ended
 }
 
-// know applies the moment's changes to the known state.
+// know updates the Nodes, alerts and silences that p holds as the present state.
 func (p *Past) know(m Moment) {
 	for _, node := range m.Nodes {
 		p.nodes[node.Name] = node
@@ -108,7 +108,8 @@ func (p *Past) gapUntil(until time.Time) Moment {
 	return m
 }
 
-// changed returns the alerts that are not the same after a gap as before it.
+// changed returns the alerts whose state after a gap differs from their state before it. An alert
+// that began and ended within the gap is not among them.
 func (p *Past) changed(alerts []Alert) []Alert {
 	last := map[string]Alert{}
 	for _, alert := range alerts {
