@@ -19,15 +19,17 @@ const (
 	userAgent = "drydock"
 	// jwtBearer is the OAuth 2 grant type that signs with a key instead of a secret.
 	jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
-	// grace is how long RoundTrip waits after the context has ended. A transport that obeys the
-	// context then returns its own error, and keeps its connections.
+	// grace is how long RoundTrip waits for the transport after the context has ended. A transport
+	// that obeys the context returns its own error in this time, and its connections can be used
+	// again.
 	grace = 100 * time.Millisecond
 	// maxAbandoned is how many abandoned requests may still be running.
 	maxAbandoned = 32
 )
 
-// New returns the transport. dial opens its connections. Tokens are requested over other
-// connections, which are closed after the timeout.
+// New returns the transport for cfg. dial opens its connections. OAuth 2 tokens are requested over
+// separate connections, which are closed after the timeout. name is the transport's name in
+// Prometheus' library.
 func New(cfg config.HTTPClientConfig, name string, timeout time.Duration, dial config.DialContextFunc, options ...config.HTTPClientOption) (http.RoundTripper, error) {
 	build := func() (http.RoundTripper, error) { return library(cfg, name, timeout, dial, options) }
 	first, err := build()
@@ -75,8 +77,8 @@ func credential(o *config.OAuth2) (config.SecretReader, error) {
 	return config.NewInlineSecret(""), nil
 }
 
-// shortLived returns a dial function whose connections end after the timeout, so that no request
-// takes longer.
+// shortLived returns a dial function whose connections are closed after the timeout. So no request
+// over them takes longer, even if it has no context.
 func shortLived(timeout time.Duration) config.DialContextFunc {
 	dialer := &net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

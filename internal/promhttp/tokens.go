@@ -13,9 +13,9 @@ import (
 )
 
 // withTokens returns a transport that adds an OAuth 2 token of the grant type client_credentials to
-// each request. It follows no redirect of the token endpoint. The library's own transport does, and
-// with 307 and 308 it sends the client's secret to the new address. A token request may take as
-// long as timeout, and dial opens its connection.
+// each request. It follows no redirect of the token endpoint. The library's own transport follows
+// redirects: with 307 and 308 it would send the client's secret to the new address. A token request
+// may take as long as timeout, and dial opens its connection.
 func withTokens(next http.RoundTripper, o *config.OAuth2, secret config.SecretReader, timeout time.Duration, dial config.DialContextFunc) (http.RoundTripper, error) {
 	cfg := config.HTTPClientConfig{TLSConfig: o.TLSConfig, ProxyConfig: o.ProxyConfig}
 	rt, err := config.NewRoundTripperFromConfig(cfg, "token", config.WithDialContextFunc(dial), config.WithUserAgent("drydock"), config.WithIdleConnTimeout(time.Minute))
