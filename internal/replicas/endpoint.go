@@ -38,7 +38,8 @@ type Options struct {
 	// Lookup returns the addresses of a host name. It must return when its context ends. If it is nil,
 	// net.DefaultResolver is used. Tests replace it.
 	Lookup func(ctx context.Context, host string) ([]string, error)
-	// Judge returns an error if an answer must be refused. It bounds the body of an accepted answer.
+	// Judge returns an error if an answer must be refused. It also limits the size of the body of an
+	// accepted answer.
 	Judge func(*http.Request, *http.Response) error
 }
 

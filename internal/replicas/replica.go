@@ -25,8 +25,8 @@ type Replica struct {
 }
 
 // Replica returns the replica at this address. It reads the files that the HTTP configuration
-// names. A request's URL keeps the host name, so that the Host header and the name in TLS are
-// correct; only the dialler uses the address. With a proxy, requests use the host name.
+// names. Only the dialler uses the address. The URL of a request keeps the host name, so that the
+// Host header and the name in TLS are correct. With a proxy, the address is not used at all.
 func (e *Endpoint) Replica(address string) (*Replica, error) {
 	o := e.options
 	// net/http continues to dial after a request's context has ended. Without a limit here, each
@@ -50,9 +50,9 @@ func (e *Endpoint) Replica(address string) (*Replica, error) {
 	return &Replica{endpoint: e, secrets: secrets, Client: &http.Client{Transport: guard{next: rt, secrets: secrets, judge: o.Judge}}}, nil
 }
 
-// Explain makes the error of a request fit for people. It removes the request's URL, because the
-// caller's sentence names the replica. It says that a timeout is a timeout, bounds the replica's
-// own text, and removes Drydock's credentials. ctx is the request's context.
+// Explain returns the error of a request in a form for people. It names a timeout as such, and
+// removes Drydock's credentials and the request's URL, because the caller's message already names
+// the replica. It also limits the length of a text from the replica. ctx is the request's context.
 func (r *Replica) Explain(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		// After a timeout, net/http sometimes reports only a closed connection.
