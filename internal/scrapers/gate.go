@@ -28,8 +28,8 @@ const (
 	// refusedFor is how long an answer 401 or 403 is kept. So a new right works after this time at the
 	// latest.
 	refusedFor = 10 * time.Second
-	// knownFor is how long an allowed token counts as known. Known tokens are reviewed in a lane of
-	// their own.
+	// knownFor is how long an allowed token counts as known. Reviews of known tokens have their own
+	// limit, so that many unknown tokens cannot delay them.
 	knownFor = time.Hour
 	// mostAllowed and mostRefused are the limits of kept answers. Refused tokens never displace
 	// allowed ones.
@@ -58,10 +58,10 @@ func Only(next http.Handler, o Options) http.Handler {
 type gate struct {
 	Options
 	next http.Handler
-	// allowed has the time of the last review, by the token's digest. refused has the answer, by the
-	// token's digest.
+	// allowed has the time of the last review for each token that was allowed. refused has the answer
+	// for each token that was refused. The key of both is the SHA-256 digest of the token.
 	allowed, refused *cache.LRUExpireCache
-	// known is the lane for reviews of tokens in allowed. unknown is the lane for all other tokens.
+	// known limits the reviews of tokens in allowed. unknown limits the reviews of all other tokens.
 	known, unknown *lane
 	// reviews makes concurrent requests with the same token share one review.
 	reviews singleflight.Group
@@ -119,7 +119,8 @@ func (g *gate) answer(ctx context.Context, token string) answer {
 	return a.(answer)
 }
 
-// review asks the API server and keeps its answer. It keeps nothing if the request fails.
+// review asks the API server about the token and keeps the answer. It keeps nothing if the API
+// server gives no answer.
 func (g *gate) review(ctx context.Context, l *lane, key [sha256.Size]byte, token string) answer {
 	if !l.enter(g.Clock.Now()) {
 		return busy

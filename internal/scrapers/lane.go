@@ -9,8 +9,8 @@ import (
 const (
 	// reviewsAtOnce is the limit of reviews that run at the same time in one lane.
 	reviewsAtOnce = 4
-	// reviewsPerSecond is the limit of their rate, and reviewsInARow that of a burst. One review is
-	// two requests to the API server.
+	// reviewsPerSecond is how many reviews a second may begin on average. reviewsInARow is how many
+	// may begin at once. One review is two requests to the API server.
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 
@@ -24,8 +24,8 @@ func newLane() *lane {
 	return &lane{places: make(chan struct{}, reviewsAtOnce), rate: rate.NewLimiter(reviewsPerSecond, reviewsInARow)}
 }
 
-// enter reports whether a review may begin. It never waits: waiting requests of unknown clients
-// would only hold connections. After true, the caller calls leave.
+// enter reports whether a review may begin. If it may, the caller must call leave afterwards. enter
+// never waits, because waiting requests of unknown clients would only hold connections.
 func (l *lane) enter(now time.Time) bool {
 	select {
 	case l.places <- struct{}{}:
