@@ -24,8 +24,8 @@ type edit struct {
 	from, to *string
 }
 
-// plan returns the edits, in order, that move the leadership of a location from the node from to
-// the node to. Between two edits, one of these two nodes leads. If no such edits exist, the error
+// plan returns the edits, in order, that move a location's leadership from the old leader (from) to
+// the new one (to). Between two edits, one of these two leads. If no such edits exist, the error
 // says why.
 func plan(members []member, from, to string) ([]edit, error) {
 	all := nodes(members)
@@ -43,8 +43,8 @@ func plan(members []member, from, to string) ([]edit, error) {
 	return edits, foresee(all, edits, from, to)
 }
 
-// foresee returns an error if the edits could make a third node the leader. After each edit, from
-// or to must lead, and after the last one, to must lead.
+// foresee returns an error if the edits could make a third node the leader. After each edit, the
+// old leader (from) or the new one (to) must lead. After the last edit, the new one must lead.
 func foresee(members []election.Node, edits []edit, from, to string) error {
 	after := slices.Clone(members)
 	leaders := election.Possible(after)

@@ -12,9 +12,9 @@ import (
 )
 
 // alive keeps the candidates whose kubelets still renew their leases. It refuses nodes without
-// power. If all members of a location lose power, it looks as if only the leader relayed nothing.
-// For most of a minute the members are still Ready in Kubernetes, and Kilo counts them. The agents
-// of such a location report no probe results that would show the outage.
+// power. If all members of a location lose power, the location looks as if only its leader had
+// failed. For most of a minute, the members are still Ready in Kubernetes, and Kilo counts them.
+// The agents of such a location report no probe results that would show the outage.
 //
 // A kubelet renews its lease four times within the lease's duration. So a lease that is older than
 // half of its duration has missed two renewals. This shows before the alert can fire. blind means

@@ -70,7 +70,8 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 		return s
 	}
 	members, others := v.of(location)
-	// A hold is reported even if other facts are unknown, because only a person can remove it.
+	// Held, the reason that forbids any move, is reported even if other facts are unknown, because
+	// only a person can remove it.
 	s.Held, s.Misconfigured = v.held(location, m.options.TopologyLabel)
 	var certain bool
 	if s.Leader, certain = election.Foresee(nodes(members)); s.Leader == "" {

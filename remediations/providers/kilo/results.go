@@ -27,8 +27,8 @@ type results struct {
 	maxAge time.Duration
 	// pairs reports that a move is allowed in a location of two nodes (Options.Pairs).
 	pairs bool
-	// cross has how other locations probed the members within freshFor. The keys are the probed node,
-	// then the location of the probing nodes.
+	// cross has the results of other locations about the members, not older than freshFor. The keys
+	// are the probed node, then the location of the probing nodes.
 	cross map[string]map[string]tally
 }
 
@@ -303,7 +303,8 @@ func (w results) reached(members []member, leader string) (ok, known bool, why s
 			}
 		}
 		// If as many locations reach the member as do not, the member counts as reached. Otherwise, with
-		// two other locations and one of them cut off, no location could ever be proven to be reached.
+		// only two other locations and one of them cut off itself, a proof that this location is reached
+		// would be impossible.
 		if len(not)*2 > len(by) {
 			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
 		}

@@ -104,7 +104,7 @@ func (m *Mesh) member(n *corev1.Node) member {
 }
 
 // repairOn describes the repair on the Node, whatever its phase. It returns "" if there is no
-// repair. moved has the names of the nodes between which that repair has moved the leadership.
+// repair. moved has the names of the old and new leaders in the moves of that repair.
 func repairOn(n *corev1.Node) (what string, moved []string) {
 	for _, key := range []string{remediations.LocationKey, remediations.NodeRepairKey} {
 		if _, ok := n.Annotations[key]; ok {

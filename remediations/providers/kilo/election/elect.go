@@ -103,10 +103,10 @@ type Change struct {
 	Remove []string
 }
 
-// Move returns the writes that move the leadership of a location from the node from to the node to.
-// They set the annotation on to, and remove it from every node that would outrank to. They remove
-// it from the node from last: until then, no third node can lead. ok is false if leader annotations
-// alone cannot make to the leader.
+// Move returns the writes that move a location's leadership from the old leader (from) to the new
+// one (to). They set the annotation on the new leader, and remove it from every node that would
+// outrank the new leader. The old leader loses the annotation last: until then, no third node can
+// lead. ok is false if leader annotations alone cannot make the new one lead.
 func Move(members []Node, from, to string) (c Change, ok bool) {
 	target := slices.IndexFunc(members, func(n Node) bool { return n.Name == to })
 	if target < 0 || from == to {
@@ -122,8 +122,9 @@ func Move(members []Node, from, to string) (c Change, ok bool) {
 		case !n.Leader || i == target:
 		case n.Name == from:
 			keyed, after[i].Leader = true, false
-		// An endpoint may be a host name, and it is unknown whether that is public. Assume the worst:
-		// another node's host name is public, so the node outranks to; the host name of to is not public.
+		// It is unknown whether a host name as endpoint is public. The worst case is assumed: the host
+		// name of a node that could outrank the new leader is public, and the host name of the new leader
+		// is not.
 		case (n.Public() || n.Host != "") && (i < target || !after[target].Public()), !after[target].Public() && i < target:
 			c.Remove = append(c.Remove, n.Name)
 			after[i].Leader = false

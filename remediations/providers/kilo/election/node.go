@@ -60,7 +60,8 @@ type Node struct {
 	// WireGuard reports whether the node has an address in the mesh. Only leaders have one.
 	WireGuard   bool
 	Granularity string
-	// Keepalive is the interval of keepalive packets to the node's peers, which keep a NAT open.
+	// Keepalive is the interval of keepalive packets to the node's peers, as text. These packets keep
+	// a NAT open.
 	Keepalive string
 	// Seen is when Kilo's agent on the node last wrote its annotations.
 	Seen time.Time

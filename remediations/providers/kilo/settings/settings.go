@@ -28,8 +28,8 @@ type Kilo struct {
 	Prometheus []*url.URL `json:"prometheus"`
 	// Job is a regular expression for the label job of the agents' series in Prometheus.
 	Job string `json:"job"`
-	// KeySecret names a Secret and a key in it. Drydock writes there the key that it generates for the
-	// agents, to sign their probes. If KeySecret is nil, Drydock generates nothing.
+	// KeySecret names a Secret and a key in it. Drydock generates the agents' key, which signs their
+	// probes, and writes it there. If KeySecret is nil, Drydock generates nothing.
 	KeySecret *section.SecretKey `json:"keySecret"`
 	// HTTPConfig has the authentication and the TLS settings. Drydock never follows redirects, even if
 	// HTTPConfig allows them. If HTTPConfig has a proxy, the proxy resolves the host names.
@@ -37,8 +37,8 @@ type Kilo struct {
 	// Timeout is the time limit for both queries to one address together.
 	Timeout time.Duration `json:"timeout" as:"look"`
 	// MaxAge is the largest age of a member's results about its siblings. It must be long: a
-	// Prometheus in another location has no results since the fault began. They must still count when
-	// the second candidate is tried, which happens only after the wait for the first one.
+	// Prometheus in another location has only results from before the fault. They must still count
+	// when the second candidate is tried, after the wait for the first one.
 	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older result says nothing about a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move of the leader in a location of two nodes. No third node can then show which
