@@ -185,8 +185,8 @@ func (b *bmc) at(u *url.URL) bool {
 	return strings.EqualFold(u.Scheme, "https") && host(u.Host) == host(b.url.Host)
 }
 
-// way is the form of a reset request that one BMC requires, as far as its answers have shown it. It
-// is only in memory: without it, the BMC refuses one more request.
+// way is the form of a reset request that one BMC requires, as far as the BMC's answers have shown
+// it. It may be lost at any time. Then the BMC refuses one more request.
 type way struct {
 	// match means that the BMC requires the header If-Match. slash means that the BMC redirects a
 	// path without a slash at the end to the path with one.
