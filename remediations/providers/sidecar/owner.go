@@ -81,8 +81,8 @@ func about(o remediations.Object, text string) string {
 	return fmt.Sprintf("SeiNode %s/%s %s", o.Namespace, o.Name, text)
 }
 
-// seiNode reads a SeiNode. "Not found" has two meanings: the SeiNode does not exist, or the API
-// server does not have the kind SeiNode. In the second case, seiNode returns errNoSeiNodes.
+// seiNode reads a SeiNode. "Not found" can mean that the SeiNode does not exist, or that the API
+// server does not serve SeiNodes at all. Only in the second case, seiNode returns errNoSeiNodes.
 func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstructured.Unstructured, error) {
 	node, err := c.o.Dynamic.Resource(seiNodes).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {

@@ -9,7 +9,7 @@ import (
 )
 
 // probe requests the sidecar's health. It returns the health and a text for people. An incomplete
-// answer counts as none, and of a complete answer only the status code counts.
+// answer counts as no answer. Of a complete answer, only the status code counts.
 func (c *Client) probe(ctx context.Context, at target) (kind.Health, string) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.HealthTimeout)
 	defer cancel()

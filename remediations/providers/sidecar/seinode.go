@@ -10,11 +10,12 @@ import (
 )
 
 // This file reads these fields of a SeiNode (sei.io/v1alpha1), as its controller writes them. Older
-// controllers do not write all of them. A missing field has no meaning.
+// controllers do not write all of them. A missing field forbids nothing. Only status.phase,
+// spec.image and status.currentImage must exist.
 //
 //	status.phase                       Pending, Initializing, Running, Failed or Terminating.
-//	spec.paused                        its pods are scaled away.
-//	status.plan.phase                  Active, Complete or Failed; the last two are cleared.
+//	spec.paused                        its pods are scaled to zero.
+//	status.plan.phase                  Active, or Complete or Failed, which the controller clears.
 //	status.adoptedWorkflow             a SeiNodeTaskWorkflow controls the node, or has failed and
 //	                                   holds it.
 //	status.conditions                  Paused, and all types that end in InProgress:
@@ -29,8 +30,8 @@ import (
 //	spec.sidecar.image, status.currentSidecarImage
 //	                                   the sidecar's image, if it is not the controller's default.
 //
-// For the same reasons, the controller refuses to mark the sidecar ready. The sidecar itself never
-// refuses.
+// While one of these fields forbids an approval, the controller also refuses to approve the sidecar
+// (to mark it ready). The sidecar itself never refuses.
 
 // The names of containers in a SeiNode's pod. gateContainer has the gate, and seidContainer waits
 // behind it.
@@ -39,9 +40,9 @@ const (
 	seidContainer = "seid"
 )
 
-// seiNodeSays returns why the SeiNode forbids an approval of the pod's sidecar (held), or why that
-// is unknown. Both are empty if nothing forbids it. If a field has an unexpected type, the state is
-// unknown.
+// seiNodeSays returns why the SeiNode forbids an approval of the pod's sidecar (held). If that
+// cannot be known, it returns why (unknown), for example a field with an unexpected type. Both are
+// empty if nothing forbids the approval.
 func seiNodeSays(node map[string]any, pod *corev1.Pod) (held, unknown string) {
 	r := reading{node: node}
 	for _, rule := range []func(*reading, *corev1.Pod) string{
