@@ -15,8 +15,8 @@
 //   - Every member is probed within as many rounds as there are members
 //     (TestEveryMemberIsAskedInTurn). The number of probes in a round depends only on the number
 //     of locations, and has a maximum (TestARoundIsBoundedByLocations).
-//   - Each pair of nodes has one result for each protocol, under the current roles
-//     (TestAResultHasTheCurrentRoles). A result expires after three rounds
+//   - Each pair of nodes has one result for each protocol, and its labels have the nodes' current
+//     roles (TestAResultHasTheCurrentRoles). A result expires after three rounds
 //     (TestAWordIsForgottenAfterThreeRounds).
 //   - An inconclusive probe gives no result, and never counts as a failure
 //     (TestNoResultIsNotAFailure). If the probe over TCP is inconclusive, missing answers over UDP

@@ -29,8 +29,8 @@ const (
 	jitter = 0.2
 )
 
-// Ask is a function that makes one probe of the agent at an address. The agent should be on the
-// node.
+// Ask is a function that makes one probe of the agent at the address to. node is the name of the
+// node that this agent should run on.
 type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Result
 
 // ProberOptions says which nodes a Prober probes, and how.

@@ -17,7 +17,7 @@ const (
 
 // Targets returns the nodes that this agent probes in a round: the leader and one member of each
 // other location, and the leader and some siblings of its own location. Members take turns. The
-// seed decides where the turn begins, so that agents do not all probe the same member. If this node
+// seed decides which member is first, so that agents do not all probe the same member. If this node
 // has no location, there are no targets.
 func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 	self, ok := t.Nodes[t.Self]

@@ -40,10 +40,12 @@ type Topology struct {
 	Peers int
 }
 
-// Agents has the addresses of each node's agent, at most one of IPv4 and one of IPv6.
+// Agents has the addresses of each node's agent, by the node's name. An agent has at most one IPv4
+// and one IPv6 address.
 type Agents map[string][]netip.AddrPort
 
-// NewTopology returns the topology at this time, with the leaders by Kilo's rule.
+// NewTopology computes the topology at the time now. It finds the leaders by Kilo's rule. self is
+// the name of this agent's node.
 func NewTopology(self string, nodes []election.Node, agents Agents, now time.Time) Topology {
 	t := Topology{Self: self, Nodes: map[string]Node{}, Locations: map[string][]string{}}
 	for location, members := range election.Locations(nodes, now) {

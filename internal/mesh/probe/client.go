@@ -133,7 +133,7 @@ var (
 	errUnsent = errors.New("the time limit passed before the question was sent")
 )
 
-// sizes returns the lengths of the two questions.
+// sizes returns the lengths of the short and the long question, in bytes.
 func (c Client) sizes() []int {
 	if c.Payload == 0 {
 		return []int{headerSize, DefaultPayload}
@@ -141,7 +141,7 @@ func (c Client) sizes() []int {
 	return []int{headerSize, min(max(c.Payload, headerSize), MaxSize)}
 }
 
-// question returns a question of this length, signed with the first key.
+// question makes a question message of this length in bytes, signed with the first key.
 func (c Client) question(p Proto, length int) (message, []byte, error) {
 	q := message{kind: question, proto: p, length: length, at: c.Now(), node: fingerprint(c.Node)}
 	if _, err := io.ReadFull(c.Rand, q.nonce[:]); err != nil {

@@ -15,11 +15,11 @@ const maxAge = 60 * time.Second
 // Otherwise an attacker could use up the share of another node, because the source address of a
 // datagram can be forged.
 type Limits struct {
-	// PerSource is how many answers a second one address gets. The default is 200, which is enough
-	// for a location of 500 nodes behind one address.
+	// PerSource is the number of answers per second for one address. The default is 200, which is
+	// enough for a location of 500 nodes behind one address.
 	PerSource float64
-	// Total is how many answers a second all addresses get. The default is 4000, which is enough
-	// for a leader that 10,000 agents probe.
+	// Total is the number of answers per second for all addresses together. The default is 4000, which
+	// is enough for a leader that 10,000 agents probe.
 	Total float64
 }
 

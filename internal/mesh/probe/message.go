@@ -22,9 +22,9 @@ const (
 func Protos() []Proto { return []Proto{TCP, UDP} }
 
 const (
-	// headerSize is the length of a header, and so of the shortest message.
+	// headerSize is the length of a header in bytes. The shortest message has only a header.
 	headerSize = 72
-	// MaxSize is the length of the longest message, which fills a jumbo frame.
+	// MaxSize is the length of the longest message in bytes. It fills a jumbo frame.
 	MaxSize = 8952
 
 	signed = headerSize - sha256.Size

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// maxConnections is the largest number of open connections. If 10,000 agents probe a leader and
-	// each probe takes 300 ms, 300 are open.
+	// maxConnections is the largest number of open connections. A leader has 300 if 10,000 agents
+	// probe it every 10 s and each probe takes 300 ms.
 	maxConnections = 1024
 	// maxConnectionsOfOne is the largest number of open connections from one address. All agents of a
 	// location may share one address.
