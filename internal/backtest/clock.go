@@ -29,7 +29,8 @@ type task struct {
 func (s *simulation) Now() time.Time                  { return s.now }
 func (s *simulation) Since(t time.Time) time.Duration { return s.now.Sub(t) }
 
-// After makes the running task sleep at once. The task reads the channel after it wakes.
+// After implements clock.Clock. It puts the running task to sleep at once, and returns when the
+// task wakes. So the channel already has its value when the task reads it.
 func (s *simulation) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	s.sleep(d)
@@ -80,7 +81,8 @@ func (s *simulation) alarm() (at time.Time) {
 	return at
 }
 
-// wakeUp makes the tasks ready whose time has come. It returns whether there was one.
+// wakeUp makes the sleeping tasks ready whose time has come. It returns whether there was such a
+// task.
 func (s *simulation) wakeUp() (any bool) {
 	for len(s.asleep) > 0 && !s.asleep[0].wake.After(s.now) {
 		s.ready, s.asleep, any = append(s.ready, s.asleep[0]), s.asleep[1:], true
@@ -88,7 +90,7 @@ func (s *simulation) wakeUp() (any bool) {
 	return any
 }
 
-// earliest returns the earliest of the times, without zero times.
+// earliest returns the earliest of the times. It ignores zero times.
 func earliest(all ...time.Time) (first time.Time) {
 	for _, t := range all {
 		if !t.IsZero() && (first.IsZero() || t.Before(first)) {

@@ -19,7 +19,7 @@ import (
 type Cures map[string]time.Duration
 
 // UsualCures returns the assumed times of the shipped steps. A drain cures nothing: its time is how
-// long it takes, in both replays.
+// long the drain itself takes, in both replays.
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
@@ -28,7 +28,7 @@ func UsualCures() Cures {
 	}
 }
 
-// AllAfter returns cures with the same time for each step.
+// AllAfter returns a copy of c with the same time for each step.
 func (c Cures) AllAfter(d time.Duration) Cures {
 	out := maps.Clone(c)
 	for step := range out {

@@ -9,9 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Matters returns a function that reports whether an alert with these labels, and perhaps others,
-// may change a decision in any of the configurations. It may if a policy matches it, if it inhibits
-// other alerts, if it makes Drydock blind, or if Alertmanager posts it together with other alerts.
+// Matters returns a function that reports whether an alert may change a decision in any of the
+// configurations. The function gets only some of the alert's labels (fixed). An alert matters if a
+// policy matches it, or if it inhibits other alerts. It also matters if it makes Drydock blind, or
+// if Alertmanager posts it together with other alerts.
 func Matters(configs []Named) func(fixed model.LabelSet) bool {
 	return func(fixed model.LabelSet) bool {
 		return slices.ContainsFunc(configs, func(c Named) bool { return c.asksFor(fixed) })
@@ -40,7 +41,8 @@ func (o *Options) mayShareAPost(r *Route, fixed model.LabelSet) bool {
 	return receives(o.Config.Receiver, r.Receiver) && !slices.Contains(r.GroupBy, model.AlertNameLabel) && !slices.Contains(r.GroupBy, allLabels)
 }
 
-// mayMatch reports whether an alert with these labels, and perhaps others, could match.
+// mayMatch reports whether all matchers could match an alert with these labels. The alert may have
+// further labels, which are not known yet.
 func mayMatch(all labels.Matchers, fixed model.LabelSet) bool {
 	return !slices.ContainsFunc(all, func(m *labels.Matcher) bool {
 		v, known := fixed[model.LabelName(m.Name)]

@@ -113,8 +113,8 @@ func New(o Options, from time.Time) *Replay {
 	return r
 }
 
-// Feed runs the replay up to the moment m, applies the moment's changes, and lets the engine decide
-// if they may need a decision.
+// Feed runs the replay up to the moment m, applies the changes of the moment, and lets the engine
+// decide if that is needed.
 func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	if err := r.Until(ctx, m.At); err != nil {
 		return err
@@ -181,8 +181,8 @@ func (r *Replay) stirs(m history.Moment) bool {
 	return len(m.Silences) > 0
 }
 
-// awake runs the engine's last regular pass before t. While the engine is idle, the replay skips
-// all regular passes, so the engine would otherwise have no state from shortly before t.
+// awake runs the engine's last regular pass before t. The live engine would have run it, but the
+// replay skips regular passes while the engine is idle.
 func (r *Replay) awake(ctx context.Context, t time.Time) {
 	if last := r.grid(t); last.After(r.now) && last.Before(t) {
 		r.now = last

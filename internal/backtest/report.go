@@ -45,8 +45,8 @@ type Report struct {
 	// Runs has two answers for each configuration. In the first one steps have no effect, and faults
 	// end when they ended in the past. In the second one each step cures its node.
 	Runs []Answer `json:"runs"`
-	// Differences compares the first two configurations, in the replays where steps have no effect. It
-	// has the faults with other steps, or with the same steps at other times.
+	// Differences has each fault that the first two configurations treat differently: with other
+	// steps, or at other times. It compares the replays where steps have no effect.
 	Differences []Difference `json:"differences,omitempty"`
 }
 
@@ -97,8 +97,8 @@ type Again struct {
 	Times int    `json:"times"`
 }
 
-// Difference is one fault with other steps in one configuration than in the other, or with the same
-// steps at other times.
+// Difference is one fault that two configurations treat differently: with other steps, or at other
+// times.
 type Difference struct {
 	Node   string    `json:"node"`
 	Alert  string    `json:"alert"`

@@ -47,7 +47,7 @@ type Fault struct {
 	Node  string    `json:"node"`
 	Began time.Time `json:"began"`
 	// Ended is when the fault ended in the past, or zero if it did not end. Cured is when a step of
-	// the replay is assumed to have ended it.
+	// the replay is assumed to have ended it, or zero if no step did.
 	Ended time.Time `json:"ended,omitzero"`
 	Cured time.Time `json:"cured,omitzero"`
 }
@@ -255,7 +255,8 @@ func (s *story) release(node string, now time.Time) {
 	delete(s.held, node)
 }
 
-// releaseAll records the end of all holds, because no decision follows.
+// releaseAll records the end of all holds. It is called when no decisions follow: before a gap in
+// the data, and at the end of the replay.
 func (s *story) releaseAll(now time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(s.held)) {
 		s.release(node, now)
@@ -320,9 +321,9 @@ func (s *story) finish(until time.Time) {
 	}
 }
 
-// onlyHeld returns the number of faults during which the node's repair was held and got no step.
-// The number of repairs would be wrong: a fault that is held for days has several repairs on
-// record, one after the other, and a fault with a fleet-wide hold has none.
+// onlyHeld returns the number of faults during which the node's repair was held and no step was
+// issued. It does not count repairs. A fault that is held for days has several repairs on record,
+// one after the other. A fault with a fleet-wide hold has no repair.
 func (s *story) onlyHeld(until time.Time) (count int) {
 	holds, steps := map[string][]NodeHold{}, map[string][]time.Time{}
 	for _, h := range s.byNode {

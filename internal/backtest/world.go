@@ -266,7 +266,7 @@ func (w *world) nodeOf(labels map[string]string) string {
 	return route.Node
 }
 
-// cure makes the nodes healthy whose cure is due now. It returns whether there was one.
+// cure makes the nodes healthy whose cure is due now. It returns whether there was such a node.
 func (w *world) cure() (any bool) {
 	for len(w.coming) > 0 && !w.coming[0].at.After(w.now) {
 		c := w.coming[0]

@@ -35,8 +35,8 @@ type rule struct {
 // active is an alert that is pending or fires.
 type active struct {
 	labels model.LabelSet
-	since  int64 // since when the alert has been pending, in ms
-	fired  int64 // since when the alert has been firing, in ms; 0 while it is pending
+	since  int64 // when the alert became pending, in ms
+	fired  int64 // when the alert began to fire, in ms; 0 while it is pending
 	// missing is the time, in ms, of the first evaluation without a result. The alert then fires only
 	// because of keep_firing_for. missing is 0 while the expression has a result.
 	missing int64
@@ -94,8 +94,7 @@ func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
 // to this size to find the evaluations that fail.
 const shortest = 60
 
-// run returns the changes of alerts in the evaluations from from (inclusive) to until (exclusive),
-// both in ms.
+// run returns the alerts that began to fire or ended in the interval [from, until). Both are in ms.
 func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChange, error) {
 	step := r.interval.Milliseconds()
 	first, last := ceil(from, step), ceil(until, step)-step
@@ -125,8 +124,8 @@ func (r *rule) run(ctx context.Context, p *Past, from, until int64) ([]alertChan
 	return out, nil
 }
 
-// evaluated queries the expression. found are the series of its results. failed are the times at
-// which the server could not evaluate it.
+// evaluated queries the rule's expression in the interval [from, until]. found has the series of
+// the results. failed has the times when the server could not evaluate the expression.
 func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found []series, failed []run, err error) {
 	step := r.interval.Milliseconds()
 	found, err = p.ask(ctx, r.question(), from, until, step)

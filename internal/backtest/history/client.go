@@ -25,8 +25,8 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// httpSettings is the content of the file in --http-config: Prometheus' http_config, and sigv4 as
-// in its remote_write.
+// httpSettings is the content of the file that --http-config names. It has Prometheus' http_config,
+// and sigv4 as in Prometheus' remote_write.
 type httpSettings struct {
 	HTTP  config.HTTPClientConfig `yaml:",inline"` // not embedded: its UnmarshalYAML would then read the whole file
 	SigV4 *sigv4.SigV4Config      `yaml:"sigv4"`

@@ -26,8 +26,8 @@ const (
 // jobs as the shipped rules.
 const stateMetrics = "kube-state-metrics|.+[-/]kube-state-metrics"
 
-// asks is a function that returns a PromQL expression about nodes. by are additional matchers, and
-// offset is an offset modifier.
+// asks is a function that returns a PromQL expression about nodes. by has additional matchers, and
+// offset is an offset modifier. Both may be empty.
 type asks func(by, offset string) string
 
 // fact is one property of nodes that the backtest reads from a metric.
@@ -37,14 +37,15 @@ type fact struct {
 	// changes selects the series that changed since the last step.
 	whole, changes asks
 	values         bool
-	// apply applies an event of one series to the fleet. missing removes what no series in there shows
-	// any more. Both return the names of the nodes that they changed.
+	// apply applies one event, a change of a series, to the fleet. missing gets all series that exist
+	// now, and removes from the fleet what they no longer show. Both return the names of the nodes
+	// that they changed.
 	apply   func(f *fleet, e event) []string
 	missing func(f *fleet, there []series) []string
 }
 
-// question returns the query of the expression of for the nodes that the matchers in nodes select.
-// what is a prefix for the question's name in messages.
+// question makes a query from the expression in of. The query is limited to the nodes that the
+// matchers in nodes select. Its name in messages begins with what.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
@@ -59,7 +60,8 @@ func (f *fleet) selector(metric string, more ...string) asks {
 	return func(by, offset string) string { return text + by + "}" + offset }
 }
 
-// by aggregates the series of an expression with the operator how, by the labels.
+// by returns the expression of a, aggregated by these labels. how is the aggregation operator, for
+// example max.
 func (a asks) by(how string, labels ...string) asks {
 	return func(by, offset string) string {
 		return how + " by (" + strings.Join(labels, ",") + ") (" + a(by, offset) + ")"

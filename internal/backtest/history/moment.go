@@ -21,11 +21,11 @@ import (
 
 // Source reads the past of one cluster.
 type Source interface {
-	// Moments calls yield with each moment from from (inclusive) to until (exclusive), in order of
-	// time. The first moment has all Nodes and all alerts that existed at from. An error of yield
-	// ends the reading, and is returned. The same data give the same moments.
+	// Moments calls yield with each moment in the interval [from, until), in order of time. The first
+	// moment has all Nodes and all alerts that existed at from. An error of yield ends the reading,
+	// and Moments returns it. The same data give the same moments.
 	Moments(ctx context.Context, from, until time.Time, yield func(Moment) error) error
-	// Skipped returns what Moments could not read or did not believe, in order of time. It is
+	// Skipped returns the data that Moments could not read or did not use, in order of time. It is
 	// complete when Moments has returned.
 	Skipped() []Skip
 }

@@ -14,13 +14,13 @@ import (
 // nodes.
 const mostMoved = 500
 
-// moved finds the nodes that may have changed between from and last. It sends one query over the
-// whole period for each metric, which the server answers in one pass over the samples. A query
-// about each step would take many times as long. by is the matcher for the nodes that may have
-// changed, or "" for all nodes. none reports that no node changed.
+// moved finds the nodes that may have changed in the interval [from, last], in ms. For each metric
+// it sends one query over the whole interval, which the server answers in one pass over the
+// samples. A query about each step would take many times as long. by is the matcher for the nodes
+// that may have changed, or "" for all nodes. none reports that no node changed.
 //
-// A series existed for the whole period if it has as many samples as most series of kube_node_info
-// from the same kube-state-metrics.
+// A series existed for the whole interval if it has as many samples as most series of
+// kube_node_info from the same kube-state-metrics.
 func (f *fleet) moved(ctx context.Context, p *Past, shown []series, from, last int64) (by string, none bool, err error) {
 	if f.options.everyNode || !f.steady(shown, from, last) {
 		return "", false, nil

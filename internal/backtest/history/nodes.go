@@ -55,7 +55,7 @@ type event struct {
 	value float64
 }
 
-// run returns the changes from from (inclusive) to until (exclusive), both in ms and multiples of
+// run returns the changes of Nodes in the interval [from, until). Both are in ms, and multiples of
 // the step.
 func (f *fleet) run(ctx context.Context, p *Past, from, until int64) ([]nodeChange, error) {
 	step := f.options.Step.Milliseconds()

@@ -19,16 +19,16 @@ type Options struct {
 	// the evaluation) is needed. A rule without needed alerts is left out, and Skipped names it. If
 	// Matters is nil, every alert is needed.
 	Matters func(fixed model.LabelSet) bool
-	// ExternalLabels are the external labels of the cluster's Prometheus. In a store of several
-	// clusters, the data have them. Only series with these labels, or without such labels at all, are
-	// read. Each alert gets these labels.
+	// ExternalLabels are the external labels of the cluster's Prometheus. In a store for several
+	// clusters, the series have them. Only series that have these labels, or no such labels at all,
+	// are read. Each alert gets these labels.
 	ExternalLabels model.LabelSet
 	// ReplicaLabel is the external label that differs between the replicas of one Prometheus. It is
 	// dropped from the answers, because otherwise two replicas would make two alerts. If it is empty,
 	// no label is dropped.
 	ReplicaLabel string
-	// Interval is the evaluation interval of rule groups without one. 0 means Prometheus' default, one
-	// minute.
+	// Interval is the evaluation interval of rule groups that do not set one. 0 means Prometheus'
+	// default, one minute.
 	Interval time.Duration
 	// Step is the interval at which Nodes and recorded alerts are read. 0 means the shortest
 	// evaluation interval.
@@ -37,8 +37,8 @@ type Options struct {
 	// Prometheus' default, five minutes.
 	Lookback time.Duration
 	// NodeLabels, NodeTaints and NodeConditions are the parts of Nodes that are read: names of labels,
-	// keys of taints, and types of conditions. The value of a condition's type is true if the status
-	// True is healthy. The condition Ready and the roles are always read.
+	// keys of taints, and types of conditions. In NodeConditions, the value is true if the status True
+	// of the condition is healthy. The condition Ready and the roles are always read.
 	NodeLabels, NodeTaints []string
 	NodeConditions         map[string]bool
 	// State is the path of a file that keeps the answers between runs. If it is empty, there is no

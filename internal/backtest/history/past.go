@@ -222,8 +222,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// span reads the period from from to until, both in ms. It calls each for every time with changes.
-// ended reports that a gap in the data ended at that time.
+// span reads the interval [from, until), in ms. It calls each for every time with changes. ended
+// reports that a gap in the data ended at that time.
 func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
 	nodes, err := p.fleet.run(ctx, p, from, until)
 	if err != nil {

@@ -34,12 +34,12 @@ type question struct {
 	splits bool
 	// values reports that the value of a series matters, and not only that the series exists.
 	values bool
-	// offset is how long before the time of an evaluation the expression is evaluated: a rule's
-	// query_offset.
+	// offset is the query_offset of a rule: the expression is evaluated for a time that is this much
+	// earlier.
 	offset time.Duration
 }
 
-// series says when one series existed.
+// series has one series' labels, and the periods when the series existed.
 type series struct {
 	Labels model.LabelSet
 	Runs   []run
@@ -61,12 +61,12 @@ type server struct {
 	wait func(ctx context.Context, d time.Duration) error
 
 	mu sync.Mutex
-	// most is how many steps of a question may be in one query, by the question's name. It is set
-	// after the server has refused more.
+	// most is the largest number of steps in one query, by the question's name. It has an entry only
+	// after the server has refused a query with more steps.
 	most map[string]int64
 }
 
-// get returns the answer to a question at each step from from to until, both inclusive and in ms.
+// get returns the answer to a question at each step in the interval [from, until], in ms.
 func (s *server) get(ctx context.Context, q question, from, until, step int64) ([]series, error) {
 	all := &answer{step: step, values: q.values, series: map[model.Fingerprint]*series{}}
 	if err := s.collect(ctx, q, "", 0, from, until, all); err != nil {
