@@ -28,7 +28,7 @@ type Options struct {
 	// HTTP configures authentication, TLS and the proxy. Redirects are never followed, even if HTTP
 	// allows them. With a proxy, each URL is one replica, because the proxy resolves the name.
 	HTTP config.HTTPClientConfig
-	// Most is the limit of URLs, and of addresses for each name.
+	// Most is the largest number of URLs, and of addresses for each host name.
 	Most int
 	// Timeout is the timeout that the caller sets in the context of each request. A dial may also take
 	// at most this long.
