@@ -9,8 +9,8 @@ import (
 const (
 	// reviewsAtOnce is the limit of reviews that run at the same time in one lane.
 	reviewsAtOnce = 4
-	// reviewsPerSecond is how many reviews a second may begin on average. reviewsInARow is how many
-	// may begin at once. One review is two requests to the API server.
+	// reviewsPerSecond is the average number of reviews that may begin per second. reviewsInARow is
+	// how many may begin at once. One review is two requests to the API server.
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 
