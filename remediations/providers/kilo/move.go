@@ -26,9 +26,9 @@ func CallTimeout(prometheus time.Duration) time.Duration {
 	return listTimeout + 2*max(apiTimeout, prometheus) + apiTimeout
 }
 
-// Move carries out the move if the location is still as the move describes it. It calls mayStill
-// immediately before each write. The outcome is never empty. If the outcome is not CallAccepted,
-// the error says why, and what was changed.
+// Move carries out the move if the location is still as the move describes it. It calls mayStill,
+// the engine's last check, immediately before each write. The outcome is never empty. If the
+// outcome is not CallAccepted, the error says why, and what was changed.
 func (m *Mesh) Move(ctx context.Context, move remediations.Move, mayStill func() error) (remediations.CallOutcome, error) {
 	refuse := func(err error) (remediations.CallOutcome, error) {
 		return remediations.CallRefused, fmt.Errorf("moving the lead of location %q from %s to %s: nothing was changed: %w", clip(move.Location), move.From, move.To, err)
@@ -219,8 +219,8 @@ var (
 )
 
 // write makes one edit on the Node, if the Node's leader annotation has not changed since it was
-// read. It calls mayStill with the Node right before the write. If another writer changed the Node
-// meanwhile, write reads the Node again, calls mayStill again, and tries again.
+// read. Right before the write it calls mayStill, the last check, with the Node. If another writer
+// changed the Node meanwhile, write reads the Node again, calls mayStill again, and tries again.
 func (m *Mesh) write(ctx context.Context, members []member, e edit, mayStill func(member) error) (member, error) {
 	k := *find(members, e.node)
 	for range patchTries {
