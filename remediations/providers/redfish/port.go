@@ -44,8 +44,8 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return bmcs.Ended(outcome, err, fmt.Sprintf("rebooting node %q through its BMC", m.Node), "the reboot may have been done; treat it as done, and check whether the machine boots")
 }
 
-// Survey reads the machine's state before an intent is written. So no attempt is used on a reset
-// that the BMC would refuse.
+// Survey reads the machine's state before Drydock writes on the Node that it will reset the machine
+// (the intent). So no attempt is used up by a reset that the BMC would refuse.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	var found before
 	err := c.with(ctx, m, before{}, true, func(k *call, s *member) (err error) {

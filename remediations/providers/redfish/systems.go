@@ -217,8 +217,8 @@ func (k *call) learns(a answer, target string) bool {
 }
 
 // before is what the survey records about the System for the reset: the paths of the System and of
-// the sessions, and the types of a hard and a soft reset. With it, only one System must be read
-// between the intent and the reset.
+// the sessions, and the types of a hard and a soft reset. With it, the call that resets must read
+// only one System first.
 type before struct {
 	System   string `json:"system"`
 	Sessions string `json:"sessions,omitempty"`

@@ -68,8 +68,9 @@ type wire struct {
 	// recorded one as JSON, or nil if there is no record.
 	top  root
 	kept []byte
-	// gate is nil until the reset may be sent. target is the path of the reset. match is the value of
-	// its If-Match header, or empty if it has no such header. reset is the answer to the reset.
+	// gate, the last check before the reset, is nil until the reset may be sent. target is the path of
+	// the reset. match is the value of its If-Match header, or empty if it has no such header. reset
+	// is the answer to the reset.
 	gate          *kit.Gate
 	target, match string
 	resets        int
