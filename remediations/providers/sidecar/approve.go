@@ -20,7 +20,7 @@ var errNoWord = errors.New("the caller has no last check")
 
 // Approve observes the pod again. It sends the approval only if the observation allows it, and if
 // the pod and its node are still those in asked. Right before it sends the approval, it calls
-// mayStill once.
+// mayStill, the caller's last check, once.
 //
 // Nil means that the approval was accepted. Only the next observation shows whether the gate is
 // open, that is, whether the main container may start. A *refusedError means that certainly nothing

@@ -9,8 +9,8 @@ import (
 	kind "drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Look reads the pod and its owner. If nothing holds the repair, it also probes the sidecar's
-// health. It returns no error: the Observation says what is unknown.
+// Look reads the pod and its SeiNode, if it has one. If neither forbids an approval, Look also
+// probes the sidecar's health. It returns no error: the Observation says what is unknown.
 func (c *Client) Look(ctx context.Context, p remediations.Pod) kind.Observation {
 	s, _ := c.look(ctx, p)
 	return s
