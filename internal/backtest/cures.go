@@ -91,8 +91,8 @@ func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeCond
 	return out
 }
 
-// illWhen returns the status that counts as unhealthy for each type of Node condition that the
-// witness of a policy reads.
+// illWhen returns the status that counts as unhealthy, by the type of Node condition. It has the
+// conditions that the policies' witnesses (signs that must confirm an alert) read.
 func illWhen(c *remediations.Config) map[corev1.NodeConditionType]corev1.ConditionStatus {
 	out := map[corev1.NodeConditionType]corev1.ConditionStatus{}
 	for _, p := range c.Policies {

@@ -11,8 +11,8 @@ import (
 
 // Matters returns a function that reports whether an alert may change a decision in any of the
 // configurations. The function gets only some of the alert's labels (fixed). An alert matters if a
-// policy matches it, or if it inhibits other alerts. It also matters if it makes Drydock blind, or
-// if Alertmanager posts it together with other alerts.
+// policy matches it, or if it inhibits other alerts. It also matters if it makes Drydock blind
+// (blindWhen), or if Alertmanager posts it together with other alerts.
 func Matters(configs []Named) func(fixed model.LabelSet) bool {
 	return func(fixed model.LabelSet) bool {
 		return slices.ContainsFunc(configs, func(c Named) bool { return c.asksFor(fixed) })

@@ -113,8 +113,9 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 	return out
 }
 
-// podSign answers whether a pod that a policy uses as a witness is unhealthy. The record has no
-// pods, so podSign concludes this from the alerts on the node.
+// podSign answers for pods that a policy uses as a witness (a sign that must confirm an alert). The
+// record has no pods, so podSign concludes from the alerts on the node whether the pod is
+// unhealthy.
 type podSign struct{ w *world }
 
 // Testify implements engine.Witness. The pod counts as unhealthy while an alert fires on its node.

@@ -36,8 +36,8 @@ type story struct {
 	most     int
 	// heldOnly is the number of faults during which the node's repair was held and no step was issued.
 	heldOnly int
-	// slots and status are two parts of the ledger, as text, from its last save. They show whether the
-	// next save changes them.
+	// slots and status are two parts of the ledger (Drydock's ConfigMap) as text, from its last save.
+	// They show whether the next save changes these parts.
 	slots, status string
 }
 
@@ -85,7 +85,7 @@ type Step struct {
 	Wait Seconds `json:"waitSeconds"`
 }
 
-// Hold is the reason why Drydock held repairs of one policy.
+// Hold is the reason why Drydock held repairs of one policy: it did not begin or continue them.
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
@@ -200,7 +200,8 @@ func (s *story) noteEvent(now time.Time, e engine.Event) {
 	}
 }
 
-// decided records a decision about a node: whether something holds its repair.
+// decided records a decision about a node: whether its repair is held, for example by a silence or
+// a limit.
 func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	if d.Verb == lifecycle.VerbLook {
 		return // the engine only observes the node again

@@ -47,7 +47,7 @@ func newFleet(o Options) *fleet {
 	return f
 }
 
-// event is a change of a series about a node at one step.
+// event is one change at one step: a series about a node appears, ends, or has a new value.
 type event struct {
 	at    int64
 	fact  *fact

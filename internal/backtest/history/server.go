@@ -28,7 +28,7 @@ const (
 type question struct {
 	// name is the question's name in messages.
 	name string
-	// text returns the expression. If splits is true, text adds the matchers by to each selector, so
+	// text returns the expression. If splits is true, text adds the matchers (by) to each selector, so
 	// that the question can be divided by nodes.
 	text   func(by string) string
 	splits bool
@@ -107,8 +107,8 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 	return nil
 }
 
-// halves returns two matchers that divide the nodes into two groups, by one bit of one of the last
-// four characters of their names.
+// halves returns two matchers for the label node, which divide the nodes into two groups. Each
+// depth uses another bit of one of the last four characters of the nodes' names.
 func halves(depth int) []string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var some []byte
