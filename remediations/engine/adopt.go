@@ -16,8 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// adopt gives to the receiver the alerts that the poll found and that no webhook post brought. It
-// also remembers which nodes have a firing alert of a policy, and since when.
+// adopt queues for writing on their Nodes the active and silenced alerts that the poll of
+// Alertmanager found and the Nodes lack. It also keeps in memory which nodes have an active alert
+// of a policy, with its start time.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only this poll found wait for the next poll")
@@ -38,14 +39,15 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	for _, r := range e.word.Replicas {
 		answered = answered || r.Err == nil
-		// The alerts have a fixed order, and each poll begins with another alert of that order. So
-		// if there is no room for all alerts, it is not always the same alerts that are left out.
+		// The alerts are sorted, and each poll starts at the next one. If there is no room for all
+		// alerts, each poll omits different ones.
 		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
 		for i := range fingerprints {
 			fp := fingerprints[(i+e.adoptions)%len(fingerprints)]
 			a := r.Alerts[fp]
-			// Silenced alerts are written on the Node, so that people see what their silence holds.
-			// Inhibited alerts are not written: one inhibition may affect the whole fleet at once.
+			// Silenced alerts are written on the Node, so that people see which repairs a silence
+			// holds. Inhibited alerts are not written: one inhibition may affect the whole fleet at
+			// once.
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
@@ -105,9 +107,9 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// keepOnsets corrects the onsets of faults on nodes that a policy is repairing, or has repaired
-// without success. Their onset is when the repair began: the alert may end and begin again while
-// the machine restarts.
+// keepOnsets adds to onsets, the start times of faults, the nodes that a policy is repairing or has
+// repaired without success. For them, the fault starts when the repair began: the alert may end and
+// start again while the machine restarts.
 func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	for _, m := range e.roster.Concerned() {
 		r := e.journal(m.Node).Record
@@ -120,9 +122,10 @@ func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	}
 }
 
-// denied reports whether all signs of the policy's witness were read a moment ago and show a
-// healthy node. Such a node does not count as unhealthy. Otherwise false or forged alerts could
-// open the breaker, and the breaker would stop repairs of real faults.
+// denied reports whether the policy's witness contradicts the alert: all signs that the witness
+// reads, for example the node's lease, were read a moment ago and show a healthy node. Such a node
+// does not count as unhealthy. Otherwise false or forged alerts could open the breaker, and the
+// breaker would stop repairs of real faults.
 func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	if n == nil || p.Witness == nil || p.Witness.None {
 		return false
@@ -135,8 +138,8 @@ func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	return signs.Weigh(p.Witness.Signs, n, read, now.Add(-remediations.LookFor), now).Well
 }
 
-// carries reports whether the Node already has the alert as firing, for that policy and with a
-// plausible start time.
+// carries reports whether the Node's annotations already show the alert as firing, for that policy.
+// An alert with a start time in the future does not count.
 func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	if _, has := n.Annotations[remediations.AlertPrefix+fingerprint]; !has {
 		return false
@@ -146,9 +149,10 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	})
 }
 
-// askedBeforeItsEnd reports whether the polled alert may be older than the end of that alert that
-// the Node already shows. If this process meets the end for the first time, it requests another
-// query of Alertmanager. It puts into ends when it first met the end.
+// askedBeforeItsEnd reports whether the Node shows that the alert has ended, and the poll may be
+// older than that end. If this process sees that end for the first time, it requests another query
+// of Alertmanager. It notes in ends the time at which it first saw the end. The keys of ends are
+// the Node's UID and the alert's fingerprint.
 func (e *Engine) askedBeforeItsEnd(n *corev1.Node, ended, polled remediations.Alert, ends map[[2]string]time.Time) bool {
 	if ended.Status != remediations.StatusResolved || polled.StartsAt.After(ended.StartsAt) {
 		return false

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// tornBy is how far the wall clock and the monotonic clock may differ. They are read one after the
-// other, and the wall clock may be adjusted slowly (slewed).
+// tornBy is the difference between the wall clock and the monotonic clock that Torn tolerates. The
+// two clocks are read one after the other, and the wall clock may be adjusted slowly (slewed).
 const tornBy = 2 * time.Second
 
-// Torn reports whether the wall clock and the monotonic clock disagree about how long ago t was.
-// Then either the machine was suspended since t, which the monotonic clock does not count, or its
-// wall clock was set. In both cases an observation made at t proves nothing about now.
+// Torn reports whether the wall clock and the monotonic clock disagree about the time since t.
+// Either the machine was suspended since t, and the monotonic clock did not count that time, or the
+// wall clock was set. In both cases an observation made at t proves nothing about the present.
 func Torn(t, now time.Time) bool {
 	return !t.IsZero() && (now.Sub(t)-now.Round(0).Sub(t.Round(0))).Abs() > tornBy
 }

@@ -15,25 +15,27 @@ import (
 // attemptsKept is how long an attempt is remembered. It is longer than any repair may take.
 const attemptsKept = 2 * remediations.PendingFor
 
-// attempts are the attempts whose call this process made, or whose slot it took in the ledger. The
-// key is the attempt's ID. No attempt is called twice, even if its Node no longer shows it.
+// attempts are the attempts (one call of a repair's step each) that this process called or reserved
+// a slot for. A slot is the repair's place in the ledger, and counts against the limits. The key is
+// the attempt's ID. No attempt is called twice, even if its Node no longer shows it.
 type attempts map[string]attempted
 
 type attempted struct {
 	at     time.Time
 	called bool
-	// slot is the time at which another process reserved this attempt's place under the limits in
-	// the ledger (its slot). It is zero if this process reserved it.
+	// slot is the time at which another process reserved this attempt's slot in the ledger. It is
+	// zero if this process reserved it.
 	slot time.Time
-	// repair, node and uid identify the attempt's repair and Node. done is how many finished
-	// attempts the record had. If node is empty, the engine no longer checks whether the store has
-	// lost this attempt.
+	// repair, node and uid identify the attempt's repair and Node. done is the number of finished
+	// attempts in the repair's record at that time. An empty node ends the check whether the API
+	// server has lost this attempt, for example by a restore of etcd.
 	repair, node string
 	uid          types.UID
 	done         int
 }
 
-// reserving notes an attempt before its slot is taken. l is the ledger from before that.
+// reserving remembers an attempt right before its slot in the ledger is reserved. l is the ledger
+// without that change.
 func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Record, now time.Time) {
 	attempt := r.Intent.ID
 	for id, was := range a {
@@ -53,8 +55,8 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Re
 	a[attempt] = it
 }
 
-// dismiss ends the check for loss of the attempts that the function selects, because the store may
-// rightly not have these attempts any more.
+// dismiss selects attempts by the function of, and ends the check whether the API server has lost
+// them. Their records may rightly be missing there.
 func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	for id, one := range a {
 		if of(id, one) {
@@ -64,8 +66,8 @@ func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	}
 }
 
-// calling notes that the attempt's call is made now. If the call must not be made, it returns the
-// reason instead.
+// calling notes that the attempt's call is made now, and returns an empty string. If the call must
+// not be made, it returns the reason instead.
 func (a attempts) calling(attempt string, now time.Time) string {
 	was := a[attempt]
 	switch {
@@ -79,8 +81,8 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	return ""
 }
 
-// lost returns the attempts that this process called after the given time, if their Nodes do not
-// show them any more.
+// lost returns the IDs of attempts that this process called after the given time, and that their
+// Nodes do not show any more.
 func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) (ids []string) {
 	for id, was := range a {
 		if !was.called || was.node == "" || was.at.Before(after) {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// expireBreakGlass keeps in the ledger since when each node has break-glass set. So the time until
-// break-glass expires survives a restart.
+// expireBreakGlass stores in the ledger the time at which each node's break-glass was first seen.
+// So the time until break-glass expires survives a restart.
 func (p *pass) expireBreakGlass() {
 	if p.ledger == nil {
 		return
@@ -25,8 +25,8 @@ func (p *pass) expireBreakGlass() {
 		breakGlass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
 		if breakGlass.Since.IsZero() || breakGlass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
-			// With a wrong clock, break-glass would expire at once or never. So its time begins
-			// only when the leases confirm the clock.
+			// With a wrong clock, break-glass would expire at once or never. So its time starts
+			// only when the kubelets' leases confirm this replica's clock.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
 			}

@@ -12,10 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tellBreakers reports each change of a breaker in the log and as an Event. It reports the
-// breaker's state, and the one repair that a half-open breaker allows. The first pass compares with
-// the breakers in the ledger, so that a new leader reports no change that an earlier leader has
-// reported.
+// tellBreakers reports each change of a breaker in the log and as an Event: its state, and the one
+// repair that a half-open breaker allows. The first pass compares with the breakers in the ledger.
+// So a new leader does not repeat a change that an earlier leader reported.
 func (p *pass) tellBreakers() {
 	was, is := p.breakersTold, p.fleet.Breakers
 	scopes := slices.Sorted(maps.Keys(is))

@@ -26,9 +26,10 @@ type calling struct {
 	// provider is the name of the provider that receives the call. It is empty if the step needs no
 	// provider.
 	provider string
-	// trail identifies the repair in the log.
+	// trail identifies the repair in log lines and Events.
 	trail Trail
-	// notBefore is the earliest time at which the call may be made (see Record.Settled).
+	// notBefore is the earliest time at which the call may be made. It leaves other repair systems
+	// time to react to Drydock's announcement on the Node (see Record.Settled).
 	notBefore time.Time
 	// lets returns an error if the target no longer allows the call. live is the Node as the API
 	// server has it right before the call.
@@ -40,7 +41,8 @@ type calling struct {
 	after  func(ctx context.Context, call *lifecycle.Call)
 }
 
-// callProvider starts the call that the record's intent describes, beside the loop.
+// callProvider starts, in another goroutine, the provider's call that the record's intent
+// describes.
 func (p *pass) callProvider(s *lifecycle.State, d lifecycle.Decision) {
 	n, intent, step := s.Node, *d.Record.Intent, d.Record.Step
 	m := p.remember(n.Name)
@@ -78,8 +80,8 @@ func (p *pass) callProvider(s *lifecycle.State, d lifecycle.Decision) {
 	}, &m.targetMemory)
 }
 
-// send makes the call beside the loop. The call is made only while this process leads and the
-// intent is young.
+// send makes the call in another goroutine. The call is made only while this process is the leader
+// and the intent is young.
 func (p *pass) send(c calling, m *targetMemory) {
 	if p.twice(c, m) {
 		return
@@ -137,8 +139,8 @@ func (p *pass) act(ctx context.Context, c calling, look *lookedLast, mayStill fu
 	}
 }
 
-// askedToWait returns how long the provider behind the error wants the next call to wait. Zero
-// means that the error does not say.
+// askedToWait returns how long the next call must wait according to the provider's error. Zero
+// means that the error names no wait.
 func askedToWait(err error) time.Duration {
 	var of interface{ Wait() time.Duration }
 	if !errors.As(err, &of) {
@@ -147,8 +149,8 @@ func askedToWait(err error) time.Duration {
 	return of.Wait()
 }
 
-// stillServed withholds the call if, since the decision, the Node's provider or its machine has
-// changed. It also withholds the call if a second Node shows the same machine.
+// stillServed returns an error, which stops the call, if the Node's provider or its providerID has
+// changed since the decision. It also returns an error if a second Node shows the same machine.
 func (e *Engine) stillServed(step, asked string, then, live *corev1.Node) error {
 	twin := e.roster.Twin(live)
 	switch provider, against := e.Config.ProviderOf(step, live); {
@@ -190,8 +192,8 @@ func (l *lookedLast) over(mayStill func() error) func() error {
 // to the provider.
 func (l *lookedLast) asked() bool { return l.let.Load() || l.held.Load() != nil }
 
-// withheld returns why no call was made: the reason of the last check, if every check withheld the
-// call. An empty reason means that a check allowed the call, or that the actuator did not check.
+// withheld returns why no call was made: the last check's reason, if every check stopped the call.
+// An empty reason means that a check allowed the call, or that the actuator never ran the check.
 func (l *lookedLast) withheld() remediations.Reason {
 	reason, _ := l.held.Load().(remediations.Reason)
 	if l.let.Load() {
@@ -200,9 +202,10 @@ func (l *lookedLast) withheld() remediations.Reason {
 	return reason
 }
 
-// alone reports whether the call failed because of its one machine. The provider's error must say
-// so, and Drydock must not have withheld the call itself. A call that was withheld because its
-// intent was too old still counts: a slow machine may have caused that.
+// alone reports whether the call failed only because of this one machine, so that other machines
+// are not affected. The provider's error must say so, and Drydock's own last check must not have
+// stopped the call. One exception counts as well: the check stopped the call because its intent was
+// too old, which a slow machine can cause.
 func (l *lookedLast) alone(err error) bool {
 	var of interface{ Survey() remediations.Survey }
 	if !errors.As(err, &of) || of.Survey().Fleetwide || errors.Is(err, ErrAccount) {
@@ -211,8 +214,8 @@ func (l *lookedLast) alone(err error) bool {
 	return l.withheld() == "" || l.old.Load()
 }
 
-// givesBack reports whether certainly nothing was done, so that the attempt is not spent. Either no
-// call was made, or the provider refused the call and may accept it later.
+// givesBack reports whether certainly nothing was done, so that the attempt does not count as used.
+// Either no call was made, or the provider refused the call and may accept it later.
 func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool {
 	if outcome != remediations.CallRefused || errors.Is(err, ErrUnable) {
 		return false
@@ -220,8 +223,8 @@ func (l *lookedLast) givesBack(outcome remediations.CallOutcome, err error) bool
 	return !l.asked() || errors.Is(err, ErrPassing) || errors.Is(err, ErrLater) || errors.Is(err, ErrAccount)
 }
 
-// mayStill returns the last check before a call. The check passes if this process still leads, the
-// intent of this pass is young, and the Node as it is now allows the call.
+// mayStill returns the last check before a call. The check passes if this process is still the
+// leader, the intent of this pass is young, and the Node, read again, allows the call.
 func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	since, look := p.now, p.mayStillAt(node, lets)
 	return func() error {
@@ -232,7 +235,8 @@ func (p *pass) mayStill(node string, lets func(ctx context.Context, live *corev1
 	}
 }
 
-// mayStillAt returns the same check without the age of the intent, for a call that may be repeated.
+// mayStillAt returns the check of mayStill, but without the limit on the intent's age. It is for
+// calls that may be repeated.
 func (p *pass) mayStillAt(node string, lets func(ctx context.Context, live *corev1.Node) error) func() error {
 	return func() error {
 		if p.ctx.Err() != nil {
@@ -269,8 +273,8 @@ func Young(since, now time.Time, good time.Duration) error {
 	return nil
 }
 
-// Late handles an answer that arrives after the call's timeout. By then, the attempt counts as
-// possibly done.
+// Late handles an answer that arrives after the call's timeout. At the timeout, the attempt's
+// outcome was already recorded as unknown.
 func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, err error) {
 	why := ""
 	if err != nil {
@@ -290,17 +294,18 @@ func (e *Engine) Late(node, attempt string, outcome remediations.CallOutcome, er
 	})
 }
 
-// MachineOf returns the machine that the Node describes, without the fields of an attempt.
+// MachineOf returns the machine that the Node describes. The fields about an attempt are empty.
 func MachineOf(n *corev1.Node) Machine {
 	return Machine{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, SystemUUID: n.Status.NodeInfo.SystemUUID, BootID: n.Status.NodeInfo.BootID}
 }
 
-// silence silences the alerts about a node under repair for as long as the step's proof may take.
-// It returns the silence's ID. The silence is created only after the call is accepted.
+// silence creates a silence for the alerts about a node under repair, until the step's proof is
+// due. It returns the silence's ID. The silence is created only after the provider has accepted the
+// call.
 //
-// If a crash loses the ID, the silence looks like a person's silence and holds the repair. That
-// delays nothing, because no further step is due before the silence ends. If the request fails, a
-// person is paged without need.
+// If a crash loses the ID, Drydock treats the silence as a person's silence, and it holds the
+// repair. That delays nothing, because no further step is due before the silence ends. If the
+// request fails, a person is paged without need.
 func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}

@@ -14,17 +14,18 @@ const (
 	maxContest   = 600
 )
 
-// contest is the last check for other systems that repair the same Nodes.
+// contest is the result of the last search for other systems that repair the same Nodes: its time,
+// and one text for each system.
 type contest struct {
 	at   time.Time
 	says []string
-	// of identifies the set of Nodes that were read. While it stays the same, the Nodes show the
-	// same systems.
+	// of is the version of the set of Nodes that the search read. While it stays the same, the
+	// Nodes show the same systems, and a new search of the Nodes is not needed.
 	of int
 }
 
 // contested returns which other systems repair Nodes that a policy also repairs, one text for each.
-// It checks again at most every coverageEvery, because no decision depends on the result.
+// It searches at most once per coverageEvery, because no decision depends on the result.
 func (p *pass) contested() []string {
 	c := &p.contest
 	of := p.roster.Identities()

@@ -18,23 +18,23 @@ import (
 // remediations/doc.go).
 const IntentGood = 10 * time.Second
 
-// core has the functions that an engine calls for its decisions and checks. Each engine has its own
-// core. So a test can remove one safety clause from one engine and see that the invariant's check
+// core holds the functions that an engine uses to decide and to check. Each engine has its own
+// core. So a test can remove one safety clause from one engine, and see that the invariant's check
 // fails (knockout_test.go).
 type core struct {
 	intentGood time.Duration
-	// lookLongest bounds one query of Alertmanager. calling notes that an attempt's call is made,
-	// or returns why the call must not be made.
+	// lookLongest bounds one query of Alertmanager. calling records that an attempt's call is made
+	// now, or returns why the call must not be made.
 	lookLongest time.Duration
 	calling     func(all attempts, attempt string, now time.Time) string
 	sampling    signs.Sampling
-	// refusesAccount reports whether the provider refuses the account itself, and not only the call
-	// for one machine.
+	// refusesAccount reports whether the provider refuses Drydock's account, so that calls for
+	// every machine fail. doubted has, by provider, the target of its first such refusal.
 	refusesAccount func(doubted map[string]target, c called) bool
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision
-	// stood receives each decision that is used again, with the inputs that a new decision would
-	// have. It may be nil.
+	// stood is for tests, and may be nil. It is called when an earlier decision is used again, with
+	// the inputs that a new decision would have.
 	stood       func(s *lifecycle.State, d lifecycle.Decision, now time.Time)
 	mayStillAct func(c *remediations.Config, live *corev1.Node, intent string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error
 	successorOf func(*ledger.Orphan, *remediations.Replacement, []*corev1.Node) *corev1.Node

@@ -51,8 +51,9 @@ func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// endingNode updates the ledger before the Node shows the end. It counts a plan that ran out, and
-// forgets a plan that ran out earlier.
+// endingNode updates the ledger before the Node shows that the repair has ended. If the plan ran
+// out of steps now, endingNode counts that as a failure of the policy. If the plan had run out
+// earlier, it removes that earlier result from the ledger.
 func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	if d.Ended.Outcome == remediations.OutcomeExhausted && !p.finished(d.Ended) {
 		return false
@@ -60,7 +61,8 @@ func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	return !ranOutBefore(t.Record, d.Ended) || p.forgetCures(t.Node, t.Record.Policy)
 }
 
-// endedNode counts the end of a node's repair in the ledger.
+// endedNode updates the ledger after the end of a node's repair, and reports whether it changed the
+// ledger.
 func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (changed bool) {
 	n, e := t.Node, d.Ended
 	if len(e.Steps) > 0 { // a repair without steps shows nothing about its policy
@@ -74,14 +76,15 @@ func (p *pass) endedNode(l *ledger.Ledger, t *subject, d lifecycle.Decision) (ch
 	return p.endedOn(l, n, e) || changed
 }
 
-// ranOutBefore reports whether the repair's plan ran out before this end, and so was already
-// counted as failed.
+// ranOutBefore reports whether the repair had already run out of steps before it ended. That was
+// counted as a failure at that time.
 func ranOutBefore(r *remediations.Record, e *remediations.Entry) bool {
 	return r != nil && r.ID == e.ID && r.Phase == remediations.PhaseExhausted
 }
 
-// finished counts a plan that ran out, before the Node shows that end. If the ledger cannot be
-// saved, the next pass decides the end again. The plan counts only once.
+// finished counts in the ledger that the plan ran out of steps, before the Node shows it. It
+// returns false if the ledger cannot be saved. The next pass then decides again, and the failure
+// counts only once.
 func (p *pass) finished(e *remediations.Entry) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -91,9 +94,9 @@ func (p *pass) finished(e *remediations.Entry) bool {
 	return !l.Finished(e.Policy, e.ID, e.Outcome) || p.save(l) == nil
 }
 
-// forgetCures makes the ledger forget that the plan of the machine's repair ran out, before the
-// Node shows the end of the repair. If the ledger cannot be saved, the next pass decides the end
-// again.
+// forgetCures removes from the ledger how the policy's repairs of this machine ended, before the
+// Node shows the end of the present repair. It returns false if the ledger cannot be saved. The
+// next pass then decides again.
 func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	if p.ledger == nil {
 		p.failed = true
@@ -104,9 +107,10 @@ func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 	return p.save(l) == nil
 }
 
-// relapsed counts a cure that did not last. The cure counts as a failure of its policy. A breaker
-// that allowed this repair as its trial opens again. The ledger is saved first, so that the cure
-// counts only once if Drydock crashes. Then the next pass decides again.
+// relapsed handles a cure that did not last: the alert came back. The cure counts as a failure of
+// its policy. If a half-open breaker allowed this repair as its one trial, the breaker opens again.
+// The ledger is saved first, so that a crash of Drydock does not count the failure twice. Then the
+// next pass decides again.
 func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
 	l.Relapse(remediations.MachineOf(s.Node), *c)
@@ -136,14 +140,15 @@ func endNote(e *remediations.Entry, whose, message string) string {
 	return fmt.Sprintf("repair %s%s by policy %s after %s (%s): %s", e.ID, whose, e.Policy, text.Duration(e.Ended.Sub(e.Began).Round(time.Second)), did, message)
 }
 
-// endSilence ends the repair's silence beside the pass. It does nothing if the ID is empty.
+// endSilence ends the repair's silence, in another goroutine. It does nothing if the ID is empty.
 func (p *pass) endSilence(id string) {
 	if id != "" && p.Silencer != nil {
 		p.Beside(func() { p.expireSilence(id) })
 	}
 }
 
-// expireSilence ends the repair's silence. If that fails, the silence expires by itself.
+// expireSilence asks Alertmanager to end the repair's silence now. If that fails, the silence ends
+// at its own end time.
 func (p *pass) expireSilence(id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(p.ctx), p.CallTimeout)
 	defer cancel()
@@ -152,7 +157,7 @@ func (p *pass) expireSilence(id string) {
 	}
 }
 
-// save writes the ledger with the breakers' states of this pass.
+// save writes the ledger, and includes the breakers' states of this pass.
 func (p *pass) save(l *ledger.Ledger) error {
 	if p.knowsAll {
 		l.PruneEnds(p.Config, p.now)
@@ -161,7 +166,7 @@ func (p *pass) save(l *ledger.Ledger) error {
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }
 
-// supersede removes from the Node a record that no repair continues.
+// supersede removes from the Node the record of a repair that is not continued.
 func (p *pass) supersede(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Superseded
 	if !p.persist(t, d) {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// endedOn notes in the ledger what the end of this repair means for the machine's next repair. It
-// reports whether the ledger has changed and must be saved.
+// endedOn writes into the ledger l what the end of this repair means for the machine's next repair.
+// It reports whether it changed the ledger, which must then be saved.
 func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) (changed bool) {
 	end, ok := ledger.EndOf(p.Config, *e)
 	if ok {
@@ -31,22 +31,23 @@ func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) 
 	return ok || changed
 }
 
-// endsOn are the ends of repairs, and cancels, that a Node shows and that the ledger lacks.
+// endsOn lists repairs that ended, and repairs that a person cancelled, according to one Node. The
+// ledger does not have them yet.
 type endsOn struct {
 	node *corev1.Node
 	ends []ledger.End
 }
 
-// cancelOver is a cancel that no longer applies: the cancelled alert has ended, and the Node no
-// longer has the cancel.
+// cancelOver is a person's cancel of repairs for one alert that no longer applies: the alert has
+// ended, and the Node no longer shows the cancel.
 type cancelOver struct {
 	node  *corev1.Node
 	alert string
 	at    time.Time
 }
 
-// noteEnds collects the ends that the Node shows and that the ledger lacks, and the cancels that no
-// longer apply. learn writes them into the ledger.
+// noteEnds collects, for learn, which ends of repairs the Node shows and the ledger lacks. It also
+// collects the cancels that no longer apply.
 func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	if len(d.Ends) > 0 {
 		p.ends = append(p.ends, endsOn{n, d.Ends})
@@ -60,9 +61,9 @@ func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	}
 }
 
-// learn writes into the ledger, in one save, what this pass found on the Nodes and what the ledger
-// lacks. If the save fails, the next pass finds the same ends again. Cancels that no longer apply
-// are kept in memory, because no Node shows them any more.
+// learn saves in the ledger, at once, all that this pass found on the Nodes and that the ledger
+// lacks. If the save fails, the next pass finds the same ends on the Nodes again. Cancels that no
+// longer apply stay in memory, because no Node shows them any more.
 func (p *pass) learn() {
 	if p.ledger == nil {
 		return
@@ -81,9 +82,9 @@ func (p *pass) learn() {
 	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
 }
 
-// saveLearned saves a ledger that no decision waits for. If the store refuses it, the ledger that
-// repairs need must still be readable at once, because another save may be accepted. So the refusal
-// does not count in ledgerOut.
+// saveLearned saves a ledger although no decision waits for that. If the API server refuses this
+// save, it may still accept another one. So the refusal does not start the wait of ledgerOut, and
+// repairs can read the ledger again at once.
 func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	out := p.ledgerOut
 	err := p.save(l)
@@ -100,8 +101,8 @@ func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	return false
 }
 
-// learned returns the ledger with what this pass found. It returns nil if the ledger already has
-// all of that.
+// learned returns a copy of the ledger with what this pass found. It returns nil if the ledger
+// already has all of that.
 func (p *pass) learned(gpus int) *ledger.Ledger {
 	l, changed, room := p.ledger.Clone(), false, ledger.Room(p.stored)
 	for _, on := range p.ends {

@@ -1,7 +1,7 @@
 // Package engine runs the control loop. A pass of the loop goes through the nodes: it gathers
 // observations, decides, records the intent, acts, and verifies. The loop runs only on the leader,
-// in one goroutine that owns all of its state. Only calls to providers, queries of Alertmanager,
-// and slow reads run beside the loop, in other goroutines.
+// in one goroutine that owns all of its state. Calls to providers, queries of Alertmanager, and
+// slow reads run in other goroutines.
 package engine
 
 import (
@@ -63,30 +63,31 @@ type Options struct {
 	PollInterval time.Duration
 	// CallTimeout bounds one call to a provider. A call normally takes far less.
 	CallTimeout time.Duration
-	// NewID returns a new repair ID. NewTask returns a new UUID for a sidecar's task.
+	// NewID returns a new repair ID. NewTask returns a new UUID for the task that a repair sends to
+	// a pod's sidecar.
 	NewID, NewTask func() string
-	// Adopt hands to the receiver an alert that only a poll of Alertmanager found, and no webhook
-	// post brought. It returns the alert together with what the Node already has of it. If a post
-	// of the same alert already waits to be written, the result is Unchanged. If the result is not
-	// Taken, a later poll tries again. Adopt must not block.
+	// Adopt takes an alert that only a poll of Alertmanager found, and no webhook post brought. It
+	// queues the alert for writing on the Node. It returns the alert, completed from what the Node
+	// already shows of it. The result is Unchanged if a post of the same alert already waits to be
+	// written. If the result is not Taken, a later poll tries again. Adopt must not block.
 	Adopt func(n *corev1.Node, a remediations.Alert) (remediations.Alert, intake.Result)
 	// Charge returns why this installation is not in charge of the cluster and so changes nothing.
 	// An empty string means that it is in charge. If Charge is nil, there is no other installation.
 	Charge func() string
-	// Admission returns what this replica's webhook received. If Admission or its result is nil,
-	// there is no webhook.
+	// Admission returns the times of this replica's validating webhook: the start, and the last
+	// request. If Admission or its result is nil, there is no webhook.
 	Admission func() *ledger.Admission
 	// Writes reports whether the API server accepts Drydock's writes on Nodes. If Writes is nil,
 	// nothing watches these writes.
 	Writes func() Writes
-	// Posts returns what this replica's receiver knows about the self-test. If Posts is nil, the
-	// receiver knows nothing.
+	// Posts returns, for the self-test, when Alertmanager's posts last arrived at this replica. If
+	// Posts is nil, that is unknown.
 	Posts func() selftest.Posts
 	// Below returns a random number from 0 up to, but not including, its argument. The engine uses
 	// it to sample a large fleet's leases. If Below is nil, the engine always lists all leases.
 	Below func(n int) int
-	// Beside runs a function beside the loop: a call to a provider, a query of Alertmanager, or a
-	// slow read. If Beside is nil, each function runs in a goroutine of its own.
+	// Beside runs a function that the loop must not wait for: a call to a provider, a query of
+	// Alertmanager, or a slow read. If Beside is nil, each function runs in a goroutine of its own.
 	Beside func(func())
 	// Decided receives each decision about a node before the decision is carried out. It may be
 	// nil.
@@ -105,18 +106,19 @@ type Engine struct {
 
 	looked chan looked
 	calls  chan called
-	// enqueued holds functions that bring results from beside the loop back into it.
+	// enqueued holds functions that bring results from other goroutines back into the loop's
+	// goroutine.
 	enqueued chan func()
 	over     chan struct{}
-	// looking is true while a query of Alertmanager is under way. lookAgain is true if another
-	// query was requested after that one began.
+	// looking is true while a query of Alertmanager runs. lookAgain is true if another query was
+	// requested after that one began.
 	looking, lookAgain bool
 	// lookDue is true if a query was requested before lookFrom, the earliest time for the next
 	// query.
 	lookDue  bool
 	lookFrom time.Time
-	// underway counts the calls to providers that have not returned. surveys counts the questions
-	// to providers about machines that are not answered. testimonies counts the nodes whose signs
+	// underway counts the calls to providers that have not returned. surveys counts the unanswered
+	// questions to providers about machines. testimonies counts the nodes whose signs of a fault
 	// are being read.
 	underway, surveys, testimonies int
 
@@ -135,18 +137,19 @@ type Engine struct {
 	ledgerErr error
 	ledgerAt  string
 	// gpusSeen is the version of the roster's GPU numbers that the ledger already has. The ledger
-	// keeps each node's number because a GPU that fails also disappears from the Node's label.
-	// cancelsOver are cancels that the ledger must forget.
+	// keeps each node's number of GPUs, because a GPU that fails also disappears from the Node's
+	// label. cancelsOver are the cancels by people that no longer apply, and that must be removed
+	// from the ledger.
 	gpusSeen    int
 	cancelsOver []cancelOver
 	// knowsAll is true once the ledger has the results of a complete pass over all Nodes that came
 	// after an answer of Alertmanager.
 	knowsAll bool
-	// ledgerOut is the outage of reading or saving the ledger. leasesOut is the outage of listing
-	// the leases, and leaseOut of reading a single node's lease. conflicts counts the consecutive
+	// ledgerOut describes the present failure to read or save the ledger. leasesOut does so for the
+	// list of all leases, and leaseOut for a single node's lease. conflicts counts the consecutive
 	// saves of the ledger that met another writer's change.
 	ledgerOut, leasesOut, leaseOut outage
-	// learnOut is the outage of saving what a pass has learned in the ledger.
+	// learnOut describes the present failure to save in the ledger what a pass has learned.
 	learnOut    outage
 	conflicts   int
 	statusSaved ledger.Status
@@ -163,8 +166,8 @@ type Engine struct {
 	orphans    map[string]*memory
 	runs       int
 	fleetHolds map[remediations.Reason]toldHold
-	// breakersTold are the breakers as people were last informed of them. It is nil before the
-	// first pass with a ledger.
+	// breakersTold are the breakers as the last Events described them. It is nil before the first
+	// pass with a ledger.
 	breakersTold map[string]ledger.Breaker
 	long         longHolds
 	again        bool
@@ -175,23 +178,23 @@ type Engine struct {
 	listedOnce bool
 	wrote      map[string]*memory
 	working    map[string]bool
-	// ledgerRead is when the ledger was last read or written. waiting is true if, in the last pass,
-	// a guard held a repair or may still hold a repair that is under way. prefetchDue is true if
-	// prefetch has work to do.
+	// ledgerRead is when the ledger was last read or written. waiting is true if the last pass left
+	// a repair that waits: a guard holds it, or may still hold it. prefetchDue is true if prefetch
+	// has work to do.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// adoptions counts the polls whose alerts were adopted. The next poll begins with another
-	// alert, chosen by this number.
+	// adoptions counts the polls whose alerts were adopted. From this number, each poll chooses the
+	// alert that it adopts first.
 	adoptions int
-	// blindSince is when this process became blind: unable to judge how many nodes are unhealthy.
-	// Zero means that it is not blind.
+	// blindSince is when this process became blind: it could no longer judge how many nodes are
+	// unhealthy. Zero means that it is not blind.
 	blindSince time.Time
 	// unrouted are the alerts in Alertmanager's answer that are not routed to Drydock.
 	unrouted elsewhere
 	// strays are the alerts that are routed to Drydock but match no policy.
 	strays strays
-	// outside is the sources' earlier state, which their next answers are compared with. attempts
-	// prevents a second call to a provider for one attempt.
+	// outside is the last known state of the data sources, for comparison with their next answers.
+	// attempts prevents a second call to a provider for one attempt.
 	outside
 	attempts attempts
 	// doubted are the targets whose call was refused because of the provider's account. The key is
@@ -199,11 +202,11 @@ type Engine struct {
 	doubted map[string]target
 
 	// targets is the memory of sidecars and locations. looks counts their observations that are
-	// under way, by kind. passes counts the passes. concerned counts the nodes that the last pass
+	// running, by kind. passes counts the passes. concerned counts the nodes that the last pass
 	// decided about. busySidecars counts the sidecars under repair.
 	targets map[target]*targetMemory
-	// gates has, by pod, the last observation of the pod's sidecar that showed whether the pod's
-	// gate is open. It is kept after the pod's alert has ended.
+	// gates has each pod's last observation that showed whether the pod's sidecar is ready, also
+	// after the pod's alert has ended. The key is the pod's name.
 	gates        map[string]*sidecar.Observation
 	looks        map[remediations.Kind]int
 	passes       int
@@ -332,9 +335,9 @@ func (e *Engine) await(ctx context.Context, next, poll <-chan time.Time) bool {
 // poll queries Alertmanager at its regular interval.
 func (e *Engine) poll(ctx context.Context) {
 	if e.waiting || e.awaitsArrival() || e.ledgerOld(e.led) {
-		// A waiting repair may need a slot that an earlier leader took, or a change that a person
-		// makes in the ledger. So the ledger is read again. If no repair waits, the old copy stays:
-		// prefetch reads the ledger before a decision needs it.
+		// A waiting repair may need a slot in the ledger that an earlier leader still occupies, or
+		// a change that a person makes there. So the ledger is read again. If no repair waits, the
+		// old copy stays: prefetch reads the ledger before a decision needs it.
 		e.ledger = nil
 	}
 	e.look(ctx)

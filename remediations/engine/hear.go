@@ -82,7 +82,7 @@ func (e *Engine) received(ctx context.Context, l looked) {
 	}
 }
 
-// noteAnswers notes since when no Alertmanager answers.
+// noteAnswers records whether any Alertmanager answered, and if none did, when that began.
 func (e *Engine) noteAnswers(l looked) {
 	var err error
 	for _, r := range l.replicas {
@@ -95,7 +95,7 @@ func (e *Engine) noteAnswers(l looked) {
 	e.alertsOut.failed(l.askedAt, err, outageLongest)
 }
 
-// lookRest returns how long the next query waits after these answers.
+// lookRest returns how long to wait before the next query, after these answers.
 func lookRest(replicas []alerts.Replica) time.Duration {
 	told := 0
 	for _, r := range replicas {

@@ -13,52 +13,54 @@ import (
 // may be nil only if its comment says so.
 type kind struct {
 	of remediations.Kind
-	// carrier returns a function that finds the Node for an alert about the named target. An empty
-	// node means that there is none, or that it is unknown now. carrier is called once for each
-	// poll of Alertmanager. If carrier is nil, the alert itself names the node.
+	// carrier returns a function that finds the Node where an alert about the named target is
+	// written. An empty node means that there is none, or that it is unknown now. carrier is called
+	// once for each poll of Alertmanager. If carrier is nil, the alert itself names the node.
 	carrier func(e *Engine, ctx context.Context) func(fingerprint, name string) (node string)
 	// decide calls the core with the target's last observation. The core's function is Decide of
 	// targets/node, targets/sidecar or targets/location.
 	decide func(e *Engine, t *subject, now time.Time) lifecycle.Decision
-	// ask starts questions that only this kind needs, beside the loop. It may make the next pass
-	// earlier. It may be nil.
+	// ask starts, in other goroutines, the reads that only this kind needs. It may let the next
+	// pass begin earlier. It may be nil.
 	ask func(p *pass, t *subject, d *lifecycle.Decision)
-	// look returns the function that observes the target beside the loop, or nil if the target
+	// look returns the function that observes the target in another goroutine, or nil if the target
 	// cannot be observed. saw handles the observation in the loop, and may be nil. If look is nil,
 	// the kind's decisions never ask for an observation.
 	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *pass, t *subject)
-	// call makes the call of the record's intent. It returns a key, and an Event about the call is
-	// sent once for each key. resume repeats a step that may be repeated. It is nil if the kind has
-	// no such step.
+	// call makes the call that the record's intent describes. It returns a key: one Event about the
+	// call is sent for each key. resume continues a step that may be repeated, and is nil if the
+	// kind has no such step.
 	call   func(p *pass, t *subject, d lifecycle.Decision) (attempt string)
 	resume func(p *pass, t *subject, d lifecycle.Decision)
-	// slots counts the kind's repairs among the disruptive repairs. If slots is nil, these repairs
-	// disrupt nothing, take no slot, and wait for no slot.
+	// slots connects the kind's repairs with the limits on disruptive repairs. A slot is one
+	// repair's place in the ledger under these limits. If slots is nil, these repairs disrupt
+	// nothing and need no slot.
 	slots *slots
-	// sinceSeen is true if the target counts as healthy from the time of the observation. Otherwise
-	// it counts as healthy from the time of the decision.
+	// sinceSeen is true if a healthy target counts as healthy since the start of its observation.
+	// If it is false, the target counts as healthy since the decision.
 	sinceSeen bool
 	// about returns the object that the kind's Events are about. If about is nil, they are about
-	// the Node, and each phase has an Event. ofWhat returns words for the target, which follow the
-	// repair's ID in the Event about its end. It may be nil.
+	// the Node, and each phase has an Event. ofWhat describes the target, for the Event about the
+	// repair's end: the text follows the repair's ID. It may be nil.
 	about  func(t *subject) *remediations.Object
 	ofWhat func(e *remediations.Entry) string
-	// quiet reports whether a hold needs no Event. verified runs once the call's answer is on
-	// record. Both may be nil. counted runs after a decision was applied. Its argument now is the
-	// record that the repair then has.
+	// quiet reports whether a hold needs no Event. verified runs once the outcome of the call is in
+	// the record. Both may be nil. counted runs after a decision was applied: its argument now is
+	// the repair's record after that decision.
 	quiet    func(t *subject) bool
 	verified func(p *pass, d lifecycle.Decision)
 	counted  func(p *pass, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)
 }
 
-// slots counts the repairs of a kind as disruptive repairs, both in the pass and in the ledger.
+// slots counts the repairs of a kind against the limits on disruptive repairs, both in this pass
+// and in the ledger. A slot is one repair's place in the ledger.
 type slots struct {
 	// mayTake runs before a slot is taken, and reports whether it may be taken. It may be nil.
 	mayTake func(p *pass, t *subject, d lifecycle.Decision) bool
-	// occupy adds the repair to the count of this pass, and vacate removes it. A held repair counts as
-	// one that only would be under way. next counts a repair that only waits for one more reading.
-	// giveBack frees the slot of an attempt that is given back.
+	// occupy counts the repair in this pass, and vacate removes it from that count. A held repair
+	// counts as one that would run if the mode were not observe. next counts a repair that only
+	// waits for one more reading. giveBack frees the slot if the attempt does not count as used.
 	occupy   func(p *pass, t *subject, d lifecycle.Decision)
 	next     func(p *pass, t *subject, d lifecycle.Decision)
 	vacate   func(p *pass, node string)
@@ -94,7 +96,7 @@ func (k *kind) object(t *subject) *remediations.Object {
 	return k.about(t)
 }
 
-// lookAt observes the target beside the loop.
+// lookAt observes the target in another goroutine.
 func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	look := k.look(p, t, d)
 	if look == nil {
@@ -112,8 +114,8 @@ func (p *pass) lookAt(k *kind, t *subject, d lifecycle.Decision) {
 	})
 }
 
-// release frees the ledger's slot of the kind's repair on the node. If that fails, sweep frees it
-// later.
+// release frees the slot of this repair in the ledger. If that fails, sweep frees it in a later
+// pass.
 func (p *pass) release(k *kind, node, repair string) {
 	if p.ledger != nil {
 		l := p.ledger.Clone()
@@ -134,7 +136,7 @@ func (p *pass) emit(k *kind, t *subject, key string, e Event) {
 	}
 }
 
-// emitHold sends the Event about what holds the repair r. Nil: there is no repair yet.
+// emitHold sends the Event about what holds the repair r. If there is no repair yet, r is nil.
 func (p *pass) emitHold(k *kind, t *subject, r *remediations.Record, d lifecycle.Decision) {
 	id := t.Name
 	if r != nil {

@@ -7,18 +7,19 @@ import (
 )
 
 // leaseReadings are the last readings of leases that looked expired by this replica's clock. The
-// next reading of such a lease shows whether the node still renews it. Witnesses are read beside
-// the loop, so a lock protects the readings.
+// next reading of such a lease shows whether the node still renews it. Other goroutines read leases
+// as well, so a lock protects the readings.
 type leaseReadings struct {
 	mu   sync.Mutex
 	last map[string]signs.Lease
 }
 
-// mostReadings bounds the remembered readings. If that many leases look expired, Drydock is blind
-// anyway.
+// mostReadings bounds the remembered readings. If that many leases look expired, Drydock holds all
+// repairs in any case.
 const mostReadings = 1024
 
-// follow adds to a reading of the node's lease what the previous reading showed.
+// follow compares a reading of the node's lease with the previous reading, and returns it with the
+// result: whether the node has renewed the lease in between.
 func (r *leaseReadings) follow(node string, l signs.Lease) signs.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()

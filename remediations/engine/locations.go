@@ -29,12 +29,12 @@ type Locations interface {
 	// Look observes the location from the API server. It does not fail: the observation names what
 	// could not be read. It changes nothing.
 	Look(ctx context.Context, location string) location.Observation
-	// Move moves the leadership if the location is still as the move expects. It calls mayStill at
-	// the last moment before it writes each key. The outcome is never empty. The error is why the
-	// move was not accepted.
+	// Move moves the leadership, if the location is still as m describes it. It calls mayStill
+	// right before it writes each key. The outcome is never empty. The error is why the move was
+	// not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
-	// PutBack restores the keys that Move recorded in Before, where they still are as Move left
-	// them. It may be repeated.
+	// PutBack undoes a Move: it restores the keys that Move recorded in Before. It changes only
+	// keys that still have the values that Move wrote. It may be repeated.
 	PutBack(ctx context.Context, m remediations.Move) error
 }
 
@@ -85,14 +85,15 @@ var locations = kind{
 	counted:  func(p *pass, _ *subject, r *remediations.Record, d lifecycle.Decision, _ bool) { p.tallied(r, d) },
 }
 
-// occupyLocation counts the location's repair that is on record, or will be after the decision.
+// occupyLocation counts the location's repair in this pass, from the new record or the present one.
+// wouldBe means that observe mode holds the repair, which would otherwise run.
 func (p *pass) occupyLocation(t *subject, d lifecycle.Decision, wouldBe bool) {
 	if r := cmp.Or(d.Record, t.Record); r != nil {
 		p.fleet.OccupyLocation(t.of.node, r, wouldBe)
 	}
 }
 
-// move starts the call that makes the last move of the record.
+// move starts the call for the newest move of leadership in the record.
 func (p *pass) move(t *subject, r *remediations.Record) string {
 	intent, move := *r.Intent, r.Moves[len(r.Moves)-1]
 	p.send(calling{
@@ -112,8 +113,8 @@ func (p *pass) move(t *subject, r *remediations.Record) string {
 	return intent.ID
 }
 
-// others reads from the API server all nodes of the move except the leader. With mayBeGone it skips
-// Nodes that no longer exist: their keys are gone with them, so nothing must be restored there.
+// others reads from the API server all nodes that the move changes, except the leader. If mayBeGone
+// is true, it skips deleted Nodes: they have no keys to restore.
 func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) ([]*corev1.Node, error) {
 	names := map[string]bool{m.To: true, m.From: true}
 	for name := range m.Before {
@@ -136,11 +137,12 @@ func (p *pass) others(leader *corev1.Node, m remediations.Move, mayBeGone bool) 
 	return out, nil
 }
 
-// putBackStep is the name, in the metrics, of the step that restores an earlier leadership.
+// putBackStep is the step's name in the metrics when a moved leadership is given back to the
+// earlier leader.
 const putBackStep = "put-back-leader"
 
-// putBack undoes the record's moves beside the loop, newest first. Each later leader of Drydock
-// repeats that until it is done.
+// putBack undoes the record's moves of leadership in another goroutine, newest first. If this
+// process dies, the next leader of Drydock repeats that until it is done.
 func (p *pass) putBack(t *subject, r *remediations.Record, d lifecycle.Decision) {
 	if p.Locations == nil {
 		return // without a provider of locations, the repair is held until its deadline and then given up
@@ -181,8 +183,8 @@ func (p *pass) putBackOne(ctx context.Context, node, id string, m remediations.M
 	return p.Locations.PutBack(ctx, m)
 }
 
-// leads returns a function that finds the node for an alert about a location. The node is empty if
-// there is none, or if it is unknown.
+// leads returns a function that finds the Node where an alert about a location is written. The
+// result is empty if there is none, or if it is unknown.
 func (e *Engine) leads(ctx context.Context) func(fingerprint, location string) string {
 	if e.Locations == nil {
 		return func(string, string) string { return "" }

@@ -13,16 +13,17 @@ import (
 )
 
 const (
-	// holdTold is how long a fleet-wide hold must last before each held node gets an Event of its
-	// own. Before that, only one Event about Drydock's ledger is sent: such a hold affects many
-	// nodes at once, and most of these holds are short.
+	// holdTold is how long a fleet-wide hold must last before each held node gets its own Event.
+	// Before that, one Event is sent, and it is attached to Drydock's ledger. Such a hold affects
+	// many nodes at once, and most of them are short.
 	holdTold = 10 * time.Minute
-	// holdsApart is the shortest time between two such Events, because thousands of nodes may have
-	// been held equally long.
+	// holdsApart is the shortest time between two of these Events. Otherwise thousands of nodes,
+	// all held since the same moment, would get their Events at once.
 	holdsApart = time.Second
 )
 
-// longHold is a fleet-wide hold as one target experiences it.
+// longHold is a hold of the whole fleet, as it applies to one target: the reason, the message, and
+// the start.
 type longHold struct {
 	reason  remediations.Reason
 	message string
@@ -40,14 +41,14 @@ type longHold struct {
 type longHolds struct {
 	held map[target]*longHold
 	due  []target
-	// sent is when the last of these Events was sent. timer runs until the next one may be sent,
-	// and is nil if it does not run.
+	// sent is when the last of these Events was sent. timer fires when the next one may be sent. It
+	// is nil if no Event waits.
 	sent  time.Time
 	timer clock.Timer
 }
 
-// follow notes how long a fleet-wide hold has held the target. If that is long enough, it queues an
-// Event. A decision in between that only waits for an observation does not end the hold.
+// follow records how long a fleet-wide hold has held the target. If that is long enough, it queues
+// an Event. A decision that only waits for an observation does not end the hold.
 func (p *pass) follow(of target, r *remediations.Record, about *remediations.Object, d lifecycle.Decision) {
 	h := p.long.held[of]
 	switch {

@@ -17,8 +17,9 @@ type memory struct {
 	lease     *signs.Lease
 	// work is the repeatable step that this process runs on the node. It is nil if there is none.
 	work *working
-	// survey is the provider's answer before a step. replacement and pods are later answers about
-	// the proof of the step. asking is true while a question to the provider is under way.
+	// survey is the provider's answer before a step. replacement and pods are later answers, which
+	// prove the step or name what is missing. asking is true while a question to the provider is
+	// unanswered.
 	survey      *remediations.Survey
 	replacement *remediations.Replacement
 	pods        *remediations.PodProof
@@ -29,8 +30,8 @@ type memory struct {
 	completing  bool
 	completedAt time.Time
 	completed   string
-	// read are the last readings of the signs of a policy's witness. testifying is true while signs
-	// are being read.
+	// read are the last readings of the signs of a fault that a policy's witness uses. testifying
+	// is true while signs are being read.
 	read       map[signs.Sign]signs.Testimony
 	testifying bool
 	alerts     uint64
@@ -42,20 +43,20 @@ type memory struct {
 	// write. over is the Node from before that write.
 	written, over *corev1.Node
 	wroteAt       time.Time
-	// journal is the decoded journal of the Node readOf.
+	// journal is the decoded content of the Node's annotations: records, alerts and history. readOf
+	// is the version of the Node that it was decoded from.
 	journal remediations.Journal
 	readOf  *corev1.Node
-	// reset is the message about a person's request to forget something in the ledger. It is kept
-	// until the request is removed from the Node, because the save of the ledger may have to be
-	// repeated.
+	// reset is the message for the Event about a person's reset of the node. It is kept until the
+	// request is removed from the Node, because the save of the ledger may have to be repeated.
 	reset string
 	// standing is the last decision, if the next pass may use it again while its inputs stay the
 	// same. It is nil if the next pass must decide again.
 	standing *standing
-	// shown are the node's series in the metrics after its last decision.
+	// shown are the series about this node that the metrics show since its last decision.
 	shown []nodeSample
-	// silence is the ID of a repair's silence, if the Node was deleted before the answer to the
-	// repair's call came.
+	// silence is the ID of the silence that Drydock created for a repair. It is set only if the
+	// Node was deleted before the provider's answer arrived.
 	silence string
 }
 

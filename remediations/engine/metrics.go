@@ -60,13 +60,14 @@ type metrics struct {
 	// uncovered has one series for each step in served, the steps that a provider carries out.
 	uncovered *prometheus.GaugeVec
 	served    []string
-	// gpuNodes are the nodes with a series in gpus, with their numbers of GPUs. It is nil before
-	// the first series. gpusAt is the version of these numbers. breakers are the states that the
+	// gpuNodes has the number of GPUs of each node with a series in gpus. It is nil before the
+	// first series. gpusAt is the version of these numbers. breakers are the states that the
 	// breaker metric shows, by scope.
 	gpuNodes map[string]int
 	gpusAt   int
 	breakers map[string]ledger.BreakerState
-	// was is the tally that the gauges of repairs and holds show. It is nil before the first pass.
+	// was is the tally that the gauges of repairs and holds show now. It is nil before the first
+	// pass.
 	was   *tally
 	nodes nodeMetrics
 }
@@ -212,9 +213,9 @@ func (m *metrics) answered(source string, at time.Time) {
 	m.sources.WithLabelValues(source).Set(float64(at.Unix()))
 }
 
-// setAll sets the gauge's series to the counts in is, and skips series that did not change: setting
-// hundreds of series would be most of the cost of a pass. was holds the series that are not zero,
-// and setAll updates it.
+// setAll sets the gauge's series to the counts in is. It skips series that did not change, because
+// setting hundreds of series would be most of the cost of a pass. was holds the series that are not
+// zero, and setAll updates it.
 func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	for k := range was {
 		if is[k] == 0 {
@@ -230,8 +231,8 @@ func setAll(g *prometheus.GaugeVec, was, is map[[2]string]int) {
 	}
 }
 
-// setGPUs updates the series in place. If it removed and set them again, a scrape in between could
-// miss a node's series, and to an alert that looks like a recovered node.
+// setGPUs updates the series in place. If it removed all series and set them again, a scrape in
+// between could miss a node. An alert on a missing GPU would then look resolved.
 func (m *metrics) setGPUs(f *fleet.Fleet) {
 	if m.gpusAt == f.GPUsVersion() && m.gpuNodes != nil {
 		return
@@ -247,8 +248,8 @@ func (m *metrics) setGPUs(f *fleet.Fleet) {
 	m.gpuNodes, m.gpusAt = f.ExpectedGPUs, f.GPUsVersion()
 }
 
-// setBreakers updates the series in place, for the same reason as setGPUs. The cluster always has a
-// breaker.
+// setBreakers updates the series in place, so that no scrape misses one. The scope of the whole
+// cluster always has a series, even if it has no breaker.
 func (m *metrics) setBreakers(breakers map[string]ledger.Breaker) {
 	is := map[string]ledger.BreakerState{ledger.ScopeCluster: ledger.BreakerClosed}
 	for scope, b := range breakers {

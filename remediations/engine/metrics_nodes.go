@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// mostShown bounds the nodes that have series of their own. Repairs that have begun have
-	// priority. The totals cover all nodes.
+	// mostShown bounds the nodes that have their own series. Nodes whose repair has begun are
+	// always shown. The totals of the other metrics cover all nodes.
 	mostShown = 1000
 	// signShown is how long after its reading a sign is shown.
 	signShown = time.Minute
@@ -107,7 +107,8 @@ func (s nodeSeries) values() []string {
 	return s.labels[:[nodeFamilies]int{nodePhase: 4, nodeAttempts: 4, nodeHold: 3, nodeSign: 5, sidecarHealth: 5}[s.family]]
 }
 
-// show adds the series of one node to the tally, unless too many nodes have series already.
+// show adds the series of one node to the tally. If mostShown nodes already have series, it skips
+// nodes whose repair has not begun.
 func (t *tally) show(samples []nodeSample) {
 	if len(samples) == 0 || (t.shown >= mostShown && samples[0].of.family == nodeHold) {
 		return
@@ -135,8 +136,8 @@ func (t *tally) showSidecar(of *subject, policy string) {
 	t.nodes[nodeSeries{sidecarHealth, [5]string{pod.Namespace, pod.Name, of.of.node, policy, sidecarOutcomes[seen.Health]}}] = 1
 }
 
-// samples returns the series of the node after the decision. If the repair has not begun, the
-// series about its hold comes first, so that show can treat the node as one that only waits.
+// samples returns the series about the node after the decision. If the repair has not begun, the
+// series about its hold comes first. From that order, show knows that the node only waits.
 func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []nodeSample) {
 	add := func(family int, value float64, labels ...string) {
 		s := nodeSample{of: nodeSeries{family: family}, value: value}

@@ -49,8 +49,8 @@ var nodes = kind{
 	counted: (*pass).countNode,
 }
 
-// askNode asks the provider and the witness what the decision needs to know about the node. It also
-// ends long-running work that the decision no longer continues.
+// askNode starts the questions to the provider and the witness that the decision needs. It also
+// stops a long-running step that the decision does not continue.
 func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
 	m := p.remember(t.of.node)
 	if p.Decided != nil {
@@ -67,7 +67,8 @@ func (p *pass) askNode(t *subject, d *lifecycle.Decision) {
 	p.waiting = p.waiting || m.work != nil
 }
 
-// giveBackNode frees the slot of an attempt that was given back or of a step that was stopped.
+// giveBackNode frees the slot after an attempt that does not count as used, or after a step that
+// was stopped.
 func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
 	m, was := p.remember(t.of.node), t.Record
 	if was.Phase == remediations.PhaseActing && p.Config.Remediation(was.Step.Name).Once {
@@ -81,8 +82,8 @@ func (p *pass) giveBackNode(k *kind, t *subject, d lifecycle.Decision) {
 	}
 }
 
-// countNode runs once the decision is applied. It sends the Events that answer people, and counts
-// the node.
+// countNode runs once the decision is applied. It sends the Events that answer people's requests,
+// and counts the node in the metrics.
 func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decision, wrote bool) {
 	n, m := t.Node, p.remember(t.of.node)
 	if wrote && d.Verb == lifecycle.VerbWait && d.Record != nil && d.Record.Note != "" {
@@ -98,7 +99,8 @@ func (p *pass) countNode(t *subject, _ *remediations.Record, d lifecycle.Decisio
 	p.stand(t, d)
 }
 
-// tallyNode counts the node's repair and the node's hold. A hold counts also if no policy applies.
+// tallyNode counts the node's repair and the node's hold for the metrics. It counts the hold even
+// if no policy applies.
 func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediations.Record {
 	r = afterwards(r, d)
 	p.tallied(r, d)
@@ -108,7 +110,7 @@ func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediat
 	return r
 }
 
-// askAlerts requests a query of the Alertmanagers for the node.
+// askAlerts requests a query of Alertmanager that is newer than the node's last change.
 func (p *pass) askAlerts(m *memory) {
 	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
 		m.lookSince = p.now
@@ -116,8 +118,8 @@ func (p *pass) askAlerts(m *memory) {
 	p.look(p.ctx)
 }
 
-// answer sends Events about what people wrote on the Node. If the write removes a person's key, the
-// answer is sent every time, because a person may set the key again.
+// answer sends Events about the requests that people wrote on the Node. A request whose key this
+// write removes is answered each time, because a person may set the key again.
 func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	if m := p.remember(node); m.reset != "" && wrote && slices.Contains(d.Consume, remediations.ResetKey) {
 		p.Events.Event(node, Event{Reason: "RepairCancelled", Action: "Reset", Note: m.reset})
@@ -136,8 +138,8 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	}
 }
 
-// drop writes that nothing is to be done for the target. Before that, the ledger forgets what a
-// person no longer wants.
+// drop writes that the target needs no repair. Before that, it removes from the ledger what a
+// person asked Drydock to forget.
 func (p *pass) drop(t *subject, d lifecycle.Decision) (wrote bool) {
 	if d.Forgets() {
 		p.remember(t.of.node).reset = d.Message

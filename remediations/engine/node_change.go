@@ -35,9 +35,9 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		c.Annotations[key] = &value
 	case d.Verb == lifecycle.VerbReset:
 		for k := range n.Annotations {
-			// This reset removes exhausted records. A sidecar or leader under repair is not
-			// exhausted, so its record stays. An unreadable record may be an exhausted one, so it
-			// is removed.
+			// This reset removes records of repairs that ran out of steps. A sidecar or leader
+			// under repair keeps its record, because it did not run out. An unreadable record is
+			// removed, because it may be one that did.
 			other := journal.Records[k]
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.PhaseExhausted) {
 				c.Annotations[k] = nil
@@ -120,16 +120,16 @@ func markedAt(journal remediations.Journal, d lifecycle.Decision) (at *time.Time
 	return at
 }
 
-// tidies reports whether the decision's write can wait: no side effect depends on it, and no person
-// waits for it.
+// tidies reports whether the decision's write only cleans up, and so may wait: no call or other
+// side effect depends on it, and no person waits for it.
 func tidies(s *lifecycle.State, d lifecycle.Decision) bool {
 	r := s.Journal.Record
 	verb := d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbDrop || d.Verb == lifecycle.VerbRest
 	return verb && len(d.Consume) == 0 && len(d.Allow) == 0 && (r == nil || !r.Phase.InFlight())
 }
 
-// persist makes the decision's write. The write names the version of the Node that the decision
-// used. persist reports whether the write is durable. If not, the next pass decides again.
+// persist writes the decision on the Node, with the version of the Node that the decision used. It
+// reports whether the write is durable. If not, the next pass decides again.
 func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 	c := change(t.State, t.Key, d)
 	if c == nil {
@@ -176,8 +176,8 @@ func (p *pass) persist(t *subject, d lifecycle.Decision) bool {
 	return true
 }
 
-// show updates the Node's conditions after its record was written and before the call is made. If
-// it fails, the repair continues: an announcement must not stop a repair.
+// show updates the Node's conditions. It runs after the record was written and before the call is
+// made. If it fails, the repair continues, because an announcement must not stop a repair.
 func (p *pass) show(n *corev1.Node) {
 	if p.Conditions == nil {
 		return

@@ -67,7 +67,8 @@ func (e *Engine) caughtUp(nodes []*corev1.Node) []*corev1.Node {
 	return nodes
 }
 
-// unseen returns the Nodes as this process wrote them, if the cache does not show that write yet.
+// unseen returns the Nodes that this process wrote and whose new version the cache does not show
+// yet.
 func (e *Engine) unseen() (nodes []*corev1.Node) {
 	for name, m := range e.wrote {
 		n := e.roster.Node(name)
@@ -86,7 +87,8 @@ func (e *Engine) caught(name string, m *memory) {
 	delete(e.wrote, name)
 }
 
-// forgetOthers drops the memory of Nodes that were deleted and created again under the same name.
+// forgetOthers drops the memory of each Node that was deleted and created again under the same
+// name.
 func (e *Engine) forgetOthers(nodes []*corev1.Node) {
 	for _, n := range nodes {
 		if m := e.memory[n.Name]; m != nil && m.readOf != nil && m.readOf.UID != n.UID {

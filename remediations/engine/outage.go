@@ -17,15 +17,14 @@ const (
 	nodeLongest   = time.Minute
 )
 
-// outage describes a call that keeps failing. Then the call is retried only after a wait, and not
-// by every caller that needs it.
+// outage describes a call that keeps failing. It makes all callers wait before the next retry.
 type outage struct {
 	// since is when the call began to fail. Zero means that it does not fail. again is when the
 	// call may be retried.
 	since, again time.Time
 	wait         time.Duration
 	err          error
-	// The flag is set once people were informed of the outage.
+	// This is true once an Event about the outage was sent.
 	told bool
 }
 
@@ -40,8 +39,8 @@ func (o *outage) failed(now time.Time, err error, longest time.Duration) {
 
 func (o *outage) over() { *o = outage{} }
 
-// due reports whether the call may be tried now. A retry time that is further ahead than the wait
-// comes from a wrong clock, and then the call may be tried.
+// due reports whether the call may be tried now. If the retry time is further ahead than the wait,
+// the clock was set back, and the call may be tried.
 func (o *outage) due(now time.Time) bool {
 	return !now.Before(o.again) || o.again.Sub(now) > o.wait
 }
@@ -52,9 +51,9 @@ func (o *outage) idle(now time.Time) bool {
 	return now.Sub(o.again) > 2*remediations.OutageFor
 }
 
-// retry makes the next pass start when the failing call may be retried. It does nothing if that
-// time had come before this pass: this pass then tried the call, or did not need it, and another
-// pass at once would change nothing.
+// retry lets the next pass begin when the failing call may be retried. It does nothing if that time
+// came before this pass. Then this pass has tried the call or did not need it, and another pass at
+// once would change nothing.
 func (p *pass) retry(o outage) {
 	if !o.since.IsZero() && o.again.After(p.now) && o.again.Before(p.next) {
 		p.next = o.again

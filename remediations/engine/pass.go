@@ -28,9 +28,9 @@ const (
 	patientAfter = 10
 	// later is the wait after the API server refused a request or did not answer.
 	later = 2 * time.Second
-	// tidyFor bounds the time that one pass spends on writes without urgency: it removes alerts
-	// that have ended, and notes on repairs that must wait. After a storm there are thousands of
-	// such writes. A person's request must not wait for all of them.
+	// tidyFor bounds the time that one pass spends on writes that only clean up: it removes ended
+	// alerts, and updates notes on repairs that wait. After a storm there are thousands of such
+	// writes. A person's request must not wait for all of them.
 	tidyFor = 500 * time.Millisecond
 )
 
@@ -41,17 +41,18 @@ type pass struct {
 	now   time.Time
 	fleet *fleet.Fleet
 	tally *tally
-	// holds are the fleet-wide holds of this pass: the reason, and the message about the first node
-	// that it holds.
+	// holds are the fleet-wide holds of this pass, by reason. The value is the message about the
+	// first node that is held.
 	holds map[remediations.Reason]string
-	// concerns say what these holds are about, if not all nodes.
+	// concerns names, for some of these holds, the one policy, zone or node pool that is held. A
+	// hold without an entry applies to all nodes.
 	concerns map[remediations.Reason]remediations.Concern
 	next     time.Time
 	failed   bool
 	// ends are the ends of repairs that this pass found on Nodes and not in the ledger. learn
 	// writes them into the ledger.
 	ends []endsOn
-	// tidying is the time that this pass has spent on writes without urgency. tidyFor bounds it.
+	// tidying is the time that this pass has spent on writes that only clean up. tidyFor bounds it.
 	tidying time.Duration
 }
 
@@ -131,9 +132,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }
 
-// hurry returns the wait before a pass that was requested at once. The wait grows with each such
-// pass that writes nothing: the passes wait for a change from outside, and more passes do not bring
-// it.
+// hurry returns the wait before another pass that this pass requested at once. The wait grows while
+// such passes write nothing: they wait for a change from outside, and more passes do not cause that
+// change.
 func (e *Engine) hurry(writesBefore int) time.Duration {
 	if e.writesDone > writesBefore {
 		e.hurries = 0
@@ -142,8 +143,8 @@ func (e *Engine) hurry(writesBefore int) time.Duration {
 	return min(soon<<min(e.hurries/patientAfter, 10), later)
 }
 
-// clamp sets ledger times that lie in the future to now, once most kubelet leases confirm this
-// replica's clock.
+// clamp sets ledger times that lie in the future to the current time. It does so only if most
+// kubelet leases confirm this replica's clock.
 func (p *pass) clamp() *ledger.Ledger {
 	was := p.ledger
 	if p.readHeartbeats(); !remediations.ClocksAgree(p.heartbeats, p.Clock.Now()) {
@@ -164,8 +165,8 @@ func (p *pass) blind() bool {
 		p.heartbeats.Blind() != "" || p.leasesOut.lasting(p.now) || p.stale != ""
 }
 
-// noteBlind notes since when this process is blind. It returns that time if it is long enough ago
-// for the ledger, and otherwise zero.
+// noteBlind records when this process became blind: unable to judge how many nodes are unhealthy.
+// It returns that time once it is long enough ago to be saved in the ledger, and zero before.
 func (p *pass) noteBlind() time.Time {
 	switch {
 	case !p.blind():
@@ -179,8 +180,8 @@ func (p *pass) noteBlind() time.Time {
 	return p.blindSince
 }
 
-// order returns the nodes that concern Drydock: nodes under repair first, then by the age of their
-// fault.
+// order returns the nodes to decide about: first the nodes under repair, then the other nodes with
+// the oldest fault first.
 func (e *Engine) order() []*corev1.Node {
 	concerned := e.roster.Concerned()
 	turns := make([]fleet.Turn, 0, len(concerned))
@@ -202,7 +203,7 @@ func (e *Engine) order() []*corev1.Node {
 	return fleet.InTurn(turns)
 }
 
-// state gathers the input of node.Decide for a node.
+// state gathers the input for the core's decision about a node (node.Decide).
 func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	m, journal := p.remember(n.Name), p.journal(n)
 	p.forgetTorn(m)
@@ -217,8 +218,8 @@ func (p *pass) state(n *corev1.Node) *lifecycle.State {
 	}
 }
 
-// journal decodes the Node's journal, once for each version of the Node. A journal is never changed
-// in place.
+// journal returns the decoded annotations of the Node. It decodes them once for each version of the
+// Node. A decoded journal is never changed.
 func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	m := e.remember(n.Name)
 	if m.readOf == n {
@@ -230,8 +231,8 @@ func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	m.readOf = n
 	if sig := signature(n); sig != m.alerts {
 		// An alert or a person changed an annotation of the node. So an answer of Alertmanager from
-		// before that change is too old for a decision: a person who removes a pause may have
-		// created a silence a moment ago.
+		// before that change is too old for a decision. For example, a person who removes a pause
+		// may have created a silence a moment ago.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	return m.journal
@@ -255,8 +256,8 @@ func signature(n *corev1.Node) uint64 {
 	return sum
 }
 
-// write changes a Node and remembers the result, so that the next decision does not depend on a
-// cache that is behind.
+// write changes a Node and remembers the result. So the next decision uses the new version even if
+// the cache does not show it yet.
 func (e *Engine) write(ctx context.Context, n *corev1.Node, c NodeChange) (*corev1.Node, error) {
 	m := e.remember(n.Name)
 	if e.lacksCharge() != "" {

@@ -9,11 +9,11 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset removes the node's record, and what the ledger counts for the node, because a person
-// requested it.
+// reset carries out a person's request: it removes the node's record, and what the ledger has
+// counted for the node.
 func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
-	// The ledger's counts go first. The person's request stays on the Node until the record is
-	// removed. So a reset that a crash interrupts is done again.
+	// The ledger is changed first. The person's request stays on the Node until the record is
+	// removed. So if a crash interrupts the reset, the next leader does it again.
 	l := p.ledger.Clone() // the core resets only with a ledger
 	if r := t.Record; r != nil {
 		l.Release(r.ID)
@@ -33,9 +33,9 @@ func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// refusesAccount reports whether the provider has refused its account for two different targets.
-// One refusal may concern that one machine, or be a single mistake. An accepted call shows that the
-// account works.
+// refusesAccount reports whether the provider has refused Drydock's account in calls for two
+// different targets. One refusal may concern only that machine, or be a single mistake. An accepted
+// call shows that the account works, and starts the count again.
 func refusesAccount(doubted map[string]target, c called) bool {
 	switch first, known := doubted[c.provider]; {
 	case c.call.Outcome == remediations.CallAccepted:
@@ -50,7 +50,7 @@ func refusesAccount(doubted map[string]target, c called) bool {
 	return false
 }
 
-// stop stops the policy in the ledger if its provider refuses the account.
+// stop marks the policy in the ledger as stopped if its provider refuses Drydock's account.
 func (p *pass) stop(d lifecycle.Decision) {
 	if d.Stop == "" || d.Policy == nil || p.ledger == nil {
 		return
@@ -62,9 +62,9 @@ func (p *pass) stop(d lifecycle.Decision) {
 	}
 }
 
-// forget carries out in the ledger what a person requested on the Node: stopped policies continue,
-// the machine has fewer GPUs from now on, and cancels end. It reports whether that is saved. Only
-// then may the request be removed from the Node.
+// forget saves in the ledger what a person requested on the Node: stopped policies continue, the
+// machine has fewer GPUs from now on, and cancels of repairs end. It reports whether the ledger was
+// saved. The request may be removed from the Node only if it was.
 func (p *pass) forget(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {

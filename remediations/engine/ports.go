@@ -49,8 +49,8 @@ type Changing interface {
 	Changed(ctx context.Context) (nodes []*corev1.Node, gone []string, ok bool)
 }
 
-// Rewinding is a Fleet that notes when its cache went back to an older state. It notes this also
-// while this replica does not lead.
+// Rewinding is a Fleet that notices when its cache receives an older state than before, for example
+// after etcd was restored from a backup. It notices this also while this replica is not the leader.
 type Rewinding interface {
 	// WentBack returns which object went back last, and when. A zero time means that nothing went
 	// back.
@@ -62,8 +62,9 @@ type Rewinding interface {
 type NodeChange struct {
 	Annotations, Labels map[string]*string
 	Unschedulable       *bool
-	// OutOfService adds the taint which declares that the machine is off for good. The taint's time
-	// marks the taint as Drydock's own. InService removes the taint that has this time.
+	// OutOfService adds the taint node.kubernetes.io/out-of-service, which declares that the
+	// machine is off for good. The taint's time identifies the taint as Drydock's own. InService
+	// removes the taint that has this time.
 	OutOfService, InService *time.Time
 }
 
@@ -131,11 +132,12 @@ type Machine struct {
 	SystemUUID string
 	// BootID is the boot ID that the Node shows before the call.
 	BootID string
-	// Attempt is the intent's ID.
+	// Attempt is the ID of the intent, which identifies one attempt of the step.
 	Attempt string
-	// Policy is the policy of the step. Alert is the alert that began the repair. Deadline is the
-	// time when the attempt counts as failed. All three are empty in a question before the intent.
-	// Alert is also nil if a person requested the repair, or if the alert is no longer on the Node.
+	// Policy is the policy whose plan has the step. Alert is the alert that began the repair.
+	// Deadline is the time when the attempt counts as failed. All three are empty if the provider
+	// is asked about the machine before an attempt. Alert is also nil if a person requested the
+	// repair, or if the alert is no longer on the Node.
 	Policy   string
 	Alert    *remediations.Alert
 	Deadline time.Time
@@ -145,8 +147,8 @@ type Machine struct {
 	// SwitchedOff means that Drydock itself has switched the machine off. If it is false and the
 	// machine is off, a person may have switched it off, and a step must not start it.
 	SwitchedOff bool
-	// Before is what the provider returned for the record when it was asked before the intent. It
-	// is empty if the provider was not asked, or returned nothing.
+	// Before has the facts that this provider returned from Survey before the step, for its proof
+	// after the step. It is empty if the provider was not asked, or returned none.
 	Before remediations.Before
 	// Unit is the unit that a restart-unit step restarts. DaemonSet is the DaemonSet that a
 	// rollout-restart step restarts.
@@ -202,7 +204,8 @@ type Actuator interface {
 
 // Surveyor is an Actuator that can answer questions about a machine before a step is decided.
 type Surveyor interface {
-	// Survey changes nothing. If Act would refuse the call, Trouble of the answer is the reason.
+	// Survey reports what would prevent the step on this machine. If Act would refuse the call now,
+	// the answer's Trouble is the reason. Survey changes nothing.
 	Survey(ctx context.Context, m Machine) remediations.Survey
 }
 

@@ -11,18 +11,18 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// beatsGood is how long a count of the leases may be used. After that, a decision requests a new
-// count.
+// beatsGood is how long a count of the nodes' fresh leases may be used. After that, a decision
+// requests a new count.
 const beatsGood = 10 * time.Second
 
 const (
-	// leadYoung is how long after a change of leader the earlier leader may still finish its last
-	// write. Until then the ledger is read at each poll. Otherwise a slot that the earlier leader
-	// took at the last moment would stay taken.
+	// leadYoung is how long after a change of leader the ledger is read at each poll. The earlier
+	// leader may still finish its last write in that time. Without these reads, this process would
+	// not see a slot that the earlier leader took at the last moment.
 	leadYoung = 2 * time.Minute
-	// ledgerGood is the longest time between two reads of the ledger while nothing waits. A read
-	// corrects what people see in the ledger, for example after a process that slept for hours has
-	// written to it.
+	// ledgerGood is the longest time between two reads of the ledger while no repair waits. Each
+	// read lets this process correct what people see in the ledger. For example, a process that
+	// slept for hours may have written to it.
 	ledgerGood = 10 * time.Minute
 )
 
@@ -33,9 +33,9 @@ func (e *Engine) ledgerOld(led time.Time) bool {
 	return now.Sub(led) < leadYoung || now.Sub(e.ledgerRead) >= ledgerGood
 }
 
-// prefetchFor prepares a decision while Alertmanager is being queried for the node: it asks the
-// provider about the node's machine. It asks about only one machine at a time, because most nodes
-// of a storm are never repaired.
+// prefetchFor prepares a decision while Alertmanager is being queried: it already asks the provider
+// about the node's machine. It asks about only one machine at a time, because most nodes of a storm
+// are never repaired.
 func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecycle.Decision) {
 	p.prefetchDue = p.prefetchDue || (d.Verb == lifecycle.VerbLook && (r == nil || !r.Phase.InFlight()))
 	if d.AskStep != (remediations.StepOn{}) && !d.Ask.Survey && p.surveys == 0 {
@@ -44,8 +44,8 @@ func (p *pass) prefetchFor(s *lifecycle.State, r *remediations.Record, d lifecyc
 }
 
 // prefetch reads the leases and the ledger while Alertmanager is being queried, because the loop
-// has no other work until Alertmanager answers. The ledger may have changed: it is not read while
-// no repair is needed.
+// has no other work until Alertmanager answers. It reads the ledger only if the copy in memory is
+// older than one poll interval.
 func (e *Engine) prefetch(ctx context.Context) {
 	if !e.prefetchDue || !e.looking || ctx.Err() != nil {
 		return
@@ -57,8 +57,8 @@ func (e *Engine) prefetch(ctx context.Context) {
 	}
 }
 
-// Expect reports that an alert is about to be written on a Node. The leases are then read before
-// the alert is there. Expect never blocks.
+// Expect reports that an alert is about to be written on a Node. The loop then reads the leases
+// while the alert is being written. Expect never blocks.
 func (e *Engine) Expect() {
 	select {
 	case e.expected <- struct{}{}:
@@ -66,8 +66,9 @@ func (e *Engine) Expect() {
 	}
 }
 
-// prefetchLeases lists the leases beside the loop if the current count of them is too old for a
-// decision. In a large fleet, this list takes longer than all else between an alert and its repair.
+// prefetchLeases lists the leases in another goroutine, if the present count of them is too old for
+// a decision. In a large fleet, this list takes longer than all other work between an alert and its
+// repair.
 func (e *Engine) prefetchLeases(ctx context.Context) {
 	if e.listing != nil || !e.leasesOut.due(e.Clock.Now()) || !e.beatsOld() {
 		return
@@ -89,8 +90,8 @@ func (e *Engine) beatsOld() bool {
 	return e.heartbeats == nil || e.Clock.Now().Sub(e.heartbeats.ReadAt) > beatsGood
 }
 
-// listed is the result of reading leases. If a sample was enough, few is its count. Otherwise
-// leases are all leases, or err is why they cannot be listed.
+// listed is the result of reading leases. If a sample was enough, few is the count of the sample.
+// Otherwise leases has all leases by node, or err is why they cannot be listed.
 type listed struct {
 	few    *signs.Heartbeats
 	leases map[string]signs.Lease
@@ -102,9 +103,9 @@ type listed struct {
 // limit of their own.
 const sampleFor = 2 * time.Second
 
-// sample returns the nodes whose leases are read in place of all leases. It returns no nodes if all
-// leases must be counted: in a small fleet, while the leases cannot be listed, and while Drydock is
-// blind.
+// sample returns the nodes whose leases are read in place of all leases, and the size of the fleet.
+// It returns no nodes if all leases must be counted: in a small fleet, while the leases cannot be
+// listed, and while Drydock is blind.
 func (e *Engine) sample() (nodes []string, fleet int) {
 	if !e.leasesOut.since.IsZero() || e.heartbeats.Blind() != "" {
 		return nil, 0
@@ -125,7 +126,7 @@ func (e *Engine) counts(name string) bool {
 }
 
 // list reads the leases of the sample. If the sample is empty or proves nothing, it reads all
-// leases. It runs beside the loop.
+// leases. It must not run in the loop's goroutine, because it is slow.
 func (e *Engine) list(ctx context.Context, sample []string, fleet int) listed {
 	if few := e.countSample(ctx, sample, fleet); few != nil {
 		return listed{few: few, at: few.ReadAt}
@@ -154,8 +155,8 @@ func (e *Engine) countSample(ctx context.Context, sample []string, fleet int) *s
 	return few
 }
 
-// prefetchedLeases uses the list that prefetchLeases requested, if it has arrived. After a failure,
-// the next decision that needs the leases lists them again, after a wait.
+// prefetchedLeases counts the leases that prefetchLeases requested, if they have arrived. It does
+// not wait for them.
 func (e *Engine) prefetchedLeases() {
 	select {
 	case l := <-e.listing:
@@ -165,7 +166,8 @@ func (e *Engine) prefetchedLeases() {
 	}
 }
 
-// countLeases counts the healthy leases among those that were read. Decisions use this count.
+// countLeases counts the leases that were read, and how many of them are fresh. Decisions use this
+// count. If the leases could not be read, the next try waits.
 func (e *Engine) countLeases(l listed) {
 	if l.err == nil {
 		e.metrics.answered(sourceLeases, l.at)

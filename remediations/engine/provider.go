@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// survey asks the provider about the machine before a step. It returns true if the answer is there
-// at once because no call is needed: a provider without Survey never objects.
+// survey asks the provider about the machine before a step, in another goroutine. It returns true
+// if no question is needed: a provider without Survey never objects.
 func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
@@ -50,18 +50,19 @@ func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	return false
 }
 
-// silentProviders are the providers that give no usable answer about any machine. The key is the
+// silentProviders are the providers that cannot be reached for any machine. The key is the
 // provider's name, or the step's name if the step has no named provider.
 type silentProviders map[string]providerSilence
 
-// providerSilence is when the silence of a provider began, and when the provider was last asked.
+// providerSilence has the time at which the provider's silence began, and the time of the last
+// question to it.
 type providerSilence struct{ since, asked time.Time }
 
 // silentFor is how long after the last question a silent provider still counts as silent.
 const silentFor = 2 * remediations.AskMended
 
-// note notes whether the provider's answer is usable. If it is not, note sets in the answer since
-// when there has been no usable one.
+// note records whether the provider could be reached. If not, it writes into the answer when that
+// began.
 func (s silentProviders) note(answer *remediations.Survey) {
 	of := cmp.Or(answer.Provider, answer.Step.Name)
 	if answer.Reason != "" {
@@ -79,7 +80,8 @@ func (s silentProviders) note(answer *remediations.Survey) {
 	answer.OutSince = was.since
 }
 
-// askProof asks the provider that carried out the step whether the proof of the step exists.
+// askProof asks the provider that carried out the step whether the step's effect is proven, for
+// example whether the machine was replaced.
 func (p *pass) askProof(m *memory, r *remediations.Record) {
 	if m.asking || r.Intent.Before == "" {
 		return
@@ -109,7 +111,7 @@ func (p *pass) askProof(m *memory, r *remediations.Record) {
 	}
 }
 
-// askMachine asks the provider beside the loop what became of the machine.
+// askMachine asks the provider, in another goroutine, whether the machine was replaced or is off.
 func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx context.Context) (remediations.Replacement, error)) {
 	m.asking = true
 	p.Beside(func() {
@@ -129,8 +131,8 @@ func (p *pass) askMachine(m *memory, about remediations.Asked, ask func(ctx cont
 	})
 }
 
-// provider returns the provider whose limit the decided repair counts for. It is empty if there is
-// none.
+// provider returns the name of the provider whose limit the repair counts against. It is empty if
+// there is none.
 func (p *pass) provider(s *lifecycle.State, d lifecycle.Decision) string {
 	index := 0
 	for _, r := range []*remediations.Record{d.Record, s.Journal.Record} {

@@ -7,7 +7,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// reserves reports whether Drydock reserves the node at other repair systems before the step.
+// reserves reports whether Drydock must reserve the node in other repair systems before this step.
 func (e *Engine) reserves(step string) bool {
 	return len(e.Reservers) > 0 && e.Config.Reserves && e.Config.Remediation(step).Disruptive
 }
@@ -37,8 +37,8 @@ func (e *Engine) reserved(ctx context.Context, m Machine, by, step string) (s re
 	return s
 }
 
-// reserve reserves the node for Drydock right before the step. If that fails, it returns an error
-// that withholds the step.
+// reserve reserves the node for Drydock in the other repair systems, right before the step. If that
+// fails, it returns the error that stops the step.
 func (e *Engine) reserve(ctx context.Context, m Machine, by, step string) error {
 	if !e.reserves(step) {
 		return nil

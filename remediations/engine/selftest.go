@@ -13,21 +13,21 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// connection is the engine's state of the self-test, which checks that alerts reach Drydock. No
-// decision about a node depends on it.
+// connection is the engine's state of the self-test: an alert that always fires, and that shows
+// whether alerts reach Drydock. No decision about a node depends on it.
 type connection struct {
 	memory selftest.Memory
 	is     selftest.Result
-	// This is the last state that people were informed of, except unknown. So an Event about a bad
-	// state is always followed by an Event about its end.
+	// This is the last state that was reported. The state unknown is not reported. So an Event
+	// about a bad state is always followed by an Event about its end.
 	told selftest.State
-	// arrival is when the self-test's alert last arrived, according to the ledger. unread is the
-	// stored value if it is not a valid time.
+	// arrival is the time at which the self-test's alert last arrived, according to the ledger.
+	// unread is the ledger's text for it, if that text is not a valid time.
 	arrival time.Time
 	unread  string
 }
 
-// arrived reads from a ledger when the self-test's alert last arrived.
+// arrived takes from a ledger the time at which the self-test's alert last arrived.
 func (e *Engine) arrived(data map[string]string, l *ledger.Ledger) {
 	c := &e.connection
 	c.arrival = l.Arrival
@@ -75,8 +75,8 @@ func (p *pass) selfTest() selftest.Result {
 	return c.is
 }
 
-// awaitsArrival reports whether the ledger must be read again because another replica may have
-// noted a later arrival in it.
+// awaitsArrival reports whether the ledger must be read again, because another replica may have
+// written a later arrival of the self-test's alert.
 func (e *Engine) awaitsArrival() bool {
 	at := e.connection.arrival
 	if e.Posts != nil {
@@ -105,8 +105,8 @@ func withoutArrival(data map[string]string) map[string]string {
 	return data
 }
 
-// trySave cuts the ledger to the allowed size and saves it. A new arrival of the self-test's alert
-// in the meantime is not a conflict.
+// trySave cuts the ledger to the size that a ConfigMap allows, and saves it. If only the arrival
+// time of the self-test's alert changed in the meantime, that is not a conflict.
 func (e *Engine) trySave(ctx context.Context, l *ledger.Ledger, version string) (string, error) {
 	if e.lacksCharge() != "" {
 		return "", ErrNotInCharge

@@ -14,11 +14,12 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// Approval names the sidecar that a step approves.
+// Approval names the sidecar that a step approves. Such a sidecar keeps its pod waiting until it is
+// approved.
 type Approval struct {
 	Provider string
-	// Pod is the pod, with the UID that it had when the step was decided. Node hosts that pod. Task
-	// is the ID of the sidecar's task.
+	// Pod is the pod, with the UID that it had when the step was decided. Node is the node that
+	// runs the pod. Task is the ID of the task that the approval sends to the sidecar.
 	Pod  remediations.Pod
 	Node string
 	Task string
@@ -27,8 +28,8 @@ type Approval struct {
 // Sidecars observes the sidecars of pods, and approves them. Such a sidecar keeps its pod waiting
 // until it is approved.
 type Sidecars interface {
-	// Hosts returns the node that hosts the pod. It is empty if no node hosts the pod, or if the
-	// pod does not exist.
+	// Hosts returns the node that runs the pod. It is empty if no node runs the pod, or if the pod
+	// does not exist.
 	Hosts(ctx context.Context, p remediations.Pod) (node string, err error)
 	// Look reads the pod, the pod's owner, and the health that the sidecar reports. It does not
 	// fail: the observation names what could not be read. It changes nothing.
@@ -38,7 +39,7 @@ type Sidecars interface {
 	Approve(ctx context.Context, a Approval, mayStill func() error) (remediations.CallOutcome, error)
 }
 
-// sidecarsNamed bounds the exhausted sidecars that the ledger names.
+// sidecarsNamed bounds how many sidecars the ledger names whose repair ran out of attempts.
 const sidecarsNamed = 20
 
 // sidecars is the kind whose targets are the sidecars of a node's pods.
@@ -67,8 +68,8 @@ var sidecars = kind{
 		}
 		return o
 	},
-	// A ready sidecar needs no repair, so no Event is sent although its alert still fires and its
-	// repair is held.
+	// If the sidecar is ready and has no repair, its hold needs no Event, although its alert still
+	// fires.
 	quiet: func(t *subject) bool {
 		seen, _ := t.m.seen.(*sidecar.Observation)
 		return t.Record == nil && seen != nil && seen.Health == sidecar.HealthReady
@@ -94,8 +95,8 @@ func (p *pass) approve(t *subject, d lifecycle.Decision) string {
 	return intent.ID
 }
 
-// countSidecar counts the sidecars under repair, for the limit on them, and collects the exhausted
-// sidecars, which a person must check.
+// countSidecar counts the sidecars under repair, for the limit on them. It also collects the
+// sidecars whose repair ran out of attempts, because a person must check them.
 func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Decision, wrote bool) {
 	p.tallied(r, d)
 	switch {
@@ -117,13 +118,13 @@ func (p *pass) countSidecar(t *subject, r *remediations.Record, d lifecycle.Deci
 	}
 }
 
-// hostsAsked bounds the pods that one poll of Alertmanager looks up at the API server. The next
+// hostsAsked bounds how many pods one poll of Alertmanager looks up in the API server. The next
 // poll looks up further pods.
 const hostsAsked = 32
 
-// hosts returns a function that finds the Node for an alert about a pod. That is the Node that
-// already has the alert, or else the Node that hosts the pod. The result is empty if there is none,
-// or if it is unknown now.
+// hosts returns a function that finds the Node where an alert about a pod is written. That is the
+// Node that already shows the alert, or else the Node that runs the pod. The result is empty if
+// there is none, or if it is unknown now.
 func (e *Engine) hosts(ctx context.Context) func(fingerprint, pod string) string {
 	if e.Sidecars == nil {
 		return func(string, string) string { return "" }
@@ -178,7 +179,8 @@ func (p *pass) lookAtSidecar(t *subject, d lifecycle.Decision) func(ctx context.
 	}
 }
 
-// sawSidecar adds to the observation what earlier observations of the same container showed.
+// sawSidecar completes the new observation with what earlier observations of the same container
+// showed.
 func (p *pass) sawSidecar(t *subject) {
 	g := t.m.seen.(*sidecar.Observation)
 	g.Follow(p.gates[t.Name])

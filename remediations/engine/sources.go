@@ -69,13 +69,13 @@ func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest 
 	return out
 }
 
-// outside is what the engine remembers about its sources, to compare it with their next answers.
-// All of it may be lost.
+// outside is what the engine remembers about its data sources, to compare it with their next
+// answers. All of it may be lost.
 type outside struct {
 	unshown unshown
-	// endsMet are alerts that have ended according to their Node and that the last poll still
-	// brought. The key is the Node's UID and the alert's fingerprint. The value is when this
-	// process first met the end.
+	// endsMet are alerts that the last poll still brought, although their Node shows that they have
+	// ended. The key is the Node's UID and the alert's fingerprint. The value is the time at which
+	// this process first saw the end.
 	endsMet map[[2]string]time.Time
 	// shown are the versions of the Nodes that the cache showed last, by name. ledgerKnown is the
 	// last known version of the ledger.
@@ -87,9 +87,11 @@ type outside struct {
 	alertsOut outage
 	// writes is whether the API server accepts Drydock's writes on Nodes.
 	writes Writes
-	// aside is the outage during which this installation is not in charge of the cluster.
+	// aside is the time during which another installation, and not this one, is in charge of the
+	// cluster.
 	aside outage
-	// asideSaid is why it is not in charge, as last written into the ledger.
+	// asideSaid is the reason why this installation is not in charge, as last written into the
+	// ledger.
 	asideSaid string
 	// nodesNew is true if the cache of Nodes has brought a change since the last pass.
 	nodesNew bool
@@ -105,14 +107,15 @@ type outside struct {
 	writesDone, hurries int
 }
 
-// unshown is what was written on Nodes and what the cache of Nodes does not show yet: alerts, and
-// this process's own writes.
+// unshown is what was written on Nodes but is not yet in the cache of Nodes: alerts from polls.
 type unshown struct {
-	// adopted are the alerts that a poll gave to the receiver and that the cache does not show yet.
-	// The key is the Node's name and UID, and the fingerprint.
+	// adopted are the alerts from a poll that were queued for writing and that the cache does not
+	// show yet. The first part of the key is the Node's name and UID, the second is the alert's
+	// fingerprint.
 	adopted map[[2]string]adopted
-	// stale is an alert that its Node has in the API server and not in the cache. refused is an
-	// alert that its Node does not have in the API server either.
+	// stale is an alert that the Node has in the API server, but not in the cache: the cache is
+	// behind. refused is an alert that the Node does not have in the API server either: the write
+	// fails.
 	stale, refused unshownOn
 }
 
@@ -140,8 +143,9 @@ func (e *Engine) behind(now time.Time) string {
 	return fmt.Sprintf("the watch of Nodes is behind: it does not show what was written on Node %s at %s", on, remediations.Instant(since).Format(time.RFC3339))
 }
 
-// readopt returns the alert with the time of its first adoption, if it was adopted before.
-// Otherwise a cache that does not show the alert would restart that time at each poll.
+// readopt returns the alert as it was first queued, with that time, if an earlier poll already
+// queued it. Without that, a cache that does not show the alert would restart the time at each
+// poll.
 func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (alert remediations.Alert, key [2]string, since time.Time) {
 	key = [2]string{n.Name + "/" + string(n.UID), a.Fingerprint}
 	if was, again := u.adopted[key]; again && was.alert.Policy == a.Policy {
@@ -150,9 +154,8 @@ func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (
 	return a, key, now
 }
 
-// compare reads one Node from the API server, if the cache has not shown an adopted alert for too
-// long. So it finds out whether the cache is behind, or whether the alert cannot be written on the
-// Node.
+// compare reads one Node from the API server, if a queued alert has been missing from the cache for
+// too long. The Node shows whether the cache is behind, or whether the alert cannot be written.
 func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes map[[2]string]*corev1.Node) {
 	e.unshown.adopted = now
 	was := e.unshown
@@ -183,8 +186,8 @@ func (e *Engine) compare(ctx context.Context, now map[[2]string]adopted, nodes m
 	}
 }
 
-// unanswered returns why no alert can be confirmed, if no Alertmanager has answered for some time.
-// Otherwise it returns an empty string.
+// unanswered returns an error text if no Alertmanager has answered for some time. Then no alert can
+// be confirmed. Otherwise it returns an empty string.
 func (o *outage) unanswered(now time.Time) string {
 	if !o.lasting(now) {
 		return ""
@@ -192,8 +195,8 @@ func (o *outage) unanswered(now time.Time) string {
 	return fmt.Sprintf("no Alertmanager has answered since %s: %v", remediations.Instant(o.since).Format(time.RFC3339), o.err)
 }
 
-// because returns why as the end of a sentence, after a colon. It returns an empty string if why is
-// empty.
+// because returns why with a colon before it, to end a sentence. If why is empty, it returns an
+// empty string.
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -201,15 +204,15 @@ func because(why string) string {
 	return ": " + why
 }
 
-// version is the last version of an object that this process knows.
+// version is the UID and resourceVersion of an object as this process last saw it.
 type version struct {
 	uid string
 	rv  string
 }
 
-// wentBack notes that the API server's store returned an older state than this process knew. From
-// then on, all disruptive steps are held for as long as a step may take: what Drydock did after
-// that older state may no longer be on record.
+// wentBack handles an API server that returned an older state than this process has seen, for
+// example after a restore of etcd. From then on, it holds all disruptive steps for as long as a
+// step may take. The restored state may lack what Drydock did after it.
 func (e *Engine) wentBack(what string, at time.Time) {
 	now, until := e.Clock.Now(), at.Add(e.Config.LongestWait())
 	if e.back != nil && !until.After(e.back.Until) || !until.After(now) {
@@ -236,8 +239,8 @@ func olderVersion(a, b string) bool {
 	return err == nil && c < 0
 }
 
-// compareNodes compares the versions of the Nodes in the cache with the versions that the cache
-// showed before.
+// compareNodes compares the Nodes' resourceVersions in the cache with those that the cache showed
+// before, and detects an older state.
 func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	e.nodesNew = e.nodesNew || len(nodes)+len(gone) > 0
 	for _, n := range nodes {
@@ -252,8 +255,8 @@ func (e *Engine) compareNodes(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// compareLedger compares the version of the ledger that was just read with the version that this
-// process knew.
+// compareLedger compares the ledger's resourceVersion with the last one that this process knew, and
+// detects an older state.
 func (e *Engine) compareLedger(rv string) {
 	if e.ledgerKnown != "" && olderVersion(rv, e.ledgerKnown) {
 		e.wentBack(fmt.Sprintf("the ledger has resourceVersion %s, and had %s before", rv, e.ledgerKnown), e.Clock.Now())
@@ -261,8 +264,8 @@ func (e *Engine) compareLedger(rv string) {
 	e.ledgerKnown = rv
 }
 
-// shownOn returns the Node as the cache shows it, or as this process last wrote it, and its
-// journal.
+// shownOn returns the Node and its decoded annotations. If the cache does not show this process's
+// own last write yet, it returns the written Node.
 func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	n := e.roster.Node(node)
 	if n == nil {
@@ -272,10 +275,10 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 	return n, e.Config.Registry.ReadJournal(n)
 }
 
-// judgeLost decides why Nodes no longer show attempts whose calls were made. If the stored ledger
-// still shows the attempt, only the Node has lost it. If neither shows it, the store went back to
-// an older state, even if the restore raised all versions. Then disruptive steps are held. Each
-// attempt is judged once.
+// judgeLost finds out why Nodes no longer show attempts whose calls were made. If the stored ledger
+// still shows the attempt, only the Node has lost it. If neither shows it, the API server has an
+// older state, for example after a restore of etcd. Then disruptive steps are held. The
+// resourceVersions alone do not show such a restore if it raised them. Each attempt is judged once.
 func (e *Engine) judgeLost(attempts []string) {
 	if e.ledger == nil {
 		return // without a ledger, a later pass judges
@@ -284,8 +287,8 @@ func (e *Engine) judgeLost(attempts []string) {
 		was := e.attempts[id]
 		_, j := e.shownOn(was.node)
 		e.attempts.dismiss(func(of string, _ attempted) bool { return of == id })
-		// Without the record, the ledger may still know the repair. Then another writer has removed
-		// the record from the Node.
+		// The ledger may still know the repair although its record is missing on the Node. Then
+		// another writer has removed the record.
 		if e.ledger.KnowsAttempt(was.repair, id) || j.UnderWay(was.repair) == nil && e.ledger.Knows(was.repair) {
 			continue
 		}
@@ -293,7 +296,8 @@ func (e *Engine) judgeLost(attempts []string) {
 	}
 }
 
-// goneBack puts into the pass's ledger whether, as far as this process knows, the store went back.
+// goneBack writes into this pass's ledger whether the API server returned an older state than
+// before, as far as this process knows.
 func (e *Engine) goneBack(l *ledger.Ledger, now time.Time) {
 	if e.back != nil && now.After(e.back.Until) {
 		e.back = nil

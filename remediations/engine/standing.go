@@ -15,13 +15,13 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// standsFor is how long a decision may be used again before the core must decide again.
+// standsFor is how long a pass may use an earlier decision again before the core must decide again.
 const standsFor = 5 * time.Minute
 
-// standing is the decision that an open breaker holds the node, together with the inputs of that
-// decision. In a storm thousands of nodes are held this way. While the inputs stay the same, a new
-// decision would be equal, except for the breaker's count of nodes in its message. So the pass uses
-// the old decision again.
+// standing is a remembered decision that an open breaker holds the node, together with the inputs
+// of that decision. In a storm thousands of nodes are held this way. While the inputs stay the
+// same, a new decision would be equal, except for the breaker's count of nodes in its message. So
+// the pass uses the old decision again.
 type standing struct {
 	d          lifecycle.Decision
 	node       *corev1.Node
@@ -30,15 +30,15 @@ type standing struct {
 	said       []alerts.Verdict
 	stop       fleet.Stop
 	at, before time.Time
-	// zone is the node's zone. own is the ID of the silence that Drydock itself created for this
-	// repair.
+	// zone is the zone of the node. own is the ID of the silence that Drydock itself created for
+	// this repair.
 	zone, own string
-	// counts is true if a step of the alert's policy depends on how many nodes have the fault.
+	// counts is true if a step of the alert's policy depends on how many nodes have the same fault.
 	counts bool
 }
 
-// sighted reports whether only a breaker can hold nodes in this pass, and no other fleet-wide
-// reason.
+// sighted reports whether Drydock can judge the whole fleet in this pass. If so, an open breaker is
+// the only fleet-wide reason that holds nodes.
 func (p *pass) sighted() bool {
 	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.writes.Denied == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
@@ -81,8 +81,9 @@ func (p *pass) stand(t *subject, d lifecycle.Decision) {
 	m.standing = was
 }
 
-// staleFrom returns when a condition of the Node that the alert's policy reads becomes too old, if
-// nothing confirms it. It returns zero if no such condition becomes too old.
+// staleFrom returns when a condition of the Node becomes too old to confirm the alert, if nothing
+// renews it. Only conditions that the alert's policy reads count. Zero means that no such condition
+// becomes too old.
 func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 	policy := p.Config.PolicyOf(a.Policy, n)
 	if policy == nil || policy.Witness == nil {
@@ -92,7 +93,7 @@ func (p *pass) staleFrom(n *corev1.Node, a remediations.Alert) time.Time {
 }
 
 // counts reports whether a policy of these alerts has a step that depends on how many nodes have
-// the fault.
+// the same fault.
 func (p *pass) counts(all []remediations.Alert) bool {
 	return slices.ContainsFunc(all, func(a remediations.Alert) bool {
 		policy := p.Config.Policy(a.Policy)
@@ -100,8 +101,8 @@ func (p *pass) counts(all []remediations.Alert) bool {
 	})
 }
 
-// held reports whether the breaker still holds the node. If so, it updates the count in the
-// decision's message.
+// held reports whether the same breaker still holds the node. If so, it updates the count of nodes
+// in the decision's message.
 func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	was := s.stop
 	if by == was {
@@ -117,7 +118,7 @@ func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 }
 
 // requested reports whether a person requested the repair. Such a decision is not used again,
-// because any alert about the node can hold the repair.
+// because any alert about the node can hold that repair, and not only one of its own policy.
 func requested(s *lifecycle.State) bool {
 	_, asks := s.Node.Annotations[remediations.RequestKey]
 	r := s.Journal.Record
@@ -133,8 +134,8 @@ func (s *standing) follows(n *corev1.Node) bool {
 	return s.node == n
 }
 
-// stands reports whether the node's last decision is used again. If so, it counts that decision as
-// if it had been made in this pass.
+// stands reports whether this pass uses the node's last decision again. If so, it counts that
+// decision as if it were made in this pass.
 func (p *pass) stands(n *corev1.Node) bool {
 	m := p.memory[n.Name]
 	if m == nil || m.standing == nil {

@@ -9,8 +9,8 @@ import (
 // them.
 const stepTurns = 100
 
-// Step runs the loop once at the clock's time. A caller that simulates the clock calls Step in
-// place of Start. Step makes passes until all work beside the loop is done, and returns the time
+// Step runs the loop once at the clock's time. A program that simulates the clock calls Step in
+// place of Start. Step makes passes until no work in other goroutines is left, and returns the time
 // until the next pass is due. work must run one function that Options.Beside received, and report
 // whether there was one. If poll is true, Step first queries Alertmanager, as Start does at each
 // PollInterval.
@@ -45,8 +45,8 @@ func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next ti
 	return next
 }
 
-// workBeside does all work beside the loop. It reports whether a result of that work needs another
-// pass.
+// workBeside runs all functions that Options.Beside received. It reports whether a result needs
+// another pass.
 func (e *Engine) workBeside(ctx context.Context, work func() bool) (brought bool) {
 	for work() {
 		for e.take(ctx) {
@@ -56,7 +56,8 @@ func (e *Engine) workBeside(ctx context.Context, work func() bool) (brought bool
 	return brought
 }
 
-// take handles one result from beside the loop. It returns false if there is none.
+// take handles one result of work outside the loop: an answer of Alertmanager, of a call, or of a
+// read. It returns false if there is none.
 func (e *Engine) take(ctx context.Context) bool {
 	select {
 	case l := <-e.looked:

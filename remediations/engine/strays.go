@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// strayFor is how long an alert must be a stray (see type strays) before Drydock reports it. For
-// example, the Node that an alert names may have been deleted a moment ago, and then the alert ends
-// soon.
+// strayFor is how long an alert must be a stray (an alert that is meant for Drydock but matches no
+// policy) before Drydock reports it. For example, the Node that an alert names may have been
+// deleted a moment ago, and then the alert ends soon.
 const strayFor = 5 * time.Minute
 
 // strays are active alerts that are meant for Drydock, but that no policy takes. They are routed to
@@ -46,8 +46,8 @@ func stray(c *remediations.Config, a alerts.Alert, why remediations.Misroute) bo
 	return false
 }
 
-// saw notes the strays of one answer of Alertmanager, by fingerprint. If the stray that was
-// reported is still among them, it stays the one that is reported.
+// saw takes the strays of one answer of Alertmanager, by fingerprint, and chooses the one to
+// report. It keeps the earlier choice as long as that alert is still a stray.
 func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node func(name string) *corev1.Node, now time.Time) {
 	if _, still := found[s.first]; !still {
 		*s = strays{}
@@ -61,8 +61,8 @@ func (s *strays) saw(found map[string]alerts.Alert, c *remediations.Config, node
 	}
 }
 
-// strayWords returns a sentence for people that says why no policy takes the alert. Label values
-// are quoted, so that a space in them is visible.
+// strayWords returns a sentence for people about why no policy matches the alert. Label values are
+// quoted, so that a space in them is visible.
 func strayWords(c *remediations.Config, labels map[string]string, node func(name string) *corev1.Node) string {
 	why := fmt.Sprintf("no policy matches its labels; its label %s is %.80q", remediations.RemediationLabel, labels[remediations.RemediationLabel])
 	for _, near := range routing.NearMisses(c, labels, node) {
@@ -74,8 +74,8 @@ func strayWords(c *remediations.Config, labels map[string]string, node func(name
 	return fmt.Sprintf("the alert %.80q is active and routed to Drydock, but Drydock does nothing for it: %s; correct the label in the rule, or set %s to \"none\" if Drydock is not to act on the alert", labels["alertname"], why, remediations.RemediationLabel)
 }
 
-// holdStrays adds the stray to the holds that people see. An unrouted alert may already be there,
-// under the same reason.
+// holdStrays adds the message about the stray to the holds that people see. If an unrouted alert is
+// already reported for the same reason, it appends the message to that one.
 func (p *pass) holdStrays() {
 	s := &p.strays
 	if s.says == "" {

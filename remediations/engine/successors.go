@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// successors continues the repairs whose Node is gone because its machine was replaced. No Node has
-// the records of these repairs any more: only the ledger has them, as orphans.
+// successors continues the repairs whose Node is gone because its machine was replaced. The records
+// of these repairs are no longer on any Node. Only the ledger has them, as orphans.
 func (p *pass) successors() {
 	if p.ledger == nil {
 		return
@@ -76,8 +76,8 @@ func (p *pass) successor(o *ledger.Orphan, nodes []*corev1.Node) {
 	p.noteOrphan(o, m.replacement)
 }
 
-// noteOrphan writes into the ledger what is still missing for the replacement, according to the
-// provider. So people need not look that up in the provider's system.
+// noteOrphan copies from the provider's answer into the ledger what is still missing for the
+// replacement. So people need not look it up in the provider's system.
 func (p *pass) noteOrphan(o *ledger.Orphan, said *remediations.Replacement) {
 	if said == nil || !said.About(o.Record.Intent) {
 		return
@@ -148,8 +148,8 @@ func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision)
 	p.again = true
 }
 
-// replacing copies the ID of the silence from the record into the ledger. Once the Node is gone,
-// only the ledger has it.
+// replacing copies the ID of the repair's silence from the record into the ledger. Once the Node is
+// deleted, only the ledger still has the ID.
 func (p *pass) replacing(r *remediations.Record) {
 	if p.ledger == nil || r.Silence == "" {
 		return
@@ -164,7 +164,8 @@ func (p *pass) replacing(r *remediations.Record) {
 	}
 }
 
-// silenced remembers the silence of a call whose answer came after its Node was gone.
+// silenced remembers the silence that was created for a call, if the call's answer came after the
+// Node was deleted.
 func (e *Engine) silenced(c lifecycle.Call) {
 	if e.ledger == nil || c.Silence == "" {
 		return

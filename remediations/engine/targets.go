@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// target identifies what a call or an observation is about: the node whose Node object has the
-// record, and which part of that node.
+// target identifies what a call or an observation is about: a node, or a sidecar or location whose
+// record is on that node's Node object.
 type target struct {
 	node string
 	kind remediations.Kind
@@ -26,12 +26,14 @@ type target struct {
 // targetMemory is what the engine remembers about a target between passes. All of it may be lost.
 type targetMemory struct {
 	call *lifecycle.Call
-	// wellSince is since when the target has been healthy. wellHeard is, by Alertmanager
-	// replica, when the replica had last received the Watchdog by then.
+	// wellSince is when the target became healthy, and is zero if it is not. wellHeard has, for
+	// each replica of Alertmanager, the time of the last Watchdog alert that it had received by
+	// then.
 	wellSince time.Time
 	wellHeard alerts.Heard
-	// newID is the ID for the next repair, and is kept until a record has it. The ledger counts
-	// repairs by ID. So a write that is repeated after a conflict does not count twice.
+	// newID is the ID for the next repair. It is kept until a record contains it, because the
+	// ledger counts repairs by ID. So a write that is repeated after a conflict does not count
+	// twice.
 	newID   string
 	looking bool
 	// seen is the last observation of the target, with the type that its kind uses. It is nil
@@ -79,7 +81,7 @@ func (m *targetMemory) nextID(j remediations.Journal, fresh func() string) strin
 	return m.newID
 }
 
-// found remembers since when the target has been healthy.
+// found updates wellSince, the time when the target became healthy.
 func (m *targetMemory) found(d lifecycle.Decision, at time.Time) {
 	switch {
 	case !d.Well:
@@ -91,8 +93,8 @@ func (m *targetMemory) found(d lifecycle.Decision, at time.Time) {
 	}
 }
 
-// stateOf returns the input for a decision about one of the node's targets: the node's state, with
-// what the engine remembers about the target.
+// stateOf returns the input for a decision about one of the node's targets: the state of the node,
+// and what the engine remembers about the target.
 func (p *pass) stateOf(n *corev1.Node, of target, m *targetMemory) *lifecycle.State {
 	if of.kind == remediations.KindNode {
 		return p.state(n)
@@ -116,8 +118,8 @@ func (p *pass) recheck(d lifecycle.Decision) {
 // maxLooks bounds how many targets of one kind are observed at the same time.
 const maxLooks = 10
 
-// observe runs look beside the loop. look returns a function, which then handles the result in the
-// loop.
+// observe runs look in another goroutine. The function that look returns then runs in the loop's
+// goroutine, and handles the result.
 func (p *pass) observe(of target, m *targetMemory, look func(ctx context.Context, began time.Time) (seen func())) {
 	if m.looking || p.looks[of.kind] >= maxLooks {
 		return
@@ -147,8 +149,8 @@ func (p *pass) tallied(r *remediations.Record, d lifecycle.Decision) {
 	}
 }
 
-// label adds the phase label to a change, if the change touches one of the Node's records. The
-// label shows the phase of the records after the change.
+// label adds the phase label to the change c, if c changes one of the repair records on the Node.
+// The label shows the phase of the repair as it is after the change.
 func label(g remediations.Registry, n *corev1.Node, c *NodeChange) {
 	occupying := false
 	for key := range c.Annotations {

@@ -35,9 +35,9 @@ func (p *pass) readLease(node string) {
 }
 
 // readHeartbeats counts all leases, at most once for each node that is decided about. If a list of
-// the leases is already under way beside the loop, it waits for that list. If the last list failed,
-// it starts a new list beside the loop and after a wait, because a list that hangs must not delay
-// the decisions about all nodes.
+// the leases is already running in another goroutine, it waits for that list. If the last list
+// failed, it only starts a new one, after a wait. A list that hangs must not delay the decisions
+// about all nodes.
 func (p *pass) readHeartbeats() {
 	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
@@ -62,17 +62,17 @@ func (p *pass) readHeartbeats() {
 	}
 }
 
-// judgeInSight judges the breakers in the middle of a pass that began blind, once Drydock sees the
-// fleet. Otherwise a storm that began while Drydock was blind would stop no repair in the rest of
-// that pass.
+// judgeInSight judges the breakers again within a pass that began blind, once Drydock can see the
+// fleet. Without that, a storm that began while Drydock was blind would stop no repair in the rest
+// of that pass.
 func (p *pass) judgeInSight() {
 	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
 		p.fleet.Judge(p.ledger, false, p.now)
 	}
 }
 
-// emitOnce sends an Event about the node once for each key. If the key is empty, it sends the Event
-// once for each note.
+// emitOnce sends an Event about the node once for each key and reason. If the key is empty, it
+// sends the Event once for each note.
 func (p *pass) emitOnce(node, key string, e Event) {
 	m := p.remember(node)
 	k := key + "|" + e.Reason
@@ -84,7 +84,8 @@ func (p *pass) emitOnce(node, key string, e Event) {
 	}
 }
 
-// holdFleet notes a fleet-wide hold, with the message about the first node that it holds.
+// holdFleet stores a hold of the whole fleet for this pass, with the message about the first node
+// that is held.
 func (p *pass) holdFleet(d lifecycle.Decision) {
 	if _, noted := p.holds[d.Reason]; noted {
 		return
@@ -95,13 +96,13 @@ func (p *pass) holdFleet(d lifecycle.Decision) {
 	}
 }
 
-// holdAgain is how long a fleet-wide hold must have been absent before it is reported again as new.
-// A pass that only waits for observations has no holds, so a short absence means nothing.
-// Kubernetes also combines equal Events within six minutes.
+// holdAgain is how long a fleet-wide hold must be absent before its return is reported as new. A
+// pass that only waits for observations has no holds, so a short absence means nothing. Kubernetes
+// also combines equal Events within six minutes.
 const holdAgain = 6 * time.Minute
 
-// toldHold is a fleet-wide hold that people were informed of: its message, and when it was last
-// active.
+// toldHold is a fleet-wide hold that an Event has already reported: its message, and the time at
+// which it last held a repair.
 type toldHold struct {
 	message string
 	held    time.Time
@@ -157,8 +158,8 @@ func (p *pass) publish() {
 	_ = p.save(p.ledger.Clone())
 }
 
-// unreadLeases returns which leases cannot be read, and since when. It returns an empty string if
-// the leases can be read, or if reading them has failed only for a short time.
+// unreadLeases returns a message that the leases cannot be read, with the start of the failure. It
+// returns an empty string if they can be read, or if the failure is still short.
 func (p *pass) unreadLeases(now time.Time) string {
 	switch {
 	case p.leaseOut.lasting(now):
@@ -181,7 +182,7 @@ func sameStatus(a, b ledger.Status) bool {
 		if !ok || x.State != y.State || x.Trial != y.Trial || x.Frozen != y.Frozen {
 			return false
 		}
-		// While a breaker is frozen, both times advance in each pass, and that is not worth a save.
+		// While a breaker is frozen, both times advance in each pass. That is not worth a save.
 		if !x.Frozen && (x.Quiet.Sub(y.Quiet).Abs() > time.Minute || x.Seen.Sub(y.Seen).Abs() >= time.Minute) {
 			return false
 		}
@@ -214,8 +215,9 @@ func sameKeys(a, b map[string]string) bool {
 	return true
 }
 
-// saysWhich reports whether the message of a hold with this reason names one node. A change of such
-// a message is reported again. Messages of other reasons contain counts, which change all the time.
+// saysWhich reports whether the message of a hold with this reason must be reported again when it
+// changes. That is so if it names one node. Other messages contain counts, which change all the
+// time.
 func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }
 
 func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {

@@ -10,20 +10,21 @@ import (
 )
 
 // coverageEvery is the shortest time between two counts of the Nodes without a provider. A new Node
-// has this time to get a provider.
+// has that long to get a provider before it is counted.
 const coverageEvery = 5 * time.Minute
 
 // lastCount is the last count of the Nodes where a step has no provider, or more than one, by step.
 type lastCount struct {
 	at    time.Time
 	lacks map[string]coverage.Lack
-	// of identifies the set of Nodes that were counted. While it stays the same, so does the count.
+	// of is the version of the set of Nodes that were counted. While it stays the same, the count
+	// stays the same.
 	of int
 }
 
 // uncovered returns, by step, on how many Nodes the step has no provider, or more than one. It
-// counts again only after a change of the Nodes, and at most every coverageEvery, because no
-// decision depends on the count.
+// counts only after a change of the Nodes, and at most once per coverageEvery, because no decision
+// depends on the count.
 func (p *pass) uncovered() map[string]coverage.Lack {
 	c := &p.lastCount
 	if of := p.roster.Identities(); c.lacks == nil || (of != c.of && p.now.Sub(c.at).Abs() >= coverageEvery) {
@@ -46,7 +47,7 @@ func (m *metrics) setUncovered(lacks map[string]coverage.Lack) {
 	}
 }
 
-// servedSteps are the steps that a provider of Nodes carries out.
+// servedSteps returns the steps for nodes that the configured providers carry out.
 func servedSteps(c *remediations.Config) (steps []string) {
 	for _, p := range c.Providers {
 		for _, step := range p.Steps {

@@ -19,16 +19,16 @@ import (
 //	act     only after that, the call leaves                     issue, kind.call, send
 //	verify  the answer is recorded, and Drydock waits for proof  verify
 //
-// A pass makes one decision about a target. The record on the Node carries the repair to the next
-// pass: a pass writes an intent and acts, the pass after the call's answer verifies, and later
-// passes wait for the proof. The core is called about three times before a call is made. It first
-// returns what it must know, and decides when Alertmanager, the provider and the leases have
-// answered.
+// A pass makes one decision about a target. The repair continues in later passes, and the record on
+// the Node shows how far it is. One pass writes an intent and acts. The pass after the call's
+// answer verifies, and later passes wait for the proof. The core is called about three times before
+// a call is made. It first returns which data it needs. It decides when Alertmanager, the provider
+// and the leases have answered.
 //
-// The files node.go, locations.go and sidecars.go have what differs for a kind of target. kinds.go
-// defines what a kind must provide.
+// The files node.go, locations.go and sidecars.go define how the kinds of targets differ. kinds.go
+// defines what each kind must provide.
 
-// subject is one target: the input of a decision.
+// subject is one target with all that a decision about it needs.
 type subject struct {
 	*lifecycle.State
 	remediations.Subject
@@ -78,8 +78,8 @@ func (p *pass) gather(k *kind, n *corev1.Node, one remediations.Subject) *subjec
 	return &subject{State: s, Subject: one, of: of, m: m}
 }
 
-// read reads those inputs that the decision asks for and that the loop can read at once. It reports
-// whether the core must decide again with them.
+// read makes those reads that the decision asks for and that are quick enough for the loop. It
+// reports whether the core must decide again with the results.
 func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
 	surveyed := d.Ask.Survey && p.survey(t.State, d)
 	if d.Ask.Lease {
@@ -91,7 +91,7 @@ func (p *pass) read(t *subject, d lifecycle.Decision) (again bool) {
 	return d.Ask.Lease || d.Ask.Heartbeats || surveyed
 }
 
-// ask starts the slower inputs that the decision asks for, beside the loop: the query of
+// ask starts the slower reads that the decision asks for, in other goroutines: the query of
 // Alertmanager, the observation of the target, and the question to the provider. Each answer causes
 // another pass.
 func (p *pass) ask(k *kind, t *subject, d *lifecycle.Decision) {
@@ -152,9 +152,10 @@ func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return false
 }
 
-// issue takes a slot in the ledger if the kind has slots, then writes the intent on the Node, then
-// starts the call. Each begins only after the previous one is durable. So a crash in between leaves
-// a slot or an intent behind, but never a call without a record.
+// issue first takes a slot (the repair's place under the limits) in the ledger, if the kind has
+// slots. Then it writes the intent on the Node, and then it starts the call. Each begins only after
+// the previous one is durable. So a crash in between leaves a slot or an intent behind, but never a
+// call without a record.
 func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r, before := d.Record, p.ledger
 	if k.slots != nil && !p.takeSlot(k, t, d) {
@@ -177,8 +178,8 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// takeSlot takes the slot in the ledger. It reports whether the slot is durable and the decision is
-// still young enough to act on.
+// takeSlot reserves the repair's slot in the ledger. It reports whether the slot is durable and the
+// decision is still young enough to act on.
 func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 	if k.slots.mayTake != nil && !k.slots.mayTake(p, t, d) {
 		return false

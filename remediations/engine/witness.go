@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Witness reads those signs of a policy's witness that are not on the watched Node itself. Leases
-// are an exception: the engine reads them through Fleet.
+// Witness reads the signs of a fault that a policy's witness needs and that the Node itself does
+// not show. It does not read leases: the engine reads them through Fleet.
 type Witness interface {
 	// Testify reads the sign and changes nothing. If the sign cannot be read, it returns Unknown
 	// and the reason.
@@ -23,9 +23,9 @@ type Witness interface {
 // do not cause a thousand requests at once.
 const witnessesAtOnce = 8
 
-// readWitness reads, beside the loop, the signs that the policy's witness needs and that the
-// watched Node does not show. If too many nodes are being read already, it does nothing, and a
-// later pass tries again.
+// readWitness reads, in another goroutine, the signs that the policy's witness needs and that the
+// Node does not show. If too many nodes are being read already, it does nothing, and a later pass
+// tries again.
 func (p *pass) readWitness(m *memory, n *corev1.Node, signs []signs.Sign) {
 	if m.testifying || p.testimonies >= witnessesAtOnce {
 		return
@@ -75,7 +75,7 @@ func (e *Engine) testify(ctx context.Context, n *corev1.Node, asked []signs.Sign
 }
 
 // witness returns the Witness that reads signs of this kind for the Node. It returns nil if there
-// is none. Whether the machine itself runs is a sign that the Node's own provider reads.
+// is none. The sign that the machine is not running is read by the Node's own provider.
 func (e *Engine) witness(kind signs.Kind, n *corev1.Node) Witness {
 	if kind != signs.NotRunning {
 		return e.Witnesses[kind]
@@ -97,9 +97,9 @@ func (e *Engine) leaseSays(ctx context.Context, node string) signs.Testimony {
 	return signs.LeaseSays(e.leases.follow(node, signs.Lease{ReadAt: e.Clock.Now(), RenewedAt: renewed, Duration: duration}))
 }
 
-// lastWitness returns the functions that read the signs once more around a call. still reads signs
-// from the API server within the last check before the call. before reads signs from the provider
-// earlier, because a provider takes only one call at a time.
+// lastWitness returns two functions that read the signs once more before a call. before runs first,
+// and reads the signs that only the provider knows: a provider takes only one call at a time. still
+// runs within the last check right before the call, and reads the other signs.
 func (e *Engine) lastWitness(n *corev1.Node, asked []signs.Sign) (before func(ctx context.Context), still func(ctx context.Context, live *corev1.Node, intent string) error) {
 	var slow, quick []signs.Sign
 	for _, s := range asked {

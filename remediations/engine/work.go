@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// working is a repeatable step that this process is running.
+// working is a repeatable step, for example a drain, that this process is running.
 type working struct {
 	intent string
 	run    int
@@ -27,7 +27,8 @@ func (m *memory) stopWork() {
 	}
 }
 
-// keepWorking stops the running step, unless both the record and the decision continue it.
+// keepWorking lets the running step continue only if both the record and the decision continue it.
+// Otherwise it stops the step.
 func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	if m.work == nil {
 		return
@@ -38,8 +39,8 @@ func (m *memory) keepWorking(s *lifecycle.State, d lifecycle.Decision) {
 	}
 }
 
-// work runs a repeatable step beside the loop, until the step's deadline or until a decision stops
-// it.
+// work runs a repeatable step in another goroutine, until the step's deadline or until a decision
+// stops it.
 func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record) {
 	m, worker := p.remember(n.Name), p.Workers[r.Step.Name]
 	if worker == nil || m.work != nil {
@@ -83,7 +84,7 @@ func (p *pass) work(n *corev1.Node, d lifecycle.Decision, r *remediations.Record
 				}
 			})
 		})
-		// This is read here, because the context is cancelled when this function returns.
+		// ctx must be checked here, because the deferred cancel ends it when this function returns.
 		stopped := errors.Is(ctx.Err(), context.Canceled)
 		if held.Load() {
 			p.rest(ctx, later) // mayStill held the work before it began: wait until the cache is up to date, then the next decision tries again
@@ -106,8 +107,8 @@ func (e *Engine) rest(ctx context.Context, wait time.Duration) {
 }
 
 // worked handles the end of a running step. It ignores a step that the engine itself has stopped.
-// brokenOff means that mayStill held the step before it began, or that this process is stopping.
-// Then the next decision continues or holds the step.
+// brokenOff means that the last check held the step before it began, or that this process is
+// stopping. Then the next decision continues or holds the step.
 func (p *pass) worked(m *memory, run int, node, step string, trail Trail, err error, brokenOff bool) {
 	if m.work == nil || m.work.run != run {
 		return

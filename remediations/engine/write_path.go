@@ -18,19 +18,19 @@ const (
 	maxUnwrittenText = 300
 )
 
-// Writes is whether the API server accepts Drydock's writes on Nodes.
+// Writes describes whether the API server accepts Drydock's writes on Nodes.
 type Writes struct {
 	// Denied is why the API server refuses Drydock's own keys on all Nodes. It is empty if the API
 	// server accepts them, or if that is unknown.
 	Denied string
-	// Limited are the other writes on Nodes that the API server refuses, one sentence for each.
-	// They hold no repair, because only some steps need them.
+	// Limited has one sentence for each other write on Nodes that the API server refuses. These
+	// refusals hold no repair, because only some steps need these writes.
 	Limited []string
-	// Refused are the Nodes where the last write of an alert failed, by name.
+	// Refused has the Nodes where the last write of an alert failed. The key is the Node's name.
 	Refused map[string]Refusal
 }
 
-// Refusal is why a write fails, and since when it has failed.
+// Refusal is the reason why a write fails, and the time of the first failure.
 type Refusal struct {
 	Since time.Time
 	Why   string
@@ -52,8 +52,8 @@ func (e *Engine) readWrites() {
 	}
 }
 
-// unwritten returns the Nodes where Drydock cannot write alerts or the record. The value is the
-// reason, for people.
+// unwritten returns the Nodes where Drydock cannot write alerts or the record. The key is the
+// Node's name, and the value is the reason, as a sentence for people.
 func (p *pass) unwritten(now time.Time) map[string]string {
 	out := map[string]string{}
 	if on := p.unshown.refused; on.node != "" {
