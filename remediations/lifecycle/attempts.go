@@ -9,9 +9,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Cured ends the repair if its cure is proven, or waits for the proof. A proof needs a target that
-// is well, an alert that is gone, and a living source of the alert. All three must last for
-// proofFor, and are checked again at the end of that time. ok is false if the target is not well.
+// Cured ends the repair if its cure is proven, or waits for the proof. The proof has three parts:
+// the target is well, the alert is gone, and Prometheus still works, so that the alert would fire
+// again. All three must last for proofFor, and are checked again at the end of that time. ok is
+// false if the target is not well.
 func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
 	r := t.Record
 	if p == nil {
@@ -66,7 +67,8 @@ func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool
 	return t.End(outcome, why, now), true
 }
 
-// Await waits until Cured ends the repair. A late answer to the call goes to Settle first.
+// Await handles a repair whose step was issued: it waits for the proof of the cure, and Cured ends
+// the repair. If the call's answer arrives late, Settle writes it into the record first.
 func (t *Base) Await(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -83,8 +85,8 @@ func (t *Base) Await(now time.Time) Decision {
 	return t.LookAgain(d, now, lookProof)
 }
 
-// Proceed decides after an attempt without a proof. It makes the next attempt, unless the target is
-// well and its alert is gone.
+// Proceed decides after an attempt that did not prove a cure in time. It makes the next attempt,
+// unless the target is well and its alert is gone.
 func (t *Base) Proceed(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -147,14 +149,15 @@ func (t *Base) Expired(now time.Time) Decision {
 	return t.End(remediations.OutcomeCancelled, fmt.Sprintf("the repair was held for %s: %s%s", text.Duration(remediations.PendingFor), r.Hold.Words(), r.LeftAs()), now)
 }
 
-// AwaitsProof is the value of Description.Awaits for a kind whose proof needs several observations.
+// AwaitsProof is the text for Description.Awaits that most kinds use: what Drydock waits for after
+// a call.
 const AwaitsProof = "waiting for proof"
 
 const (
 	// LookAgain is the time between two observations of a target that cannot be repaired now.
 	LookAgain = 15 * time.Second
-	// LookElsewhere is the time between two observations while a hold lasts. They show whether the
-	// target has moved to another node.
+	// LookElsewhere is the time between two observations of a target while its repair is held. An
+	// observation shows whether the target has moved to another node.
 	LookElsewhere = time.Minute
 	// lookProof is the time between two observations of a repaired target.
 	lookProof = 5 * time.Second
@@ -165,9 +168,9 @@ func (t *Base) Unseen(now time.Time, within time.Duration) bool {
 	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
 }
 
-// lookedAt returns when the wait for the next observation began: at the beginning of the last
-// observation. If that one was too slow, the wait began at its end. Otherwise a slow system would
-// be observed without a pause.
+// lookedAt returns when the wait for the next observation began: at the start of the last
+// observation. After an observation that was too slow, the wait began at its end. Otherwise a slow
+// system would be observed without a pause.
 func (t *Base) lookedAt() time.Time {
 	if t.tooSlow() != nil {
 		return t.self.SeenAt().Add(t.LookTook)
@@ -175,8 +178,8 @@ func (t *Base) lookedAt() time.Time {
 	return t.self.SeenAt()
 }
 
-// LookAgain adds to the decision the next observation of the target. It is due after this time
-// since the last one.
+// LookAgain adds to the decision a new observation of the target, if the last one is at least after
+// old. Otherwise it sets the time at which the next one is due.
 func (t *Base) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true

@@ -37,7 +37,7 @@ func (t *Base) PolicyFor(r *remediations.Record) *remediations.Policy {
 // Causes returns the target's alerts, the oldest first.
 func (t *Base) Causes() []*remediations.Alert { return pointers(t.Alerts) }
 
-// Verdict returns the Alertmanagers' verdict on the cause's alert.
+// Verdict returns the Alertmanagers' verdict on the alert that caused the repair.
 func (t *Base) Verdict(cause remediations.Cause) alerts.Verdict {
 	return t.Snapshot.VerdictFor(cause.Alert, t.Config, "")
 }
@@ -48,10 +48,10 @@ func (t *Base) Guard(remediations.Reason, *Candidate) *Finding { return nil }
 // SeenAt returns zero: most targets are not observed.
 func (t *Base) SeenAt() time.Time { return time.Time{} }
 
-// Elsewhere returns "": the target belongs to this node.
+// Elsewhere returns "": a target of most kinds cannot move to another node.
 func (t *Base) Elsewhere() string { return "" }
 
-// Likely returns zero: no other system has to be asked.
+// Likely returns zero: most kinds ask no other system before a step.
 func (t *Base) Likely(*remediations.Policy, *remediations.Alert, time.Time) remediations.StepOn {
 	return remediations.StepOn{}
 }
@@ -68,7 +68,8 @@ func (t *Base) Well() (string, bool) { return t.is.What, false }
 // Missing returns the message that the target is not well.
 func (t *Base) Missing() string { return t.is.What + " is not well" }
 
-// Evidence accepts an observation since due. If the last one is older, the decision requests one.
+// Evidence accepts the last observation if it was made after due. If it is older, the decision
+// requests a new one.
 func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if t.self.SeenAt().Before(due) {
 		d.Ask.Observation, d.Message = true, t.is.Checking
@@ -80,7 +81,7 @@ func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (
 // Sound returns true: the end of the alert shows that the target is well.
 func (t *Base) Sound() bool { return true }
 
-// First holds the repair for a while after its first call was withheld.
+// First lets the repair wait for a while after its first call was withheld by the last check.
 func (t *Base) First(now time.Time) (Decision, bool) {
 	if t.Record == nil {
 		return Decision{}, false
@@ -117,9 +118,9 @@ func (t *Base) Hold(c *Candidate, pending *remediations.Record, reason remediati
 		d.Record = pending.Clone()
 		d.Record.Hold, d.Record.Deadline = hold, t.self.Until(c, pending, reason)
 	}
-	// The target may now belong to another node, where this node's hold does not apply. The repair
-	// then ends here. Two exceptions: an undo under way continues, and a cancelled repair stays
-	// cancelled on every node.
+	// The target may now belong to another node, where this node's hold does not apply. Then the
+	// repair on this node ends here. There are two exceptions: an undo that is running continues,
+	// and a cancelled repair stays cancelled on every node.
 	if pending.Back == nil && cancelled(c) == nil {
 		if why := t.self.Elsewhere(); why != "" {
 			return t.leave(why, c.Now)
@@ -131,7 +132,7 @@ func (t *Base) Hold(c *Candidate, pending *remediations.Record, reason remediati
 	return t.LookAgain(d, c.Now, LookElsewhere)
 }
 
-// Until returns the record's deadline.
+// Until returns the record's deadline: a hold does not change it.
 func (t *Base) Until(_ *Candidate, pending *remediations.Record, _ remediations.Reason) time.Time {
 	return pending.Deadline
 }
@@ -148,7 +149,7 @@ func (t *Base) Instead(*remediations.Policy, time.Time) (Decision, bool) { retur
 // Spent returns false: the plan alone limits the attempts.
 func (t *Base) Spent() bool { return false }
 
-// Closing adds nothing.
+// Closing adds nothing: most kinds have no data of their own for the end of a repair.
 func (t *Base) Closing(*Decision, time.Time) {}
 
 // Cure returns SelfRecovered: nothing proves that the repair cured the target.

@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// BreakGlassFor is how long break-glass holds after it was set.
+// BreakGlassFor is how long break-glass, a person's annotation, keeps Drydock from repairing the
+// node.
 const BreakGlassFor = time.Hour
 
 // BreakGlassExpired reports whether break-glass was set on the node at least BreakGlassFor ago.

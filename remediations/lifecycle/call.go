@@ -9,9 +9,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// answer returns the outcome of the call for the intent. If c is not that call, another process may
-// have made it before it ended. So the outcome is unknown, and the call counts as issued. underWay
-// reports that an answer may still come before the deadline.
+// answer returns the outcome of the call for the intent. If c is not that call, this process did
+// not make it, but an earlier process may have. Then the outcome is unknown, and the call counts as
+// made. underWay is true if an answer may still arrive before the deadline.
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
 	case c == nil || c.IntentID != intentID:
@@ -25,10 +25,10 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 // clockBehind is the message for a repair whose last step is in the future by this process's clock.
 const clockBehind = "this process's clock is behind the time of the repair's last step, so Drydock cannot know which observations are newer than the step"
 
-// withheld reports in back whether the attempt must not count, because certainly nothing was done.
-// Only the process that made the call can know this. tooLong reports that the repair has been held
-// for as long as it may be, and that the cause is not the target. For example, the provider does
-// not answer.
+// withheld reports two things about a call that the last check stopped. back is true if certainly
+// nothing was done, so that the attempt does not count. Only the process that made the call can
+// know this. tooLong is true if the repair has been held for its longest time, and the cause is not
+// the target. For example, the provider does not answer.
 func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false, false
@@ -57,18 +57,18 @@ func UnreachableAlone(r *remediations.Record) bool { return r != nil && r.Alone 
 type Call struct {
 	// IntentID is the id of the intent that the call is for.
 	IntentID string
-	// Outcome is empty while the call is under way.
+	// Outcome is empty while the call is running.
 	Outcome remediations.CallOutcome
 	// Why explains the outcome in one sentence.
 	Why string
-	// Withheld is the reason if the last check before the call stopped it, so that nothing left
-	// this process. It is empty if the call was made.
+	// Withheld is the reason if the last check before the call stopped it, so that no request was
+	// sent. It is empty if the call was made.
 	Withheld remediations.Reason
-	// Alone reports that, according to the provider, only this machine caused the failure.
-	// Otherwise the cause may concern all machines, or Drydock itself.
+	// Alone is true if the provider reports that the failure concerns only this machine. Otherwise
+	// the cause may concern all machines, or Drydock itself.
 	Alone bool
-	// Stop reports that the provider refuses Drydock's account. The policy is stopped only after
-	// such refusals for two machines.
+	// Stop is true if the provider refuses Drydock's account. The policy is stopped only after such
+	// refusals for two machines.
 	Stop bool
 	// Again is the time that the provider wants clients to wait before the next call. Zero means
 	// that the provider named no time.
@@ -82,9 +82,9 @@ type Call struct {
 }
 
 // giveBack removes an attempt from the record, because certainly nothing was done. The repair is
-// Pending again, and repeats the attempt after the wait if no guard holds it. If the calls fail
-// repeatedly, the reason ProviderUnreachable holds the step. No attempt is used up, so the plan
-// does not continue to a more invasive step.
+// Pending again, and repeats the attempt after the wait if no guard holds it. If several calls in a
+// row fail, the reason ProviderUnreachable holds the step. No attempt is used up, so the plan does
+// not continue to a more invasive step.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
@@ -129,10 +129,9 @@ const againLongest = remediations.AskMended
 
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
-// AfterWithheld returns the hold for the time between a withheld attempt, whose call was not made,
-// and its repetition. The same cause would probably stop an immediate repetition, too. If the
-// provider wants a longer wait, the hold on record has its end in Until. AfterWithheld returns
-// false if no wait is left.
+// AfterWithheld returns a hold for the wait after an attempt whose call was not made. The same
+// cause would probably stop an immediate repetition, too. If the provider asked for a longer wait,
+// the recorded hold has its end in Until. AfterWithheld returns false if the wait has ended.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if unreachable(r) {
 		wait = max(wait, CallAgain)
@@ -140,8 +139,8 @@ func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Dur
 	if !r.Withheld() || r.Hold == nil {
 		return Decision{}, false
 	}
-	// Until belongs to this wait only if the hold is as old as the phase: a guard's later hold has a
-	// later Since.
+	// Until belongs to this wait only if the hold began together with the phase. A guard's hold
+	// begins later, and its Until has another meaning.
 	if h := r.Hold; h.Until != nil && h.Since.Equal(r.Since) {
 		wait = max(wait, min(h.Until.Sub(r.Since), againLongest+time.Second))
 	}

@@ -21,22 +21,22 @@ type Candidate struct {
 	// Kind is the kind of the target. Subject names the target in messages.
 	Kind    remediations.Kind
 	Subject string
-	// target is the target of the repair. It is nil in tests that ask one guard alone.
+	// target is the target of the repair. It is nil in tests of a single guard.
 	target Describer
 	is     Description
 	// Spent is the reason if no further attempt may be made. It is empty if one may be made.
 	Spent string
-	// Verdict is the Alertmanagers' verdict on the cause of the repair.
+	// Verdict is the Alertmanagers' verdict on the alert that caused the repair.
 	Verdict alerts.Verdict
-	// Repair is the id of the repair if it has already acted. It is empty otherwise.
+	// Repair is the id of the repair if it has already issued a step. It is empty otherwise.
 	Repair string
-	// Own is the id of the repair, also of a new one. Guards that count repairs do not count this
+	// Own is the id of this repair, even if it is new. Guards that count other repairs skip this
 	// id.
 	Own string
 }
 
-// CandidateOf returns the candidate for any Describer. For a whole Target, Base.Candidate does the
-// same.
+// CandidateOf returns the candidate for the step of the policy p. It needs only the describing part
+// of a target. Base.Candidate does the same for a whole Target.
 func CandidateOf(of Describer, p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	is := of.Describe()
 	c := &Candidate{State: of.base().State, Now: now, Policy: p, Step: step, Alert: a, Request: cause.Request, Kind: is.Kind, target: of, is: is, Subject: is.What}

@@ -7,15 +7,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Trusts reports in yes whether most node leases confirm this process's clock. Then a recorded time
-// in the future must be wrong. ask reports that the leases must be read again first.
+// Trusts reports whether this process's clock can be trusted: yes is true if most node leases
+// confirm it. Then a recorded time in the future must be wrong. ask is true if the leases must be
+// read again first.
 func (s *State) Trusts(now time.Time) (yes, ask bool) {
 	return remediations.ClocksAgree(s.Heartbeats, now), s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt).Abs() > remediations.LookFor
 }
 
-// NeverIssued reports whether the recorded time of the step is further in the future than any phase
-// lasts, while most kubelets' clocks agree with this process's clock. Such a time is wrong, so
-// Drydock does not wait for it.
+// NeverIssued reports whether the recorded time of the step is wrong: it is further in the future
+// than any phase lasts, and most kubelets' clocks agree with this process's clock. Drydock does not
+// wait for such a time.
 func (s *State) NeverIssued(r *remediations.Record, now time.Time) bool {
 	return remediations.FarAhead(r.Intent.At, now) && remediations.ClocksAgree(s.Heartbeats, now)
 }
@@ -28,8 +29,8 @@ func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, pro
 	return d
 }
 
-// Clamp sets times in the future on the Node to now, for a target that is the node itself. A leader
-// whose clock was ahead may have written them. Without this, a repair that "ended" next month would
+// Clamp replaces times in the future in a node's annotations by the present time. A leader whose
+// clock was ahead may have written them. For example, a repair with an end in the next month would
 // hold the next repair until then. Clamp does not change a repair that waits for a call or a proof,
 // because that wait ends by itself. Ledger.Clamp does the same for the ledger.
 func (t *Base) Clamp(now time.Time) (d Decision, wrong bool) {

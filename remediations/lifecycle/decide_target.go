@@ -9,8 +9,8 @@ import (
 )
 
 // DecideTarget decides what to do now about a target that is not a node: a sidecar or a location.
-// It is pure: the same target and time give the same decision. Of people's annotations it handles
-// only those about the target's repair. The function Decide of package node handles the others.
+// It is pure: the same target and time give the same decision. It handles only those annotations by
+// people that concern the target's repair. The function Decide of package node handles the others.
 func DecideTarget(target Target, now time.Time) Decision {
 	t := target.base()
 	if t.Journal.Malformed != nil && t.Record == nil {
@@ -30,8 +30,8 @@ func DecideTarget(target Target, now time.Time) Decision {
 	return d
 }
 
-// clampOwn sets times in the future in the target's record to now. Base.Clamp does the same for a
-// node.
+// clampOwn replaces times in the future in the target's record by the present time. Base.Clamp does
+// the same for a node.
 func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	r := t.Record
 	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {
@@ -42,9 +42,9 @@ func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	return Decision{Verb: VerbWait, Record: c, Policy: p, Recheck: now, Message: "the repair's record has times in the future; Drydock sets them to now"}, wrong
 }
 
-// Tidied adds to the decision which keys to remove from the Node: the approval of a repair that
-// begins now, and those of the alerts that have ended. An alert that the repair still refers to
-// stays. was is the record before the decision.
+// Tidied adds to the decision the annotations to remove from the Node: the approval of a repair
+// that begins now, and the alerts that have ended. The alert of the present repair stays. was is
+// the record before the decision.
 func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediations.Alert, now time.Time) {
 	if d.Verb == VerbIssue && s.Node.Annotations[remediations.ApproveKey] == d.Record.ID {
 		d.Consume = append(d.Consume, remediations.ApproveKey)
@@ -66,8 +66,8 @@ func (s *State) Tidied(d *Decision, was *remediations.Record, alerts []*remediat
 // PolicyOf returns the record's policy, or nil if it is no longer configured.
 func (t *Base) PolicyOf(r *remediations.Record) *remediations.Policy { return t.self.PolicyFor(r) }
 
-// yields reports whether the repair is Pending and has done nothing, so that it yields to another
-// alert that no guard holds.
+// yields reports whether the repair is Pending and has done nothing. Such a repair is replaced if
+// another alert needs a repair that no guard holds.
 func (t *Base) yields(r *remediations.Record) bool {
 	return r.Phase == remediations.PhasePending && !t.self.Begun(r)
 }
@@ -99,13 +99,14 @@ func pointers(alerts []remediations.Alert) []*remediations.Alert {
 	return out
 }
 
-// Candidate returns the candidate for a step of the policy. a is the cause's alert, or nil if the
-// Node no longer has it.
+// Candidate returns the candidate for a step of the policy. a is the alert that caused the repair,
+// or nil if the Node no longer has it.
 func (t *Base) Candidate(p *remediations.Policy, a *remediations.Alert, cause remediations.Cause, step remediations.StepRef, now time.Time) *Candidate {
 	return CandidateOf(t.self, p, a, cause, step, now)
 }
 
-// examine checks the step against the last observation, and requests one first if it is too old.
+// examine checks the step against the last observation of the target. If that is too old, it
+// requests a new one first.
 func (t *Base) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
 	slow := t.tooSlow()
 	if t.is.Looking != "" && slow == nil && t.Unseen(c.Now, LookAgain) {
@@ -122,8 +123,9 @@ func (t *Base) examine(c *Candidate, pending *remediations.Record, observing boo
 	return instead, against, why
 }
 
-// tooSlow returns a finding if the last observation took so long that its result is too old to use.
-// Drydock must report this, because an immediate next observation would probably be as slow.
+// tooSlow returns a finding if the last observation took so long that its result was already too
+// old at its end. People must see this, because another observation at once would probably be as
+// slow.
 func (t *Base) tooSlow() *Finding {
 	if t.is.Looking == "" || t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
 		return nil

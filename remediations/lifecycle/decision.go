@@ -27,7 +27,7 @@ const (
 	VerbVerify Verb = "Verify"
 	// VerbWait means: wait, because a repair is in flight and nothing is due.
 	VerbWait Verb = "Wait"
-	// VerbResume means: run the repeatable step that is under way according to the record. This
+	// VerbResume means: run again the repeatable step that the record shows as running. This
 	// process does not run it yet.
 	VerbResume Verb = "Resume"
 	// VerbEnd means: end the repair, and add Decision.Ended to the history.
@@ -35,7 +35,8 @@ const (
 	// VerbDrop means: remove the record without an entry in the history. The repair was Pending,
 	// never acted, and is no longer needed.
 	VerbDrop Verb = "Drop"
-	// VerbReset means: remove an exhausted or malformed record, because a person asked for it.
+	// VerbReset means: remove a record, because a person asked for it. Its repair ran out of steps,
+	// or it cannot be read.
 	VerbReset Verb = "Reset"
 )
 
@@ -57,7 +58,7 @@ type Decision struct {
 	// Fleetwide reports that the cause of the hold concerns all nodes. Drydock reports such a hold
 	// once, not for each node.
 	Fleetwide bool
-	// Concern is what a fleet-wide hold is about.
+	// Concern is the part of the fleet that a fleet-wide hold affects.
 	Concern remediations.Concern
 	// Recheck is when to decide again even if nothing changes. Zero means only after a change.
 	Recheck time.Time
@@ -68,22 +69,23 @@ type Decision struct {
 	AskStep remediations.StepOn
 
 	Policy *remediations.Policy
-	// Signs are read again in the last check before the call: at least one of them must still be
-	// Ill. If the list is empty, no sign is read.
+	// Signs are read again in the last check before the call. At least one of them must still show
+	// the fault (Ill). If the list is empty, no sign is read.
 	Signs []signs.Sign
 	// Record is the record to write to the Node. It is nil if nothing is to be written, and for End,
 	// Drop and Reset, which remove the record.
 	Record *remediations.Record
 	// Ended is the entry that the history gets when the record is removed.
 	Ended *remediations.Entry
-	// Superseded is a record to remove that no repair continues from: see Journal.Superseded.
+	// Superseded is a record to remove from the Node, for example of a machine that had the same
+	// Node name before. No repair may continue it (see Journal.Superseded).
 	Superseded *remediations.Record
 	NodeWrite
 	LedgerWrite
-	// PutBack are the moves of a mesh leadership to undo, the newest first. It is set only for Issue
-	// and Resume, whose call then undoes moves instead of making one.
+	// PutBack are the moves of a mesh leadership to undo, the newest first. It is set only for
+	// Issue and Resume. The call then undoes these moves and makes no new one.
 	PutBack []remediations.Move
-	// Well reports that the target is well and the cure only needs time: see State.WellSince.
+	// Well is true if the target is well and the cure only needs time (see State.WellSince).
 	Well bool
 	// Heard is the new value of State.WellHeard if Well is true.
 	Heard alerts.Heard
@@ -91,36 +93,38 @@ type Decision struct {
 	Notices []Notice
 }
 
-// NodeWrite is what a decision changes on the Node besides the record and the history's new entry.
-// All of it is one write.
+// NodeWrite has the further changes that a decision makes on the Node. The record and the history's
+// new entry are not part of it. All changes go into one write.
 type NodeWrite struct {
-	// Prune are the keys of alerts to remove.
+	// Prune are the annotation keys of alerts to remove.
 	Prune []string
 	// Consume are the keys of people's annotations to remove, because this decision answers them.
 	Consume []string
 	// Alerts are alerts to write, because the facts that Drydock stores with them changed.
 	Alerts []remediations.Alert
-	// Cordon makes the node unschedulable. Uncordon makes it schedulable again, if the cordon is
-	// still Drydock's.
+	// Cordon makes the node unschedulable. Uncordon makes it schedulable again, if Drydock still
+	// owns the cordon.
 	Cordon, Uncordon bool
-	// Taint sets the out-of-service taint, because the machine is proven gone. Untaint removes it.
+	// Taint sets the taint node.kubernetes.io/out-of-service, because the machine is proven gone or
+	// off. Untaint removes it.
 	Taint, Untaint bool
-	// Announce are annotations to set. Withdraw are annotations to remove if Drydock still owns
-	// them.
+	// Announce are annotations to set, which announce the repair to other systems. Withdraw are
+	// such annotations to remove if Drydock still owns them.
 	Announce, Withdraw []string
-	// LeftOf is the id of an ended repair whose entry in the history gets a new value of Left. It is
+	// LeftOf is the id of an ended repair whose entry in the history gets the new value Left. It is
 	// empty if no entry changes.
 	LeftOf string
-	// Left is that new value: the changes of the ended repair that are not undone.
+	// Left are the changes of that repair on the Node that are not undone yet.
 	Left []remediations.Undo
 	// History replaces the whole history, because some of its times were wrong. Nil means no change.
 	History []remediations.Entry
-	// Pause is a value to write into PauseKey. A person wanted to cancel a repair, but the value of
-	// CancelKey is unreadable, so Drydock pauses the node instead.
+	// Pause is a value to write into the annotation PauseKey. A person wanted to cancel a repair,
+	// but the value of CancelKey is unreadable. So Drydock pauses the node instead.
 	Pause string
 }
 
-// LedgerWrite is what a decision changes in the ledger besides the repair's slot.
+// LedgerWrite has the changes that a decision makes in the ledger. The repair's slot is not part of
+// it.
 type LedgerWrite struct {
 	// Relapsed is a cure that did not last. The ledger counts it as failed before the decision is
 	// carried out.
@@ -132,17 +136,20 @@ type LedgerWrite struct {
 	Allow []string
 	// FewerGPUs reports that a person accepts fewer GPUs than the ledger has for the machine.
 	FewerGPUs bool
-	// Ends are ends of repairs, and cancels, that the Node has and the ledger lacks.
+	// Ends are ends of repairs, and repairs that a person cancelled, that the Node shows and the
+	// ledger lacks.
 	Ends []ledger.End
-	// Uncancel are the fingerprints of alerts whose cancel a person's reset removes.
+	// Uncancel are the fingerprints of alerts that may be repaired again: a person cancelled their
+	// repair before, and now removes that cancel by a reset.
 	Uncancel []string
-	// CancelsOver are the fingerprints of alerts whose cancel has ended. The cancel is removed from
-	// the Node first. Otherwise the ledger would copy it from the Node again.
+	// CancelsOver are the fingerprints of alerts that have ended after a person cancelled their
+	// repair. The Node's note of that is removed first. Otherwise the ledger would copy it from the
+	// Node again.
 	CancelsOver []string
 }
 
-// Forgets reports whether something must be removed from the ledger before the Node is written. If
-// only the Node were written, the person's reset would have no effect.
+// Forgets reports whether something must be removed from the ledger before the write on the Node. A
+// write on the Node alone would leave the person's reset without effect.
 func (w LedgerWrite) Forgets() bool { return len(w.Allow)+len(w.Uncancel) > 0 || w.FewerGPUs }
 
 // Notice is an answer to a person, or a warning to people. Drydock sends it as an Event.
@@ -160,11 +167,11 @@ const (
 	AnnotationInvalid NoticeReason = "AnnotationInvalid"
 	// RequestRefused means that Drydock refuses a valid request.
 	RequestRefused NoticeReason = "RequestRefused"
-	// NodeUncordoned means that the cordon of an exhausted repair was removed. The scheduler may
-	// place pods on a node that Drydock could not cure.
+	// NodeUncordoned means that a person removed the cordon of a repair that ran out of steps. The
+	// scheduler may place pods on a node that Drydock could not cure.
 	NodeUncordoned NoticeReason = "NodeUncordoned"
-	// NodeWellAgain means that the node of an exhausted repair is well again. The repair still
-	// waits for a person.
+	// NodeWellAgain means that the node is well again although its repair ran out of steps. The
+	// repair still waits for a person.
 	NodeWellAgain NoticeReason = "NodeWellAgain"
 	// BreakGlassExpired means that Drydock removed drydock.dev/break-glass, because its hour ended.
 	BreakGlassExpired NoticeReason = "BreakGlassExpired"

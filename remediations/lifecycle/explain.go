@@ -10,23 +10,23 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Source is a set of places where a guard reads its facts, one bit each.
+// Source is a set of the sources that a guard reads, one bit for each.
 type Source uint8
 
 const (
-	// OnNode is the Node itself.
+	// OnNode means that the guard reads the Node itself.
 	OnNode Source = 1 << iota
-	// OnAlerts are the answers of the Alertmanagers.
+	// OnAlerts means that the guard reads the answers of the Alertmanagers.
 	OnAlerts
-	// OnLeases are the leases of all nodes.
+	// OnLeases means that the guard reads the leases of all nodes.
 	OnLeases
-	// OnFleet are all Nodes.
+	// OnFleet means that the guard reads all Nodes.
 	OnFleet
-	// OnLedger is the ledger.
+	// OnLedger means that the guard reads Drydock's ledger.
 	OnLedger
 )
 
-// Standing is a guard's result for a candidate.
+// Standing is the result of one guard for a candidate, in words for people.
 type Standing string
 
 const (
@@ -51,8 +51,8 @@ type GuardAnswer struct {
 	Until *time.Time `json:"until,omitempty"`
 }
 
-// Explain returns the answer of every guard in order, including those after the first that holds.
-// unseen has the sources that the caller did not read, each with the reason.
+// Explain returns the answers of all guards, in their order. It does not stop at the first guard
+// that holds the repair. unseen has the sources that the caller did not read, each with the reason.
 func (c *Candidate) Explain(unseen map[Source]string) []GuardAnswer {
 	known := map[Source]string{}
 	if c.Snapshot == nil || c.Snapshot.AskedAt.IsZero() {
@@ -101,7 +101,7 @@ func (g Guard) answer(c *Candidate, unseen map[Source]string) GuardAnswer {
 	return a
 }
 
-// unseen returns why sources of the set were not read, or "" if all were read.
+// unseen returns the reasons why sources of the set were not read. It returns "" if all were read.
 func (s Source) unseen(why map[Source]string) string {
 	var out []string
 	for one := OnNode; one <= OnLedger; one <<= 1 {
@@ -112,7 +112,7 @@ func (s Source) unseen(why map[Source]string) string {
 	return strings.Join(out, "; ")
 }
 
-// FirstHold returns the first answer that holds the repair, or nil if no answer does.
+// FirstHold returns the answer of the first guard that holds the repair, or nil if no guard does.
 func FirstHold(answers []GuardAnswer) *GuardAnswer {
 	i := slices.IndexFunc(answers, func(a GuardAnswer) bool { return a.Standing == GuardHolds })
 	if i < 0 {

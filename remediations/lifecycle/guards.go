@@ -15,9 +15,9 @@ type Finding struct {
 	Until time.Time
 	// Fleetwide reports that the cause concerns all nodes, even if the reason usually concerns one.
 	Fleetwide bool
-	// Concern is what a fleet-wide finding is about.
+	// Concern is the part of the fleet that a fleet-wide finding affects.
 	Concern remediations.Concern
-	// Pass reports that the repair may continue with another step of the plan instead.
+	// Pass is true if the plan may skip this step and continue with another one.
 	Pass bool
 }
 
@@ -28,20 +28,21 @@ func Because(format string, args ...any) *Finding {
 // Guard is one check that can hold a repair.
 type Guard struct {
 	Reason remediations.Reason
-	// binds is the set of kinds of target that the guard applies to.
+	// binds reports whether the guard applies to a kind of target.
 	binds kindSet
 	// scope says whether the guard applies to all steps or only to disruptive ones.
 	scope scope
-	// rests are the sources that find reads. If one of them was not read, the guard's answer is
-	// unknown.
+	// rests are the sources that the function find reads. If one of them was not read, the guard's
+	// answer is unknown.
 	rests Source
 	// find returns the guard's objection to the repair, or nil if there is none.
 	find func(*Candidate) *Finding
-	// passed describes the facts that find read, for a repair that find does not hold.
+	// passed returns a message with the facts that find compared, for a repair that the guard does
+	// not hold.
 	passed func(*Candidate) string
 }
 
-// scope is the set of steps that a guard applies to.
+// scope is the set of steps that a guard applies to: all steps, or only disruptive ones.
 type scope bool
 
 const (
@@ -51,16 +52,16 @@ const (
 
 // guards has all guards in order. The first guard with a finding holds the repair. The table also
 // has the kinds of target that each guard applies to, and whether it applies only to disruptive
-// steps. No guard checks this itself. The reason RecordMalformed is not here: without a readable
-// record there is no candidate, so Decide checks it first.
+// steps. The guards do not check this themselves. The reason RecordMalformed is not here: without a
+// readable record there is no candidate, so Decide checks it first.
 //
 // The guards about people are in guards_people.go, and those about alerts and the node's age in
 // guards_alert.go. Those about the fleet, windows and limits are in guards_fleet.go, and those
 // about other repairs in guards_repairs.go. NotWitnessed is in guards_witness.go. The messages for
 // repairs that a guard does not hold are in guards_passed.go.
 //
-// A kind can replace a guard: it names the reason in Description.Own, and the method Guard of the
-// kind answers.
+// A kind of target can replace a guard. It names the guard's reason in Description.Own, and its
+// method Guard is then called in place of the guard.
 var guards = []Guard{
 	{remediations.ReasonExcluded, onNodes, whatever, OnNode, excluded, notExcluded},
 	{remediations.ReasonPaused, ofAll, whatever, OnNode, paused, notPaused},
@@ -106,8 +107,8 @@ func (s *State) guards() []Guard {
 	return s.Guards
 }
 
-// ofItsKind returns a guard without a check of its own: for the reason, it returns the finding of
-// the target's method Guard.
+// ofItsKind returns the find function of a guard that each kind of target checks itself. That
+// function calls the target's method Guard for the reason.
 func ofItsKind(reason remediations.Reason) func(*Candidate) *Finding {
 	return func(c *Candidate) *Finding {
 		if c.target == nil {

@@ -38,8 +38,8 @@ func writesDenied(c *Candidate) *Finding {
 	return Because("%s; nothing is done on this node until the API server accepts these writes", c.Denied)
 }
 
-// storeWentBack holds disruptive steps after the API server's store was set back to an older state,
-// for example from a backup. Steps that were issued after that state may be missing from the
+// storeWentBack holds disruptive steps after the API server returned an older state, for example
+// after a restore of etcd. Steps that were issued after that older state may be missing from the
 // records. The hold lasts as long as a step may take.
 func storeWentBack(c *Candidate) *Finding {
 	back := c.Ledger.Status.WentBack
@@ -56,9 +56,9 @@ func leasesBlind(c *Candidate) *Finding {
 	return nil
 }
 
-// Resolved reports whether the alert has ended: no Alertmanager has it any more, and a post said
-// that it is resolved. The post is not needed if this repair has acted, because a step probably
-// ended the alert.
+// Resolved reports whether the alert has ended: no Alertmanager has it any more, and Alertmanager
+// has posted it as resolved. After this repair's first step, that post is not needed, because the
+// step probably ended the alert.
 func (c *Candidate) Resolved() bool {
 	return c.Verdict.Gone && (c.Alert == nil || c.Alert.Status == remediations.StatusResolved || c.Acted())
 }
@@ -87,9 +87,9 @@ func alertTooYoung(c *Candidate) *Finding {
 	return nil
 }
 
-// firingSince returns the later of two times: when Drydock first saw the alert, and when the alert
-// started. A later start means that the alert had ended in between, which Drydock was not informed
-// of. An earlier start does not count, because Drydock did not see the alert then.
+// firingSince returns when the alert began to fire, as far as it counts: when Drydock first saw it,
+// or its start, if that is later. A later start means that the alert ended in between, without a
+// post to Drydock. An earlier start does not count, because Drydock did not see the alert then.
 func (c *Candidate) firingSince() time.Time {
 	if c.Alert == nil {
 		return c.Verdict.StartsAt // the repair has acted, and the Node no longer has the alert

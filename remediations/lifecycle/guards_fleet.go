@@ -25,8 +25,8 @@ func fleetUnhealthy(c *Candidate) *Finding {
 	return nil
 }
 
-// brokenBy returns the finding of a breaker that is open or half-open. scope is "cluster" or a
-// zone.
+// brokenBy returns a finding if the breaker holds the candidate. A closed breaker is not passed to
+// it. scope is "cluster" or a zone.
 func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	if b.State == ledger.BreakerHalfOpen {
 		if b.Trial == c.Own {
@@ -50,8 +50,8 @@ func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	return &Finding{Message: StormGoesOn(c.Config, scope, b.Unhealthy, b.Nodes)}
 }
 
-// StormGoesOn returns the message of a scope's open breaker while that many of its nodes are
-// unhealthy.
+// StormGoesOn returns the message that the scope's breaker is open because this number of its nodes
+// is still unhealthy.
 func StormGoesOn(c *remediations.Config, scope string, unhealthy, nodes int) string {
 	return fmt.Sprintf("the breaker of %s is open: %d of %d nodes are unhealthy (limits.unhealthy: %s); disruptive repairs start again %s after the number has fallen",
 		scope, unhealthy, nodes, c.Limits.Unhealthy, text.Duration(c.Limits.StormCooldown))
@@ -65,8 +65,8 @@ func outsideWindow(c *Candidate) *Finding {
 	return &Finding{Message: "outside all of the configured windows", Until: next}
 }
 
-// window reports whether one of the configured windows is open, and when the next one opens. If
-// there is a Fleet, it has computed this once for all nodes.
+// window reports whether one of the configured windows is open, and when the next one opens. A
+// Fleet has already computed this once for all nodes.
 func (c *Candidate) window() (open bool, next time.Time) {
 	if c.Fleet == nil {
 		return c.Config.InWindow(c.Now)

@@ -11,7 +11,7 @@ func ofNodes(k remediations.Kind) bool { return k == remediations.KindNode }
 
 func besideNodes(k remediations.Kind) bool { return k != remediations.KindNode }
 
-// onNodes has all kinds whose repairs have their records on Nodes: all except API servers.
+// onNodes is true for all kinds whose repairs have their records on Nodes: all except API servers.
 // Decisions about these kinds use the ledger and the fleet.
 func onNodes(k remediations.Kind) bool { return k != remediations.KindAPIServer }
 

@@ -12,10 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// The functions of this file return the message of each guard for a repair that it does not hold.
-// The message has the facts that the guard compared.
+// The functions of this file return the messages of guards for repairs that they do not hold. Each
+// message has the facts that its guard compared.
 
-// saying returns a function with a constant message.
+// saying returns a function that always returns this message.
 func saying(what string) func(*Candidate) string {
 	return func(*Candidate) string { return what }
 }
@@ -97,8 +97,8 @@ func witnessed(c *Candidate) string {
 	return strings.Join(signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now).Saw, "; ")
 }
 
-// unread returns the names of the signs that must be read before NotWitnessed has an answer. It
-// returns nil if the answer is known.
+// unread returns the names of the signs that must be read before the guard NotWitnessed has an
+// answer. It returns nil if the answer is known.
 func (c *Candidate) unread() (names []string) {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	if w.Ill || !w.Unread {

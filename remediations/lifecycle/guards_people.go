@@ -18,8 +18,8 @@ func excluded(c *Candidate) *Finding {
 }
 
 func paused(c *Candidate) *Finding {
-	// An annotation whose time has ended still holds most targets until Drydock removes it. Drydock
-	// does that when the node leases confirm its clock. See Description.TakesOff.
+	// Most targets are held also by an annotation whose time has ended, until Drydock removes it.
+	// Drydock does that once the node leases confirm its clock (see Description.TakesOff).
 	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
 		f := Because("%s is set (%s); to allow repairs: kubectl drydock resume %s", remediations.BreakGlassKey, text.Line(why, 80), c.Node.Name)
 		if since := c.BreakGlassSince(); !since.IsZero() {
@@ -48,9 +48,9 @@ func paused(c *Candidate) *Finding {
 
 func (c *Candidate) takesOff() bool { return c.is.TakesOff }
 
-// cancelled holds a new repair if a person cancelled the last repair of the same alert. It holds
-// until the alert has ended and fires again. Without this guard, the next repair would repeat the
-// cancelled one under another id.
+// cancelled holds a new repair if a person cancelled the last repair of the same alert. The hold
+// ends when the alert has ended and fires again. Without this guard, the cancelled repair would
+// begin again with another id.
 func cancelled(c *Candidate) *Finding {
 	if c.Alert == nil || c.Acted() {
 		return nil
@@ -65,8 +65,8 @@ func cancelled(c *Candidate) *Finding {
 	}
 	still := ""
 	if remediations.Instant(startsAt).After(by.At) {
-		// After an outage of Prometheus the alert has a later start, although the fault is the same.
-		// So the cancel still holds if the signs show the fault since then.
+		// After an outage of Prometheus the alert has a later start, although the fault is the
+		// same. So the hold continues if the node's signs have shown the fault since the cancel.
 		if still = signs.IllSince(c.Signs(), c.seen(), by.At); still == "" {
 			return nil
 		}
@@ -81,9 +81,9 @@ func cancelled(c *Candidate) *Finding {
 	return f
 }
 
-// CancelOf returns the last repair of the alert if a person cancelled it, or nil. It reads the Node
-// and, in case the Node has lost its annotations, the ledger. The ledger's cancel does not count if
-// the Node has a later cancel, or a later repair that acted.
+// CancelOf returns the last repair of the alert if a person cancelled it, or nil. It reads the
+// Node, and also the ledger, because the Node may have lost its annotations. A cancel in the ledger
+// does not count if the Node shows a later cancel, or a later repair that acted.
 func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.CancelledRepair {
 	by := s.Journal.Cancelled(a)
 	if s.Ledger == nil {
@@ -96,8 +96,8 @@ func (s *State) CancelOf(a *remediations.Alert, now time.Time) *remediations.Can
 	return &remediations.CancelledRepair{ID: known.Repair, At: known.At}
 }
 
-// actedSince reports whether the history has a repair of the alert that acted, ended later than
-// since, and was not ended by a person.
+// actedSince reports whether the Node's history has a later repair of the alert that issued a step,
+// and that no person ended.
 func (s *State) actedSince(a *remediations.Alert, since time.Time) bool {
 	return slices.ContainsFunc(s.Journal.History, func(e remediations.Entry) bool {
 		return e.Cause == a.Fingerprint && e.By == "" && len(e.Steps) > 0 && e.Ended.After(since)

@@ -10,13 +10,13 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// underRepair returns the finding that r, another repair of the node, is under way.
+// underRepair returns the finding for a node that has another repair, r.
 func underRepair(r *remediations.Record) *Finding {
 	return Because("another repair of this node is under way: %s by policy %s", r.ID, r.Policy)
 }
 
 // unreadable holds repairs while a record on the node cannot be read, because that record may
-// describe a repair under way.
+// describe a running repair.
 func unreadable(c *Candidate) *Finding {
 	if c.Journal.Malformed == nil {
 		return nil
@@ -73,9 +73,10 @@ func cooldown(c *Candidate) *Finding {
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
-// bootedLately holds a restart of the machine after another policy's repair has restarted it. The
-// programs that start at boot, above all GPU drivers, may need as long as this step's own wait
-// (requirement S3-16). A person's request is not held, because the person knows of the last boot.
+// bootedLately holds a restart of the machine if a repair by another policy has restarted it a
+// short time ago. The programs that start at boot, above all GPU drivers, may need as long as this
+// step's own wait (requirement S3-16). A person's request is not held, because the person knows of
+// the last boot.
 func bootedLately(c *Candidate) *Finding {
 	if !c.Remediation().Restarts || c.Request != "" {
 		return nil
@@ -98,8 +99,8 @@ func (c *Candidate) restartedLately(policy string, ended time.Time, wait time.Du
 	return &Finding{Message: fmt.Sprintf("a repair by policy %s restarted the machine and ended at %s; after a restart, a %s of policy %s waits %s", policy, ended.Format(time.RFC3339), c.Step.Name, c.Policy.Name, text.Duration(wait)), Until: ended.Add(wait)}
 }
 
-// endsKnown returns the ended repairs of the node's machine that the ledger has. They are needed if
-// the Node has lost its history. Only candidates that are nodes have such ends.
+// endsKnown returns the ended repairs of the node's machine from the ledger. They are needed if the
+// Node has lost its history. It returns nil for targets that are not nodes.
 func (c *Candidate) endsKnown() []ledger.End {
 	if c.Kind != remediations.KindNode {
 		return nil
@@ -107,8 +108,9 @@ func (c *Candidate) endsKnown() []ledger.End {
 	return slices.DeleteFunc(c.Ledger.EndsOf(c.Node, c.Now, c.Config.Limits.RepairsWindow), func(e ledger.End) bool { return e.Alert != "" })
 }
 
-// lastRepair returns the policy's last repair of the target that counts for the cooldown. It takes
-// the later one of the Node's history and the ledger. It returns nil if there is none.
+// lastRepair returns the policy's last repair of the target that counts for the cooldown. It reads
+// the Node's history and the ledger, and returns the later repair of the two. It returns nil if
+// there is none.
 func (c *Candidate) lastRepair() (last *remediations.Entry) {
 	for _, e := range c.remembered() {
 		if e.Policy == c.Policy.Name && remediations.KindOf(e.Target) == c.Kind && c.counts(e) {
@@ -140,16 +142,16 @@ func (c *Candidate) remembered() []remediations.Entry {
 	return out
 }
 
-// counts reports whether the ended repair counts for cooldowns and limits: it issued a step. For a
-// policy that observes, would-be repairs count, too, so that it reports what would really happen.
-// They never hold a policy that enforces.
+// counts reports whether the ended repair counts for cooldowns and limits. A repair that issued a
+// step counts. For a policy in mode observe, repairs that were only observed count, too. So it
+// reports what would really happen. They never hold a policy in mode enforce.
 func (c *Candidate) counts(e remediations.Entry) bool {
 	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }
 
 // begun counts the disruptive repairs that began on the machine within limits.repairsWindow, and
-// returns when the oldest of them began. It merges the ledger and the Node's history, because an
-// old version of one of them may have been restored from a backup.
+// returns when the oldest of them began. It merges the ledger and the Node's history, because one
+// of them may have been restored from an old backup.
 func (c *Candidate) begun() (count int, oldest time.Time) {
 	window := c.Config.Limits.RepairsWindow
 	all := c.Ledger.Begun(ledger.Machine(c.Node), c.Own, c.Now, window)
@@ -171,8 +173,8 @@ func (c *Candidate) begun() (count int, oldest time.Time) {
 	return len(all), oldest
 }
 
-// disrupted reports whether the ended repair issued a disruptive step. For a would-be repair it
-// reports whether the step would have been disruptive.
+// disrupted reports whether the ended repair issued a disruptive step. For a repair that was only
+// observed, it reports whether the step would have been disruptive.
 func (c *Candidate) disrupted(e remediations.Entry) bool {
 	return e.Would != nil && c.Config.Remediation(e.Would.Step.Name).Disruptive ||
 		slices.ContainsFunc(e.Steps, func(a remediations.Attempt) bool { return c.Config.Remediation(a.Name).Disruptive })

@@ -12,9 +12,9 @@ import (
 )
 
 // clusterWide holds a step that changes the whole cluster, unless enough nodes have the policy's
-// alert. So one bad node never causes such a step. If too few nodes have it, or the last such step
-// was too recent, the plan may continue with another step. While another repair changes the
-// cluster, the step waits.
+// alert. So one bad node never causes such a step. If too few nodes have the alert, or the last
+// such step was too recent, the plan may continue with another step. If another repair is changing
+// the cluster now, the step waits.
 func clusterWide(c *Candidate) *Finding {
 	if !c.Remediation().ClusterWide {
 		return nil

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// witnessKept is the greatest age of a sign's reading that may hold a repair. An older reading
-	// counts as not read.
+	// witnessKept is the greatest age of a sign's reading that may hold a repair. If the reading is
+	// older, the sign counts as not read.
 	witnessKept = time.Minute
 	// witnessAgain is the age at which Drydock reads a sign again while the sign holds a repair.
 	witnessAgain = 30 * time.Second
@@ -33,13 +33,15 @@ func (c *Candidate) Signs() []signs.Sign {
 	return c.Policy.Witness.Signs
 }
 
-// seen returns the Node for reading its signs: with the GPUs that its machine had before the fault.
+// seen returns the Node with the number of GPUs that its machine had before the fault. The signs
+// are read from it.
 func (c *Candidate) seen() *corev1.Node {
 	return remediations.WithGPUsBefore(c.Node, c.Journal.Record, c.Ledger.GPUsOf(c.Node))
 }
 
-// notWitnessed holds a repair if the alert alone reports the fault and no sign on the node shows
-// it. While a sign is unread, the guard does not hold: Drydock reads it when no other guard holds.
+// notWitnessed holds a repair if only the alert reports the fault, and the node itself shows no
+// sign of it. While a sign is unread, this guard does not hold the repair: Drydock reads the sign
+// once no other guard holds the repair.
 func notWitnessed(c *Candidate) *Finding {
 	if c.Request == "" && c.Policy.Witness == nil {
 		return &Finding{Fleetwide: true, Concern: remediations.Concern{Policy: c.Policy.Name}, Message: fmt.Sprintf("policy %s has no witness, and an alert alone repairs no node; write what shows the fault on the node itself, for example witness: [{ready: false}], or write witness: none to act on the alert alone", c.Policy.Name)}
@@ -59,13 +61,14 @@ func notWitnessed(c *Candidate) *Finding {
 	return f
 }
 
-// Unwitnessed reports whether signs must be read before the step, because no fresh sign is Ill.
+// Unwitnessed reports whether signs must be read before the step, because no recent reading shows
+// the fault.
 func (c *Candidate) Unwitnessed() bool {
 	asked := c.Signs()
 	return len(asked) > 0 && !signs.Weigh(asked, c.seen(), c.Read, c.Now.Add(-remediations.LookFor), c.Now).Ill
 }
 
-// WitnessDue reports whether a sign was read so long ago that it must be read again.
+// WitnessDue reports whether the oldest reading of a sign must be repeated.
 func (c *Candidate) WitnessDue() bool {
 	w := signs.Weigh(c.Signs(), c.seen(), c.Read, c.Now.Add(-witnessKept), c.Now)
 	return !w.Oldest.IsZero() && c.Now.Sub(w.Oldest) >= witnessAgain

@@ -11,9 +11,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// LetsAct returns an error if labels, annotations or taints of people or other systems forbid a
-// call about the node or one of its pods. decided is the time of the decision to make the call. A
-// mark that was too old at that time to hold the repair does not stop the call either.
+// LetsAct returns an error if people or other systems forbid a call about the node or one of its
+// pods. They do that by labels, annotations and taints on the Node. holdWhen lists those of other
+// systems. decided is when Drydock decided to make the call. A taint or annotation that was too old
+// at that time to hold the repair does not stop the call either.
 func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decided time.Time) error {
 	if remediations.Excluded(n) {
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)
@@ -21,7 +22,7 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	if why := holdWhen.Leaving(n, j, decided); why != "" {
 		return remediations.Withhold(remediations.ReasonNodeLeaving, "%s", why)
 	}
-	// The decision has already removed a pause that has ended. Any other pause stops the call,
+	// A pause that has ended was already removed by the decision. Any other pause stops the call,
 	// whatever its value.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := n.Annotations[key]; ok {
@@ -34,8 +35,8 @@ func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decide
 	return nil
 }
 
-// MayStillRepair returns an error if the Node has changed since the decision so that the call must
-// not be made. It is called right before the call. key is the annotation with the target's record.
+// MayStillRepair returns an error if the Node has changed since the decision in a way that forbids
+// the call. It is called right before the call. key is the annotation with the target's record.
 func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string) error {
 	j := c.Registry.ReadJournal(n)
 	r := j.Records[key]
@@ -57,7 +58,7 @@ func MayStillRepair(c *remediations.Config, n *corev1.Node, key, intentID string
 }
 
 // StillWitnessed returns an error if no sign shows the fault any more. It is the last check of the
-// signs before the call. read has the readings that were made for this check.
+// signs before the call. read has the signs that were read for this check.
 func StillWitnessed(n *corev1.Node, asked []signs.Sign, read map[signs.Sign]signs.Testimony) error {
 	if len(asked) == 0 {
 		return nil

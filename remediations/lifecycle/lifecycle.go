@@ -8,7 +8,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Live continues the target's repair according to its phase, or begins a repair.
+// Live decides about the target by the phase of its repair. If there is no repair, it decides
+// whether to begin one.
 func (t *Base) Live(now time.Time) Decision {
 	r := t.Record
 	switch {
@@ -30,16 +31,17 @@ func (t *Base) Live(now time.Time) Decision {
 	return t.self.Proceed(now)
 }
 
-// Cancelled reports whether the repair must end because a person cancelled it by an annotation on
-// the Node. A call under way that cannot be repeated is not interrupted: the repair ends after it.
+// Cancelled reports whether the repair must end now because a person cancelled it by an annotation
+// on the Node. A running call that cannot be repeated is not interrupted: the repair then ends
+// after the call.
 func (t *Base) Cancelled() bool {
 	r := t.Record
 	return r != nil && t.Node.Annotations[remediations.CancelKey] == r.ID && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhaseActing || r.Back != nil || !t.Config.Remediation(r.Step.Name).Once)
 }
 
 // choose decides about the target's alerts in order, and returns the first decision that is not a
-// hold. A Pending repair that has not acted does not stop this: it yields to another alert that no
-// guard holds.
+// hold. It does this also if the target has a Pending repair that has done nothing. That repair is
+// replaced if another alert needs a repair that no guard holds.
 func (t *Base) choose(now time.Time) Decision {
 	r := t.Record
 	if r != nil && !now.Before(r.Deadline) {
@@ -91,8 +93,8 @@ func (t *Base) choose(now time.Time) Decision {
 	return Decision{Verb: VerbRest}
 }
 
-// IssueOrHold issues the candidate's step or holds it, or requests facts that are too old. pending
-// is the record to write for a hold.
+// IssueOrHold issues the candidate's step, or holds it, or requests facts that are too old. pending
+// is the record that is written if the step is held.
 func (t *Base) IssueOrHold(c *Candidate, pending *remediations.Record) Decision {
 	c.Own = pending.ID
 	if t.Ledger == nil {
@@ -137,15 +139,15 @@ func (s *State) Uncounted(now time.Time) bool {
 	return s.Heartbeats == nil || now.Sub(s.Heartbeats.ReadAt) > remediations.LookFor
 }
 
-// issue returns the decision to issue the candidate's step. Its record has the step as an intent,
-// which is written before the call.
+// issue returns the decision to issue the candidate's step. The record then contains the step as an
+// intent, and is written before the call.
 func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	r, now := pending.Clone(), c.Now
 	id := remediations.NextIntentID(r, c.Step, now)
 	r.Phase, r.Step, r.Hold, r.Note = remediations.PhaseActing, c.Step, nil, ""
 	r.Since, r.Deadline = remediations.Instant(now), remediations.Instant(now.Add(remediations.ActingFor))
-	// A drain that continues already has an intent for this step and is not a new attempt. The list
-	// Done cannot show this, because a plan may repeat a step.
+	// A drain that continues already has an intent for this step, and is not a new attempt. The
+	// list Done alone does not show this, because a plan may contain the same step twice.
 	if !r.Intent.Of(r, c.Step) {
 		r.Done = append(r.Done, c.Step.Issued())
 	}
@@ -155,7 +157,8 @@ func (t *Base) issue(c *Candidate, pending *remediations.Record) Decision {
 	return d
 }
 
-// Settle decides what follows the phase Acting when the call has ended. Until then it waits.
+// Settle handles the phase Acting. It waits until the call has ended, and then decides what
+// follows.
 func (t *Base) Settle(now time.Time) Decision {
 	old, call := t.Record, t.Call
 	p := t.PolicyOf(old)
@@ -187,7 +190,7 @@ func (t *Base) Settle(now time.Time) Decision {
 	r.Deadline = remediations.Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))
 	switch outcome {
 	case remediations.CallRefused:
-		// After a refusal the wait is short. It never exceeds the step's own wait, because a jump of
+		// After a refusal the wait is short. It is never longer than the step's own wait: a jump of
 		// the clock could make now.Add(wait) much too late.
 		wait := t.is.Apart
 		if call != nil && call.IntentID == old.Intent.ID {
@@ -217,7 +220,7 @@ func withoutStep(p *remediations.Policy) Decision {
 	return Decision{Verb: VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: true, Concern: remediations.Concern{Policy: p.Name}, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation", p.Name)}
 }
 
-// Held returns the decision to hold the candidate. It writes nothing.
+// Held returns the decision to hold the candidate. The decision writes no record.
 func Held(c *Candidate, reason remediations.Reason, f *Finding) Decision {
 	d := Decision{Verb: VerbHold, Reason: reason, Message: f.Message, Policy: c.Policy, Fleetwide: f.Fleetwide || reason.Fleetwide(), Concern: f.Concern}
 	if f.Until.After(c.Now) {

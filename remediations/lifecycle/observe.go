@@ -8,10 +8,10 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// observe continues a would-be repair: the record of a repair that Drydock would have made in
-// enforce mode. It asks no guards, because a real repair would wait for its proof now. The record
-// ends as Observed when the step's wait or the alert has ended. It also ends when a real repair
-// needs the target, because a would-be repair must not delay a real one.
+// observe continues a would-be repair: the record of a repair that Drydock would have made in mode
+// enforce. It checks no guards, because a real repair would now wait for its proof. The record ends
+// with the outcome Observed when the step's wait or the alert has ended. It also ends when a real
+// repair needs the target, because a would-be repair must not delay a real one.
 func (t *Base) observe(now time.Time) Decision {
 	r := t.Record
 	p := t.PolicyOf(r)
@@ -45,8 +45,8 @@ func (t *Base) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// watch adds the next observation to the decision, if Drydock observes targets of this kind. It is
-// due after this time since the last one.
+// watch adds to the decision a new observation of the target, if the last one is at least after
+// old. It adds none if Drydock does not observe targets of this kind.
 func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	if t.is.Looking == "" {
 		return d
@@ -54,8 +54,9 @@ func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	return t.LookAgain(d, now, after)
 }
 
-// enforced returns the decision about another alert whose policy enforces. It returns false if no
-// such decision would do anything or wait for an approval.
+// enforced returns the decision about another alert of the target whose policy has mode enforce. It
+// returns false if that decision would only hold or wait. A hold for an approval is returned,
+// because a person can approve only what is on record.
 func (t *Base) enforced(now time.Time) (Decision, bool) {
 	for _, a := range t.self.Causes() {
 		p := t.Config.Policy(a.Policy)
@@ -74,8 +75,8 @@ func (t *Base) enforced(now time.Time) (Decision, bool) {
 	return Decision{}, false
 }
 
-// givesWay ends the would-be repair if the decision has to write its own record or history, because
-// the Node has only one record for the target. The decision is made again in the next pass.
+// givesWay ends the would-be repair if the decision d has to write its own record or history. The
+// Node has only one record for the target. The next pass then makes the decision d again.
 func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
@@ -87,8 +88,8 @@ func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	return t.observed("the observation ended for "+by, now)
 }
 
-// observed ends a would-be repair as Observed. why is the cause of the end. It is empty if the
-// step's wait or the alert has ended.
+// observed ends a would-be repair with the outcome Observed. why is the cause of the end. An empty
+// why means that the step's wait or the alert has ended.
 func (t *Base) observed(why string, now time.Time) Decision {
 	r, p := t.Record, t.PolicyOf(t.Record)
 	at := r.Hold.Since
@@ -135,7 +136,8 @@ func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	return t.self.Verdict(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
-// nextWould returns the end of a sentence that names the step after a first step without success.
+// nextWould returns the end of a sentence that names the step which would follow if the first step
+// had no success.
 func (t *Base) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""
@@ -146,10 +148,10 @@ func (t *Base) nextWould(p *remediations.Policy) string {
 	return "; if the step had not cured it, a person would have to look"
 }
 
-// saidAlready returns the decision to do nothing about an alert that an observing policy has
-// already reported. It returns false if the alert is new or has ended since. Reporting the next
-// step, too, would be a guess, because the effect of the first step is unknown. The decision has
-// the reason Observing, which shows people what to change for a real repair.
+// saidAlready returns the decision to do nothing about an alert that a policy in mode observe has
+// already reported. It returns false if the alert is new or has ended since. The next step is not
+// reported, because the effect of the first step is unknown. The decision has the reason Observing,
+// which shows people what to change for a real repair.
 func (t *Base) saidAlready(p *remediations.Policy, a *remediations.Alert, now time.Time) (Decision, bool) {
 	if p.Mode != remediations.ModeObserve {
 		return Decision{}, false

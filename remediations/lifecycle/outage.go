@@ -11,7 +11,7 @@ import (
 )
 
 // WithoutLedger returns the reason and finding that hold repairs while the ledger cannot be read.
-// It returns nil if the failure is recent: then Drydock reads the ledger again at once.
+// It returns nil if the failure is recent. Drydock then only reads the ledger again.
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):
@@ -22,13 +22,13 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	return "", nil
 }
 
-// LedgerLost returns the message that the ledger could not be read or saved since the time.
+// LedgerLost returns the message that the ledger has been unreachable from the time since.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger has been unreachable since %s (%s); without it Drydock begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
 // leasesLost returns the finding that holds repairs while the nodes' leases cannot be listed. It
-// returns nil if the failure is recent: then Drydock lists the leases again at once.
+// returns nil if the failure is recent. Drydock then only lists the leases again.
 func (s *State) leasesLost(now time.Time) *Finding {
 	if !Lost(s.LeasesLost, now) {
 		return nil
@@ -36,12 +36,12 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
 }
 
-// LeasesLost returns the message that the nodes' leases could not be listed since the time.
+// LeasesLost returns the message that the nodes' leases could not be listed from the time since.
 func LeasesLost(since time.Time, err error) string {
 	return fmt.Sprintf("Drydock has not been able to list the nodes' leases since %s (%s); without them it begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// LeaseLost returns the message that one node's lease could not be read since the time.
+// LeaseLost returns the message that one node's lease could not be read from the time since.
 func LeaseLost(since time.Time, err error) string {
 	return fmt.Sprintf("a node's lease has been unreadable since %s (%s); without it no cure is proven", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }

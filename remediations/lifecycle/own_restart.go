@@ -8,10 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// sinceOwnRestart returns an addition to the message about a shutdown taint, if the repair's last
-// step was a restart. That restart may have left the machine off: a taint before it would have held
-// the step. The taint still holds the repair, because a person may have shut the machine down
-// since. It returns "" if the last step was not a restart.
+// sinceOwnRestart extends the message about a shutdown taint, if the repair's last step was a
+// restart. That restart may have left the machine off. The taint is newer than the restart: an
+// older taint would have held that step. It still holds the repair, because a person may have shut
+// the machine down since. The result is "" if the last step was not a restart.
 func sinceOwnRestart(c *Candidate, why string) string {
 	r := c.Journal.Record
 	if r == nil || r.Intent == nil || r.Intent.ID == "" || !strings.Contains(why, marks.ShutdownTaint) {

@@ -2,8 +2,8 @@ package lifecycle
 
 import "drydock.dev/drydock/remediations"
 
-// Doable reports whether the step can be carried out now. The policy's plan must have it under this
-// index and name, and a provider of this installation must serve it. Its remediation must not
+// Doable reports whether the step can be carried out now. The policy's plan must have it at this
+// index and with this name, and a provider must be configured for it. Its remediation must not
 // refuse this node, and the repair must not have tried it yet. r is nil if there is no repair.
 func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remediations.StepRef) bool {
 	if refuses := s.Config.Remediation(ref.Name).Refuses; refuses != nil && refuses(s.Node) != "" {
@@ -19,8 +19,8 @@ func (s *State) Doable(p *remediations.Policy, r *remediations.Record, ref remed
 	return there && ref.Attempt <= step.Attempts && s.Config.Provides(step)
 }
 
-// FirstStep returns the first step of the plan that can be carried out. r is the repair that
-// continues, or nil for a new one.
+// FirstStep returns the first step of the plan that can be carried out. r is the present repair, or
+// nil for a new one.
 func (s *State) FirstStep(p *remediations.Policy, r *remediations.Record) (remediations.StepRef, bool) {
 	return s.StepFrom(p, r, 0)
 }
@@ -48,8 +48,8 @@ func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index i
 	return remediations.StepRef{}, false
 }
 
-// idle reports whether the step only prepares later steps, and no later step can be carried out. It
-// prevents that a node is drained for nothing. The last step of a plan is never idle.
+// idle reports whether the step only prepares later steps, and none of those can be carried out. So
+// a node is not drained without need. The last step of a plan is never idle.
 func (s *State) idle(p *remediations.Policy, r *remediations.Record, index int) bool {
 	if s.Config.Remediation(p.Plan[index].Name).Once || index == len(p.Plan)-1 {
 		return false

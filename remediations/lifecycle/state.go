@@ -12,7 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// State has all facts that a decision about one node or its other targets may use.
+// State has all facts for a decision about one node, or about a sidecar or location with its record
+// on that node.
 type State struct {
 	Config  *remediations.Config
 	Node    *corev1.Node
@@ -23,20 +24,21 @@ type State struct {
 	// Ledger is nil if it cannot be read. LedgerErr then has the cause, and no repair begins.
 	Ledger    *ledger.Ledger
 	LedgerErr error
-	// LedgerLost is the time since when the ledger can be neither read nor saved. Zero means that
+	// LedgerLost is when the present failure to read or save the ledger began. Zero means that
 	// there is no failure.
 	LedgerLost time.Time
-	// LeasesLost is the time since when the leases of all nodes cannot be listed, and LeasesErr is
-	// the cause. A zero time means that there is no failure.
+	// LeasesLost is when the present failure to list the leases of all nodes began, and LeasesErr
+	// is the cause. A zero time means that there is no failure.
 	LeasesLost time.Time
 	LeasesErr  error
-	// Reset has what may already be removed from the ledger for the reset on the Node. It is empty
-	// if no removal was tried.
+	// Reset is the message of a reset of this node that an earlier pass tried to save in the
+	// ledger. Only the Node may still have to be written. It is empty if there was no such pass.
 	Reset string
-	// Behind is why the cache of Nodes cannot be trusted. It is empty if it can.
+	// Behind is the reason why the cache of Nodes cannot be trusted. It is empty if it can be
+	// trusted.
 	Behind string
-	// Denied is why Drydock cannot write its keys on Nodes: the API server refuses them. It is empty
-	// if the API server accepts them.
+	// Denied is the API server's refusal of Drydock's keys on Nodes. It is empty if the API server
+	// accepts them.
 	Denied string
 	// Lease is the node's lease as last read. It is nil if the lease was not read.
 	Lease *signs.Lease
@@ -53,17 +55,19 @@ type State struct {
 	// Replacement is the provider's answer about a machine that is being replaced. It is nil if the
 	// provider was not asked.
 	Replacement *remediations.Replacement
-	// Pods says whether the pods that the step restarted are back. It is nil if they were not read.
+	// Pods is the answer whether the pods that the step restarted are running again. It is nil if
+	// they were not read.
 	Pods *remediations.PodProof
 	// LookSince is when this node first needed a fresh answer of Alertmanager. Zero means that it
 	// does not need one yet.
 	LookSince time.Time
-	// WellSince is when the target was first found well, without an interruption since. Zero means
-	// that it is not well.
+	// WellSince is when the target became well. Every later observation found it well, too. Zero
+	// means that it is not well.
 	WellSince time.Time
-	// WellHeard has the arrival of the last Watchdog alerts at the time WellSince. The end of the
-	// repair's alert counts only after a newer Watchdog. Otherwise it could come from a Prometheus
-	// that died: its alerts end by themselves, and some of them end before the Watchdog.
+	// WellHeard has, for each Alertmanager, when its last Watchdog alert before WellSince arrived.
+	// The end of the repair's alert counts only after a newer Watchdog. Without this, the alert
+	// could end because Prometheus died: its alerts end by themselves, and some of them end before
+	// the Watchdog.
 	WellHeard alerts.Heard
 	// LookTook is how long the last observation of the target took.
 	LookTook time.Duration
@@ -71,7 +75,7 @@ type State struct {
 	NewID string
 	// Guards replaces the table of guards if it is not nil. Only tests set it.
 	Guards []Guard
-	// Asking is called with each candidate before its guards are asked, if it is not nil.
+	// Asking is called with each candidate before the guards check it. It may be nil.
 	Asking func(*Candidate)
 }
 
@@ -83,8 +87,8 @@ func (s *State) OwnSilence() string {
 	return ""
 }
 
-// Stale reports whether the last answers of the Alertmanagers are from before LookSince, the time
-// when this node first needed fresh ones.
+// Stale reports whether the last answers of the Alertmanagers are older than LookSince, so that
+// this node needs new ones.
 func (s *State) Stale() bool {
 	return s.LookSince.IsZero() || s.Snapshot == nil || s.Snapshot.AskedAt.Before(s.LookSince)
 }
@@ -104,8 +108,9 @@ func (s *State) AlertBy(fingerprint string) *remediations.Alert {
 	return nil
 }
 
-// Over reports whether the alert has ended: no Alertmanager has it any more. Also, it must have
-// been reported resolved, or Alertmanager must have posted nothing about it for UnconfirmedFor.
+// Over reports whether the alert has ended. No Alertmanager may have it any more. In addition,
+// Alertmanager must have posted it as resolved, or must have posted nothing about it for
+// UnconfirmedFor.
 func (s *State) Over(a *remediations.Alert, now time.Time) bool {
 	return s.Snapshot.VerdictFor(a.Fingerprint, s.Config, s.OwnSilence()).Gone && s.Snapshot.BlindCause(s.Config) == "" &&
 		(a.Status == remediations.StatusResolved || now.Sub(a.ReceivedAt).Abs() > remediations.UnconfirmedFor) // Abs: a wrong clock may have written it

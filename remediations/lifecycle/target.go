@@ -8,9 +8,8 @@ import (
 )
 
 // Target is one object that Drydock may repair: a node, a sidecar or a mesh location. Live and
-// DecideTarget decide about it. The type of a kind embeds Base, which has the methods that are the
-// same for most kinds, and calls Bind. The type itself has the methods that Base lacks, and those
-// that differ from Base.
+// DecideTarget decide about it. The Go type of each kind embeds Base, which has the methods that
+// are the same for most kinds. It calls Base.Bind, and defines the other methods itself.
 type Target interface {
 	Describer
 	Observer
@@ -22,13 +21,13 @@ type Description struct {
 	Kind remediations.Kind
 	// What is the target's name in messages, for example "location eu".
 	What string
-	// Of follows the step in messages about one attempt, as in "mark-ready:1 of POD". If Of is
-	// empty, these messages name only the step.
+	// Of names the target in messages about one attempt, after the step, as in "mark-ready:1 of
+	// POD". If Of is empty, these messages name only the step.
 	Of string
 	// Asked is the system that Drydock observes and whose answer it waits for, for example "the
 	// mesh".
 	Asked string
-	// Next is the noun for a further attempt, for example "move".
+	// Next is the noun for another attempt in messages, for example "move".
 	Next string
 	// Awaits says what Drydock waits for after a call, for example "waiting for proof".
 	Awaits string
@@ -38,79 +37,81 @@ type Description struct {
 	Looking, Checking string
 	// Unknown is the reason that holds the repair while the target's state is unknown.
 	Unknown remediations.Reason
-	// Apart is the least time between a refused or withheld attempt and the next attempt. A kind
-	// without a wait of its own uses the constant LookAgain.
+	// Apart is the least time between an attempt that was refused or not made, and the next
+	// attempt. A kind without a wait of its own uses the constant LookAgain.
 	Apart time.Duration
 	// Soon are the reasons whose holds may end soon. While one of them holds the repair, Drydock
 	// observes the target more often.
 	Soon []remediations.Reason
-	// TakesOff reports whether the decision about this target removes people's annotations from
-	// the Node when their time has ended. All other targets are held until the annotations are
+	// TakesOff reports whether decisions about this target remove people's annotations from the
+	// Node when their time has ended. If not, such an annotation holds the target until it is
 	// removed.
 	TakesOff bool
 	// OnRequest reports whether a person can request the target's repair.
 	OnRequest bool
-	// Own are the reasons of general guards that the method Guard replaces. These guards read facts
-	// that do not exist for this kind.
+	// Own are the reasons of those general guards that this kind replaces by its method Guard.
+	// These guards read facts that do not exist for this kind.
 	Own []remediations.Reason
 }
 
-// Describer has the part of a Target that describes it: its policy, its alerts, and the objections
-// of its kind to a repair. A Candidate needs only this part.
+// Describer is the part of a Target that describes it: its policy, its alerts, and its kind's own
+// guards. A Candidate needs only this part.
 type Describer interface {
 	Describe() Description
 	// PolicyFor returns the record's policy. It returns nil if the policy is no longer configured.
 	PolicyFor(r *remediations.Record) *remediations.Policy
 	// Causes returns the alerts about the target. Drydock considers them in this order.
 	Causes() []*remediations.Alert
-	// Verdict returns the Alertmanagers' verdict on the cause.
+	// Verdict returns the Alertmanagers' verdict on the alert that caused the repair.
 	Verdict(cause remediations.Cause) alerts.Verdict
-	// Guard returns this kind's own finding against the candidate for the reason. It returns nil if
-	// there is none. It is called for the guards ofItsKind and for those in Description.Own.
+	// Guard returns the finding of this kind's own guard for the reason, or nil if it does not hold
+	// the candidate. It is called for the guards ofItsKind, and for those in Description.Own.
 	Guard(reason remediations.Reason, c *Candidate) *Finding
 
 	base() *Base
 }
 
-// Observer has the part of a Target that reads the last observation of it.
+// Observer is the part of a Target that reads the last observation of it.
 type Observer interface {
 	// SeenAt returns when the last observation of the target began. Zero means never observed.
 	SeenAt() time.Time
-	// Elsewhere returns why the target no longer belongs to this node, according to the
-	// observation. It returns "" if the target still belongs to this node.
+	// Elsewhere returns the reason why, according to the observation, the target no longer belongs
+	// to this node. It returns "" if it still does.
 	Elsewhere() string
-	// Likely returns the step that the alert would lead to, so that another system can be asked
-	// about this step in advance. It returns zero if no other system has to be asked.
+	// Likely returns the step that the alert would probably lead to, so that Drydock can ask
+	// another system about that step in advance. It returns zero if there is no other system to
+	// ask.
 	Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn
-	// Examine checks the step against the observation. It is called when no guard holds the step,
-	// or only the guard Observing does. It returns a decision that replaces the step, or a reason
-	// and a finding that hold the step, or neither.
+	// Examine checks the step against the observation. It is called if no guard holds the step, or
+	// only the guard Observing does. It returns a decision in place of the step, or a reason and a
+	// finding that hold the step, or neither.
 	Examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding)
-	// Asks adds to ask the facts that the step depends on and that are unknown or too old. It
-	// returns the step that other systems must be asked about, or zero.
+	// Asks adds to ask the facts that the step needs and that are unknown or too old. It returns
+	// the step about which other systems must be asked, or zero.
 	Asks(c *Candidate, ask *Ask) (step remediations.StepOn)
 	// Well returns a description of the target, and whether the observation shows it to be well.
 	Well() (string, bool)
 	// Missing returns what is still missing for the proof of the cure.
 	Missing() string
 	// Evidence checks the other facts that prove the cure. Facts from before due do not count.
-	// there is true if the facts support the cure. against is the reason if they contradict it. If
-	// both are empty, Evidence has written into d what Drydock waits for.
+	// there is true if the facts prove the cure. A non-empty against is the reason why they
+	// contradict it. If neither is set, Evidence has written into d what Drydock waits for.
 	Evidence(d *Decision, p *remediations.Policy, due, now time.Time) (there bool, against string)
 	// Sound reports whether the end of the alert shows that the target is well.
 	Sound() bool
 }
 
-// Repairer has the part of a Target that decides about its repair.
+// Repairer is the part of a Target that decides about its repair.
 type Repairer interface {
-	// First may decide before the alerts are considered. It returns false if the alerts decide.
+	// First may return a decision before the target's alerts are considered. It returns false if
+	// the alerts decide.
 	First(now time.Time) (Decision, bool)
 	// Consider decides about one alert.
 	Consider(p *remediations.Policy, a *remediations.Alert, now time.Time) Decision
 	// Named writes the target's name into the new record of a repair.
 	Named(r *remediations.Record)
-	// Begun reports whether the repair has already changed something. A repair that has begun does
-	// not yield to another alert.
+	// Begun reports whether the repair has already changed something. Once it has, another alert
+	// cannot replace it.
 	Begun(r *remediations.Record) bool
 	// Intend adds the kind's own data for the attempt to the decision and to the record's new
 	// intent.
@@ -119,17 +120,18 @@ type Repairer interface {
 	Hold(c *Candidate, pending *remediations.Record, reason remediations.Reason, f *Finding) Decision
 	// Until returns when a hold for the reason ends at the latest.
 	Until(c *Candidate, pending *remediations.Record, reason remediations.Reason) time.Time
-	// Acting continues a repair whose step is under way.
+	// Acting decides about a repair in the phase Acting: its step is running.
 	Acting(now time.Time) Decision
 	// Overdue reports whether the record's deadline is later than any correct deadline can be.
 	Overdue(r *remediations.Record, now time.Time) bool
-	// Await waits for the proof that the issued attempt cured the target.
+	// Await decides about a repair whose step was issued: it waits for the proof that the step
+	// cured the target.
 	Await(now time.Time) Decision
-	// Proceed continues after an attempt without a proof of the cure.
+	// Proceed decides about a repair whose last attempt did not prove a cure in time.
 	Proceed(now time.Time) Decision
-	// Rest decides about an exhausted repair, which waits for a person.
+	// Rest decides about a repair that ran out of steps, and waits for a person.
 	Rest(now time.Time) Decision
-	// Instead may decide something other than a further attempt. It returns false if it does not.
+	// Instead may return a decision in place of a further attempt. It returns false if it does not.
 	Instead(p *remediations.Policy, now time.Time) (Decision, bool)
 	// Spent reports whether further attempts are forbidden, even if the plan has more.
 	Spent() bool
@@ -140,7 +142,7 @@ type Repairer interface {
 	// Closing adds the kind's own data to the decision that ends the repair and to its entry in the
 	// history.
 	Closing(d *Decision, now time.Time)
-	// Tidy adds to the decision which keys to remove from the Node, because they were used or have
-	// ended.
+	// Tidy adds to the decision the annotations to remove from the Node, because they were used or
+	// have ended.
 	Tidy(d *Decision, now time.Time)
 }
