@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// adopt queues for writing on their Nodes the active and silenced alerts that the poll of
-// Alertmanager found and the Nodes lack. It also keeps in memory which nodes have an active alert
-// of a policy, with its start time.
+// adopt handles the alerts that the poll of Alertmanager found and that their Nodes lack. It queues
+// the active and the silenced ones for writing on the Nodes. It also remembers which nodes have an
+// active alert of a policy, with its start time.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only this poll found wait for the next poll")
@@ -107,9 +107,9 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// keepOnsets adds to onsets, the start times of faults, the nodes that a policy is repairing or has
-// repaired without success. For them, the fault starts when the repair began: the alert may end and
-// start again while the machine restarts.
+// keepOnsets adds start times of faults to onsets, for the nodes that a policy is repairing or has
+// repaired without success. There, the fault counts from the start of the repair: the alert may end
+// and start again while the machine restarts.
 func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	for _, m := range e.roster.Concerned() {
 		r := e.journal(m.Node).Record
@@ -122,10 +122,10 @@ func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	}
 }
 
-// denied reports whether the policy's witness contradicts the alert: all signs that the witness
-// reads, for example the node's lease, were read a moment ago and show a healthy node. Such a node
-// does not count as unhealthy. Otherwise false or forged alerts could open the breaker, and the
-// breaker would stop repairs of real faults.
+// denied reports whether the node itself contradicts the alert. That is so if all signs of the
+// policy's witness, for example the node's lease, were read a moment ago and show a healthy node.
+// Such a node does not count as unhealthy. Otherwise false or forged alerts could open the breaker,
+// and the breaker would stop repairs of real faults.
 func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	if n == nil || p.Witness == nil || p.Witness.None {
 		return false

@@ -27,8 +27,8 @@ type attempted struct {
 	// zero if this process reserved it.
 	slot time.Time
 	// repair, node and uid identify the attempt's repair and Node. done is the number of finished
-	// attempts in the repair's record at that time. An empty node ends the check whether the API
-	// server has lost this attempt, for example by a restore of etcd.
+	// attempts in the repair's record at that time. If node is empty, the engine no longer checks
+	// whether the API server has lost this attempt, for example after a restore of etcd.
 	repair, node string
 	uid          types.UID
 	done         int
@@ -55,8 +55,8 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Re
 	a[attempt] = it
 }
 
-// dismiss selects attempts by the function of, and ends the check whether the API server has lost
-// them. Their records may rightly be missing there.
+// dismiss ends the check whether the API server has lost an attempt. It does so for each attempt
+// that the function selects: the attempt's record may rightly be missing.
 func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	for id, one := range a {
 		if of(id, one) {
@@ -81,8 +81,8 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	return ""
 }
 
-// lost returns the IDs of attempts that this process called after the given time, and that their
-// Nodes do not show any more.
+// lost returns the IDs of attempts that this process called after the given time, and that are no
+// longer on their Nodes.
 func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) (ids []string) {
 	for id, was := range a {
 		if !was.called || was.node == "" || was.at.Before(after) {

@@ -263,9 +263,9 @@ var errOld = errors.New("the intent is older")
 
 func (c core) young(since, now time.Time) error { return Young(since, now, c.intentGood) }
 
-// Young withholds a call whose intent is older than good. It compares the wall clock and the
-// monotonic clock, because the monotonic clock does not count the time during which the machine was
-// suspended.
+// Young returns an error if the intent is older than good, so that its call is not made. It
+// compares the wall clock and the monotonic clock, because the monotonic clock does not count the
+// time during which the machine was suspended.
 func Young(since, now time.Time, good time.Duration) error {
 	if now.Sub(since) > good || now.Round(0).Sub(since.Round(0)) > good {
 		return remediations.Withhold(remediations.ReasonCallWithheld, "%w than %s, so the call was not made", errOld, text.Duration(good))

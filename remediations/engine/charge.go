@@ -21,9 +21,9 @@ func (e *Engine) lacksCharge() string {
 	return e.Charge()
 }
 
-// standsAside reports whether another installation, and not this one, is in charge of the cluster.
-// If so, the engine decides nothing in this pass, and stops long-running steps. An Event is sent
-// only if this lasts, because a new leader needs a moment to take the Lease.
+// standsAside reports whether this installation is not in charge of the cluster: another one is, or
+// that is unknown. If so, the engine decides nothing in this pass, and stops long-running steps. An
+// Event is sent only if this lasts, because a new leader needs a moment to take the Lease.
 func (e *Engine) standsAside(ctx context.Context) bool {
 	now, why := e.Clock.Now(), e.lacksCharge()
 	e.metrics.blind.WithLabelValues(blindCharge).Set(gauge(why != ""))

@@ -83,8 +83,8 @@ func (p *pass) learn() {
 }
 
 // saveLearned saves a ledger although no decision waits for that. If the API server refuses this
-// save, it may still accept another one. So the refusal does not start the wait of ledgerOut, and
-// repairs can read the ledger again at once.
+// save, it may still accept another one. So the refusal does not make repairs wait: the ledger is
+// read again at once.
 func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	out := p.ledgerOut
 	err := p.save(l)

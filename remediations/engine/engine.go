@@ -37,8 +37,8 @@ type Options struct {
 	// remediation's name. Config.Providers decides which provider serves which Node.
 	Actuators map[string]map[string]Actuator
 	Workers   map[string]Worker
-	// Witnesses read the signs of a witness, by kind of sign. If a kind has no Witness here, its
-	// signs are unknown.
+	// Witnesses read the signs that must confirm an alert, by kind of sign. A sign is a fact about
+	// the node itself. If a kind has no Witness here, its signs are unknown.
 	Witnesses map[signs.Kind]Witness
 	// Sidecars is nil if no provider of sidecars is configured.
 	Sidecars Sidecars
@@ -142,8 +142,8 @@ type Engine struct {
 	// from the ledger.
 	gpusSeen    int
 	cancelsOver []cancelOver
-	// knowsAll is true once the ledger has the results of a complete pass over all Nodes that came
-	// after an answer of Alertmanager.
+	// knowsAll is true once the ledger has the results of a complete pass over all Nodes. That pass
+	// must be newer than an answer of Alertmanager.
 	knowsAll bool
 	// ledgerOut describes the present failure to read or save the ledger. leasesOut does so for the
 	// list of all leases, and leaseOut for a single node's lease. conflicts counts the consecutive
@@ -343,7 +343,8 @@ func (e *Engine) poll(ctx context.Context) {
 	e.look(ctx)
 }
 
-// due prepares a pass that an earlier decision scheduled for this time.
+// due makes the query of Alertmanager that had to wait until now, if there is one. It runs before a
+// pass that was scheduled for this time.
 func (e *Engine) due(ctx context.Context) {
 	if e.lookDue {
 		e.look(ctx)

@@ -82,7 +82,7 @@ func (e *Engine) received(ctx context.Context, l looked) {
 	}
 }
 
-// noteAnswers records whether any Alertmanager answered, and if none did, when that began.
+// noteAnswers records an outage if no Alertmanager answered, and ends the outage if one did.
 func (e *Engine) noteAnswers(l looked) {
 	var err error
 	for _, r := range l.replicas {

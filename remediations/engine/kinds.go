@@ -46,8 +46,8 @@ type kind struct {
 	about  func(t *subject) *remediations.Object
 	ofWhat func(e *remediations.Entry) string
 	// quiet reports whether a hold needs no Event. verified runs once the outcome of the call is in
-	// the record. Both may be nil. counted runs after a decision was applied: its argument now is
-	// the repair's record after that decision.
+	// the record. Both may be nil. counted runs after a decision was applied. Its parameter named
+	// now is the repair's record after that decision.
 	quiet    func(t *subject) bool
 	verified func(p *pass, d lifecycle.Decision)
 	counted  func(p *pass, t *subject, now *remediations.Record, d lifecycle.Decision, wrote bool)

@@ -14,8 +14,8 @@ type leaseReadings struct {
 	last map[string]signs.Lease
 }
 
-// mostReadings bounds the remembered readings. If that many leases look expired, Drydock holds all
-// repairs in any case.
+// mostReadings bounds the remembered readings. If that many leases look expired, Drydock counts as
+// blind and repairs no node.
 const mostReadings = 1024
 
 // follow compares a reading of the node's lease with the previous reading, and returns it with the

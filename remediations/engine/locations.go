@@ -23,8 +23,8 @@ type Locations interface {
 	// Leads returns the node that leads the location, from the cache. It is empty if no node leads,
 	// or if the leader is unknown.
 	Leads(location string) (node string)
-	// LeadsAll is Leads for many locations. It reads the cache once, when it is called. The
-	// returned function does not read it again.
+	// LeadsAll returns a function that does the same as Leads, for many locations. LeadsAll reads
+	// the cache once, and the returned function does not read it again.
 	LeadsAll() func(location string) (node string)
 	// Look observes the location from the API server. It does not fail: the observation names what
 	// could not be read. It changes nothing.

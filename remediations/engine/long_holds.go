@@ -14,8 +14,8 @@ import (
 
 const (
 	// holdTold is how long a fleet-wide hold must last before each held node gets its own Event.
-	// Before that, one Event is sent, and it is attached to Drydock's ledger. Such a hold affects
-	// many nodes at once, and most of them are short.
+	// Before that, one Event for all nodes is sent, and is attached to Drydock's ledger. Such a
+	// hold affects many nodes at once, and most of them are short.
 	holdTold = 10 * time.Minute
 	// holdsApart is the shortest time between two of these Events. Otherwise thousands of nodes,
 	// all held since the same moment, would get their Events at once.

@@ -35,7 +35,7 @@ type memory struct {
 	read       map[signs.Sign]signs.Testimony
 	testifying bool
 	alerts     uint64
-	// writes is the outage of writing on the Node.
+	// writes describes the present failure to write on the Node, if there is one.
 	writes outage
 	// unwritten is true if the last write on the Node was certainly refused.
 	unwritten bool

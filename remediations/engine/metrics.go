@@ -208,7 +208,7 @@ func (m *metrics) set(c *remediations.Config, t *tally, f *fleet.Fleet, blind ma
 	m.setGPUs(f)
 }
 
-// answered sets when the source last answered.
+// answered sets the metric that shows when the source last answered.
 func (m *metrics) answered(source string, at time.Time) {
 	m.sources.WithLabelValues(source).Set(float64(at.Unix()))
 }

@@ -17,7 +17,7 @@ const (
 	// mostShown bounds the nodes that have their own series. Nodes whose repair has begun are
 	// always shown. The totals of the other metrics cover all nodes.
 	mostShown = 1000
-	// signShown is how long after its reading a sign is shown.
+	// signShown is how long the metrics show a sign after it was read.
 	signShown = time.Minute
 )
 
@@ -119,7 +119,8 @@ func (t *tally) show(samples []nodeSample) {
 	}
 }
 
-// sidecarOutcomes are the outcomes of drydock_sidecar_probes_total.
+// sidecarOutcomes are the values of the label outcome, by the health of the sidecar. The metric
+// drydock_sidecar_probes_total uses the same values.
 var sidecarOutcomes = map[sidecar.Health]string{
 	sidecar.HealthReady: "ready", sidecar.HealthNotReady: "not_ready", sidecar.HealthUnreachable: "unreachable", sidecar.HealthProbeError: "probe_error",
 }

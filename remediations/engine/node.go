@@ -138,8 +138,8 @@ func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	}
 }
 
-// drop writes that the target needs no repair. Before that, it removes from the ledger what a
-// person asked Drydock to forget.
+// drop carries out a decision that the target needs no repair: it removes from the Node what is no
+// longer needed. Before that, it removes from the ledger what a person asked Drydock to forget.
 func (p *pass) drop(t *subject, d lifecycle.Decision) (wrote bool) {
 	if d.Forgets() {
 		p.remember(t.of.node).reset = d.Message

@@ -24,7 +24,8 @@ const (
 	// soon is the wait before a pass that must decide again, for example after a write conflict:
 	// the cache needs a moment to catch up.
 	soon = 50 * time.Millisecond
-	// patientAfter is how many such passes in a row write nothing before the wait doubles.
+	// patientAfter is how many passes in a row may decide again without a write before the wait
+	// between them doubles.
 	patientAfter = 10
 	// later is the wait after the API server refused a request or did not answer.
 	later = 2 * time.Second
@@ -56,8 +57,8 @@ type pass struct {
 	tidying time.Duration
 }
 
-// pass decides about every node that concerns Drydock, oldest fault first, and returns the time
-// until the next pass.
+// pass decides about every node that has an alert, a record or a person's request, oldest fault
+// first. It returns the time until the next pass.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.prefetchDue = false, false, false
 	if e.standsAside(ctx) {

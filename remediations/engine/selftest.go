@@ -85,9 +85,10 @@ func (e *Engine) awaitsArrival() bool {
 	return selftest.AwaitsArrival(e.connection.is, at, e.Clock.Now())
 }
 
-// saveOverArrival saves a ledger again after a conflict, if the store differs only in the arrival
-// of the self-test's alert. Each replica writes that arrival at any time, so the data behind the
-// caller's decision is unchanged. In all other cases it returns the conflict.
+// saveOverArrival saves a ledger again after a conflict, if only the arrival time of the
+// self-test's alert differs in the store. Any replica may write that time at any moment. All other
+// data is unchanged, so the caller's decision is still right. In all other cases it returns the
+// conflict.
 func (e *Engine) saveOverArrival(ctx context.Context, l *ledger.Ledger, conflict error) (string, error) {
 	data, version, err := e.Store.Load(ctx)
 	if err != nil || e.stored == nil || !maps.Equal(withoutArrival(data), withoutArrival(e.stored)) {

@@ -87,16 +87,16 @@ type outside struct {
 	alertsOut outage
 	// writes is whether the API server accepts Drydock's writes on Nodes.
 	writes Writes
-	// aside is the time during which another installation, and not this one, is in charge of the
-	// cluster.
+	// aside is the outage that lasts while this installation is not in charge of the cluster. It is
+	// zero while the installation is in charge.
 	aside outage
 	// asideSaid is the reason why this installation is not in charge, as last written into the
 	// ledger.
 	asideSaid string
 	// nodesNew is true if the cache of Nodes has brought a change since the last pass.
 	nodesNew bool
-	// back describes how the store went back to an older state. It is nil if the store did not, or
-	// if that was long ago.
+	// back describes how the API server's store went back to an older state, for example by a
+	// restore of etcd. It is nil if that did not happen, or was long ago.
 	back *ledger.WentBack
 	// unknownSlots are the slots of unknown kinds that were already reported.
 	unknownSlots map[string]bool
@@ -107,7 +107,8 @@ type outside struct {
 	writesDone, hurries int
 }
 
-// unshown is what was written on Nodes but is not yet in the cache of Nodes: alerts from polls.
+// unshown has the alerts from polls that were queued or written, and that the cache of Nodes does
+// not show yet.
 type unshown struct {
 	// adopted are the alerts from a poll that were queued for writing and that the cache does not
 	// show yet. The first part of the key is the Node's name and UID, the second is the alert's
@@ -143,9 +144,8 @@ func (e *Engine) behind(now time.Time) string {
 	return fmt.Sprintf("the watch of Nodes is behind: it does not show what was written on Node %s at %s", on, remediations.Instant(since).Format(time.RFC3339))
 }
 
-// readopt returns the alert as it was first queued, with that time, if an earlier poll already
-// queued it. Without that, a cache that does not show the alert would restart the time at each
-// poll.
+// readopt returns the alert with the time at which a poll first queued it. Otherwise each poll
+// would restart that time while the cache does not show the alert.
 func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (alert remediations.Alert, key [2]string, since time.Time) {
 	key = [2]string{n.Name + "/" + string(n.UID), a.Fingerprint}
 	if was, again := u.adopted[key]; again && was.alert.Policy == a.Policy {

@@ -18,10 +18,10 @@ import (
 // deleted a moment ago, and then the alert ends soon.
 const strayFor = 5 * time.Minute
 
-// strays are active alerts that are meant for Drydock, but that no policy takes. They are routed to
+// strays are active alerts that are meant for Drydock, but that match no policy. They are routed to
 // Drydock's receiver and have the label that names a remediation. Usually that label has a typing
-// error, or another label names no existing Node. Drydock does nothing for them, and reports one of
-// them to people.
+// error, or another label does not name an existing Node. Drydock does nothing for them, and
+// reports one of them to people.
 type strays struct {
 	first string
 	since time.Time

@@ -14,7 +14,7 @@ import (
 )
 
 // target identifies what a call or an observation is about: a node, or a sidecar or location whose
-// record is on that node's Node object.
+// repair record is on that Node.
 type target struct {
 	node string
 	kind remediations.Kind
