@@ -163,7 +163,8 @@ const (
 	lookProof = 5 * time.Second
 )
 
-// Unseen reports whether the last observation of the target is missing or older than within.
+// Unseen reports whether the target was never observed, or its last observation is at least the
+// given time old.
 func (t *Base) Unseen(now time.Time, within time.Duration) bool {
 	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
 }
@@ -178,8 +179,8 @@ func (t *Base) lookedAt() time.Time {
 	return t.self.SeenAt()
 }
 
-// LookAgain adds to the decision a new observation of the target, if the last one is at least after
-// old. Otherwise it sets the time at which the next one is due.
+// LookAgain adds to the decision a new observation of the target, if the given time has passed
+// since the last one. If not, it sets when the next one is due.
 func (t *Base) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// BreakGlassFor is how long break-glass, a person's annotation, keeps Drydock from repairing the
-// node.
+// BreakGlassFor is how long the annotation drydock.dev/break-glass, which a person sets, stops
+// repairs of the node.
 const BreakGlassFor = time.Hour
 
 // BreakGlassExpired reports whether break-glass was set on the node at least BreakGlassFor ago.

@@ -25,10 +25,10 @@ func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remedia
 // clockBehind is the message for a repair whose last step is in the future by this process's clock.
 const clockBehind = "this process's clock is behind the time of the repair's last step, so Drydock cannot know which observations are newer than the step"
 
-// withheld reports two things about a call that the last check stopped. back is true if certainly
-// nothing was done, so that the attempt does not count. Only the process that made the call can
-// know this. tooLong is true if the repair has been held for its longest time, and the cause is not
-// the target. For example, the provider does not answer.
+// withheld reports two things about a call that did nothing (see Call.Withheld). back is true if
+// the attempt does not count, because certainly nothing was done. Only the process that made the
+// call can know this. tooLong is true if the repair has been held for its longest time, and the
+// cause is not the target. For example, the provider does not answer.
 func (c *Call) withheld(r *remediations.Record, now time.Time) (back, tooLong bool) {
 	if c == nil || c.Withheld == "" || c.IntentID != r.Intent.ID || c.Outcome != remediations.CallRefused {
 		return false, false
@@ -61,8 +61,9 @@ type Call struct {
 	Outcome remediations.CallOutcome
 	// Why explains the outcome in one sentence.
 	Why string
-	// Withheld is the reason if the last check before the call stopped it, so that no request was
-	// sent. It is empty if the call was made.
+	// Withheld is the reason if certainly nothing was done, so that the attempt does not count.
+	// Either the last check stopped the call, or the provider refused it and may accept it later.
+	// Otherwise it is empty.
 	Withheld remediations.Reason
 	// Alone is true if the provider reports that the failure concerns only this machine. Otherwise
 	// the cause may concern all machines, or Drydock itself.
@@ -129,9 +130,10 @@ const againLongest = remediations.AskMended
 
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
-// AfterWithheld returns a hold for the wait after an attempt whose call was not made. The same
-// cause would probably stop an immediate repetition, too. If the provider asked for a longer wait,
-// the recorded hold has its end in Until. AfterWithheld returns false if the wait has ended.
+// AfterWithheld returns a hold for the wait after an attempt that did nothing (see Call.Withheld).
+// The same cause would probably stop an immediate repetition, too. If the provider asked for a
+// longer wait, the recorded hold has its end in Until. AfterWithheld returns false if the wait has
+// ended.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if unreachable(r) {
 		wait = max(wait, CallAgain)

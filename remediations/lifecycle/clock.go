@@ -29,7 +29,7 @@ func (s *State) WaitForClock(r *remediations.Record, p *remediations.Policy, pro
 	return d
 }
 
-// Clamp replaces times in the future in a node's annotations by the present time. A leader whose
+// Clamp replaces times in the future in a node's annotations with the present time. A leader whose
 // clock was ahead may have written them. For example, a repair with an end in the next month would
 // hold the next repair until then. Clamp does not change a repair that waits for a call or a proof,
 // because that wait ends by itself. Ledger.Clamp does the same for the ledger.

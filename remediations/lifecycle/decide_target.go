@@ -30,8 +30,8 @@ func DecideTarget(target Target, now time.Time) Decision {
 	return d
 }
 
-// clampOwn replaces times in the future in the target's record by the present time. Base.Clamp does
-// the same for a node.
+// clampOwn replaces times in the future in the target's record with the present time. Base.Clamp
+// does the same for a node.
 func (t *Base) clampOwn(now time.Time) (Decision, bool) {
 	r := t.Record
 	if r == nil || r.Phase == remediations.PhaseExhausted || (r.Phase == remediations.PhaseActing && r.Back == nil) {

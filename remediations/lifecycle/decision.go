@@ -72,10 +72,11 @@ type Decision struct {
 	// Signs are read again in the last check before the call. At least one of them must still show
 	// the fault (Ill). If the list is empty, no sign is read.
 	Signs []signs.Sign
-	// Record is the record to write to the Node. It is nil if nothing is to be written, and for End,
-	// Drop and Reset, which remove the record.
+	// Record is the record to write to the Node. It is nil if nothing is to be written, or if the
+	// decision removes the record: Drop, Reset, and most Ends. If the plan ran out of steps, End
+	// keeps the record on the Node.
 	Record *remediations.Record
-	// Ended is the entry that the history gets when the record is removed.
+	// Ended is the entry that the history gets when the repair ends.
 	Ended *remediations.Entry
 	// Superseded is a record to remove from the Node, for example of a machine that had the same
 	// Node name before. No repair may continue it (see Journal.Superseded).
@@ -163,7 +164,7 @@ type NoticeReason string
 
 const (
 	// AnnotationInvalid means that a person's annotation has an unreadable value. The message says
-	// which form Drydock reads.
+	// which form Drydock accepts.
 	AnnotationInvalid NoticeReason = "AnnotationInvalid"
 	// RequestRefused means that Drydock refuses a valid request.
 	RequestRefused NoticeReason = "RequestRefused"

@@ -10,7 +10,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Source is a set of the sources that a guard reads, one bit for each.
+// Source is a set of the places where a guard reads its facts, one bit for each place.
 type Source uint8
 
 const (

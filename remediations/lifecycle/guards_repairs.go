@@ -143,8 +143,8 @@ func (c *Candidate) remembered() []remediations.Entry {
 }
 
 // counts reports whether the ended repair counts for cooldowns and limits. A repair that issued a
-// step counts. For a policy in mode observe, repairs that were only observed count, too. So it
-// reports what would really happen. They never hold a policy in mode enforce.
+// step counts. For a policy in mode observe, repairs that were only observed count, too. So that
+// policy reports what would really happen. Observed repairs never hold a policy in mode enforce.
 func (c *Candidate) counts(e remediations.Entry) bool {
 	return len(e.Steps) > 0 || (e.Outcome == remediations.OutcomeObserved && c.Policy.Mode == remediations.ModeObserve)
 }

@@ -20,9 +20,9 @@ const (
 )
 
 // Signs returns the policy's signs: facts of the node itself that show the fault, for example its
-// Ready condition. At least one must be Ill before the step. Signs returns nil if the step needs no
-// sign. After the repair's first step, a node that is not Ready counts as Ill for every policy,
-// because most signs cannot be read from such a node.
+// Ready condition. At least one must show the fault (Ill) before the step. Signs returns nil if the
+// step needs no sign. After the repair's first step, a node that is not Ready counts as Ill for
+// every policy, because most signs cannot be read from such a node.
 func (c *Candidate) Signs() []signs.Sign {
 	if c.Request != "" || c.Policy.Witness == nil || c.Policy.Witness.None {
 		return nil

@@ -45,8 +45,8 @@ func (t *Base) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// watch adds to the decision a new observation of the target, if the last one is at least after
-// old. It adds none if Drydock does not observe targets of this kind.
+// watch adds to the decision a new observation of the target, if the given time has passed since
+// the last one. It adds none if Drydock does not observe targets of this kind.
 func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	if t.is.Looking == "" {
 		return d

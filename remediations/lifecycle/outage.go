@@ -22,7 +22,7 @@ func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	return "", nil
 }
 
-// LedgerLost returns the message that the ledger has been unreachable from the time since.
+// LedgerLost returns the message that the ledger has been unreachable. since is when that began.
 func LedgerLost(since time.Time, err error) string {
 	return fmt.Sprintf("the ledger has been unreachable since %s (%s); without it Drydock begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
@@ -36,12 +36,13 @@ func (s *State) leasesLost(now time.Time) *Finding {
 	return &Finding{Message: LeasesLost(s.LeasesLost, s.LeasesErr), Fleetwide: true}
 }
 
-// LeasesLost returns the message that the nodes' leases could not be listed from the time since.
+// LeasesLost returns the message that the nodes' leases could not be listed. since is when that
+// began.
 func LeasesLost(since time.Time, err error) string {
 	return fmt.Sprintf("Drydock has not been able to list the nodes' leases since %s (%s); without them it begins no repair and no step", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }
 
-// LeaseLost returns the message that one node's lease could not be read from the time since.
+// LeaseLost returns the message that one node's lease could not be read. since is when that began.
 func LeaseLost(since time.Time, err error) string {
 	return fmt.Sprintf("a node's lease has been unreadable since %s (%s); without it no cure is proven", remediations.Instant(since).Format(time.RFC3339), text.Line(fmt.Sprint(err), 200))
 }

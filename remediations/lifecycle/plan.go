@@ -35,7 +35,8 @@ func (s *State) NextStep(p *remediations.Policy, r *remediations.Record, after r
 	return s.StepFrom(p, r, after.Index+1)
 }
 
-// StepFrom returns the first attempt that can be carried out, from the plan's step with this index.
+// StepFrom returns the first attempt that can be carried out. It starts with the plan's step at
+// this index.
 func (s *State) StepFrom(p *remediations.Policy, r *remediations.Record, index int) (remediations.StepRef, bool) {
 	for i := index; i < len(p.Plan); i++ {
 		for attempt := 1; attempt <= p.Plan[i].Attempts; attempt++ { // earlier repairs may have used the first attempts

@@ -9,7 +9,7 @@ import (
 
 // Target is one object that Drydock may repair: a node, a sidecar or a mesh location. Live and
 // DecideTarget decide about it. The Go type of each kind embeds Base, which has the methods that
-// are the same for most kinds. It calls Base.Bind, and defines the other methods itself.
+// are the same for most kinds. That type calls Base.Bind, and defines the other methods itself.
 type Target interface {
 	Describer
 	Observer
