@@ -25,8 +25,8 @@ import (
 const (
 	// keysEvery is how often the key file is read again.
 	keysEvery = 10 * time.Second
-	// maxScrapes is the limit of scrapes at once. maxConnections is the limit of open connections, of
-	// scrapes and of the kubelet's probes.
+	// maxScrapes is the limit of concurrent requests for /metrics. maxConnections is the limit of
+	// open connections: those of Prometheus and those of the kubelet's probes together.
 	maxScrapes     = 4
 	maxConnections = 128
 	maxHeaderBytes = 16 << 10
@@ -130,8 +130,8 @@ func (a *agent) routes() http.Handler {
 	return mux
 }
 
-// ready returns why the agent is not ready. It depends on this process only: if the API server
-// stops answering later, the agent stays ready.
+// ready returns nil if the agent is ready, or an error that says why it is not. It depends only on
+// this process: if the API server stops answering later, the agent stays ready.
 func (a *agent) ready() error {
 	select {
 	case <-a.server.Listening():

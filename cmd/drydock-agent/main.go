@@ -15,7 +15,8 @@ import (
 
 var command = cli.Program{Name: "drydock-agent"}
 
-// downward are the usual names of environment variables from the downward API, by flag.
+// downward maps a flag to the environment variable that sets it. A Pod usually fills these
+// variables from the downward API.
 var downward = map[string]string{"node-name": "NODE_NAME", "namespace": "POD_NAMESPACE"}
 
 func main() {

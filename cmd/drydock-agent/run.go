@@ -30,7 +30,9 @@ type options struct {
 }
 
 const (
-	// minPayload makes the long probe longer than the short probe by more than a packet's header.
+	// minPayload is the smallest --payload, in bytes. Each path of the mesh is probed with a short
+	// and a long message. The long one must be clearly longer than the short one, which is only a
+	// header.
 	minPayload  = 256
 	minInterval = time.Second
 	maxInterval = time.Minute

@@ -24,7 +24,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command runs the program. It prints the faults of a configuration like `drydock check`.
+// command runs the program. If the configuration has faults, it prints them in the same form as
+// `drydock check`.
 var command = cli.Program{Name: "drydock backtest", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -66,7 +67,8 @@ func newCommand(now func() time.Time) *cobra.Command {
 		Args:              cobra.NoArgs,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return cli.FlagsFromEnvironment(cmd, os.LookupEnv, nil) },
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The report contains names that other users chose, which must not control a terminal.
+			// The report contains names that other users chose. text.Writer replaces control
+			// characters, so that such a name cannot control the terminal.
 			return a.run(cmd.Context(), &text.Writer{Out: cmd.OutOrStdout()}, cmd.ErrOrStderr())
 		},
 	}

@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// starting returns the error of a failed start. If the API server did not answer at all, the error
-// says only this and leaves out the client's text about API discovery.
+// starting adds to err what the program was doing when its start failed. If the API server did not
+// answer at all, the error says only this, without client-go's text about API discovery.
 func (p *program) starting(doing string, err error) error {
 	var request *url.Error
 	if !errors.As(err, &request) {

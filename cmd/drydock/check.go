@@ -124,8 +124,9 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// startable returns why `drydock run` could not start. It makes the same clients, because only a
-// client shows whether its files are usable, for example a known_hosts file. It sends no requests.
+// startable returns why `drydock run` could not start. It makes the same clients as `drydock run`,
+// because only a client shows whether its files are usable, for example a known_hosts file. It
+// sends no requests.
 func startable(cfg *config.Config) error {
 	p := &program{cfg: cfg, providers: providers, rest: &rest.Config{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
 	if err := p.makeClients(); err != nil {

@@ -24,17 +24,18 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errPreview is the answer of mayStill in a preview. It makes the provider stop before it sends a
-// call.
+// errPreview stops a provider before it sends a call. A provider calls mayStill right before it
+// sends. In a preview, mayStill returns errPreview.
 var errPreview = errors.New("drydock check sends nothing")
 
-// previewed are the steps whose first call check can print without sending it. Their providers
-// report a prepared call to kit.Previewing's function, and ask mayStill before they send it.
+// previewed are the steps whose first call `drydock check` can print without sending it. Their
+// providers pass a prepared call to the function of kit.Previewing, and call mayStill before they
+// send it.
 var previewed = []string{"reboot", "sysrq", "powerOff", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
 
-// saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines are its
-// answers and the calls that it would send. sound reports whether it would carry out every step
-// that it was asked about, and at least one.
+// saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines are the
+// provider's answers and the calls that it would send. sound is true if the provider would carry
+// out every step that it was asked about, and if there was at least one.
 func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, name, node string) (lines []string, sound bool, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
@@ -89,8 +90,8 @@ func configuredProviders(all map[string]map[string]engine.Actuator) (names []str
 	return names
 }
 
-// askedFor asks the provider about one step on the Node. says are its answers. ok reports whether
-// it would carry out the step.
+// askedFor asks the provider about one step on the Node. says are the provider's answers. ok is
+// true if the provider would carry out the step.
 func askedFor(ctx context.Context, cfg *config.Config, a engine.Actuator, n *corev1.Node, provider, step string, timeout time.Duration) (says []string, ok bool) {
 	bounded := func() (context.Context, context.CancelFunc) { return context.WithTimeout(ctx, timeout) }
 	if serves, _ := cfg.Core.ProviderOf(step, n); serves != provider {

@@ -14,8 +14,8 @@ import (
 	clusterapisettings "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
-// repairersOf returns the other systems that repair nodes of the cluster, and a sentence for each
-// kind that could not be read.
+// repairersOf returns the other systems that repair nodes of the cluster. unread has a sentence for
+// each kind of system that could not be read.
 func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (all []coverage.Repairer, unread []string) {
 	for _, l := range repairers {
 		found, err := l.find(ctx, client, objects)
@@ -29,7 +29,7 @@ func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynam
 
 // repairersElsewhere returns the MachineHealthChecks of an external management cluster, or a
 // sentence that says why they could not be read. kubeconfig replaces the file that the
-// configuration names: that path is valid in Drydock's pod.
+// configuration names, because that file exists only in Drydock's pod.
 func repairersElsewhere(ctx context.Context, cfg *config.Config, kubeconfig string) (all []coverage.Repairer, unread []string) {
 	c, ok := config.Of[*clusterapisettings.ClusterAPI](cfg)
 	if !ok || c.Kubeconfig == "" {

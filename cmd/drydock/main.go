@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// command runs the program. It prints the faults of a configuration like the command check: each
-// line names its file.
+// command runs the program. If the configuration has faults, it prints them in the same form as
+// `drydock check`: each line names its file.
 var command = cli.Program{Name: "drydock", Lines: func(err error) []string {
 	var faults config.Faults
 	if errors.As(err, &faults) {
@@ -31,7 +31,8 @@ func main() {
 
 // execute runs the command in args and returns the exit code.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	// The output may contain text of other users, which must not control a terminal.
+	// The output may contain text of other users. text.Writer replaces control characters, so that
+	// such text cannot control the terminal.
 	return command.Execute(ctx, newRootCommand(), args, &text.Writer{Out: stdout}, stderr)
 }
 

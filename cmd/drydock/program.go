@@ -40,8 +40,8 @@ type program struct {
 	// others has the other systems that repair nodes in this cluster.
 	others others
 	recv   *receiver.Server
-	// token is the receiver's token. It is nil unless Drydock generates it. secrets are all values
-	// that Drydock generates.
+	// token is the bearer token that Alertmanager sends to the receiver. It is nil unless Drydock
+	// generates the token. secrets are all values that Drydock generates, with the token.
 	token   *kube.OwnSecret
 	secrets []*kube.OwnSecret
 	// hosts is the client for steps on hosts. It is nil if the configuration has none.
@@ -56,19 +56,20 @@ type program struct {
 	pprof     string
 	log       logr.Logger
 
-	// door passes alerts on to their Nodes. recorder sends Events. Until the cache of Nodes is filled,
-	// door accepts no alerts and recorder is nil.
+	// door is where the receiver hands in alerts that are to be written on their Nodes. recorder
+	// sends Events. Until the cache has all Nodes, door accepts no alerts and recorder is nil.
 	door     intake.Door
 	recorder atomic.Pointer[engine.Recorder]
-	// ready holds a function that returns why the running manager is not ready. It is nil while no
-	// manager runs.
+	// ready holds a function that returns nil if the running manager is ready, and otherwise the
+	// reason. ready is nil while no manager runs.
 	ready atomic.Pointer[func() error]
 }
 
 // newProgram makes the parts that need no API server. Nothing runs yet.
 func newProgram(cfg *config.Config, restConfig *rest.Config, pprof string, log logr.Logger) (*program, error) {
-	// No limit in the client: the API server limits Drydock by priority and fairness. With a client
-	// limit, a repair's write would wait behind the writes for a burst of alerts.
+	// The client has no rate limit, because the API server limits Drydock by priority and fairness.
+	// With a limit in the client, a repair's write would wait behind the writes for a burst of
+	// alerts.
 	restConfig.QPS = -1
 	// Within a cluster, compression costs more time than it saves. kube-controller-manager and the
 	// scheduler do not compress either.
@@ -115,9 +116,10 @@ func (p *program) makeClients() (err error) {
 	return err
 }
 
-// tryProviders makes each provider once and discards it, to find errors at the start. Each manager
-// makes its own providers later. If a control plane is configured, an error there would look like
-// an API server that does not answer.
+// tryProviders makes each provider once and discards it, so that a wrong configuration ends the
+// program at its start. Each manager makes its own providers later. If a control plane is
+// configured, the program would then take the error for an API server that does not answer, and try
+// again.
 func (p *program) tryProviders() error {
 	j := &joined{program: p, reg: prometheus.NewRegistry()}
 	for _, k := range kinds {
@@ -129,7 +131,7 @@ func (p *program) tryProviders() error {
 	return err
 }
 
-// isReady returns why this process is not ready.
+// isReady returns nil if this process is ready, or an error that says why it is not.
 func (p *program) isReady(*http.Request) error {
 	ready := p.ready.Load()
 	if ready == nil {
@@ -138,8 +140,8 @@ func (p *program) isReady(*http.Request) error {
 	return (*ready)()
 }
 
-// linking returns the part that connects the program with a manager: from when the cache of Nodes
-// is filled until the manager ends, alerts are written on Nodes and Events are sent.
+// linking returns a part that a manager starts once the cache has all Nodes. From then until the
+// manager ends, the program can write alerts on Nodes and send Events.
 func (p *program) linking(in intake.Intake, recorder engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
 		p.door.Open(in)

@@ -16,9 +16,9 @@ import (
 // server did not answer.
 const joinAgain = 3 * time.Second
 
-// runApart runs the receiver and the rescue, also while no API server answers. Beside them it runs
-// a manager with the parts that need the API server. When the lead is lost, that manager ends and
-// runApart makes a new one, so that nothing of the former leader remains.
+// runApart runs the receiver and the repair of API servers, also while no API server answers.
+// Beside them it runs a manager with the parts that need the API server. When the lead is lost,
+// that manager ends and runApart makes a new one, so that nothing of the former leader remains.
 func (p *program) runApart(ctx context.Context) error {
 	servers, err := p.servers(ctx)
 	if err != nil {

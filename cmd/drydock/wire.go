@@ -188,24 +188,25 @@ type joined struct {
 	fleet    kube.Fleet
 	recorder engine.Recorder
 	reg      prometheus.Registerer
-	// carriers find the node of an alert about a target, by the target's kind.
+	// carriers has, for each kind of target, the part that finds the node of an alert about such a
+	// target.
 	carriers map[remediations.Kind]intake.Carrier
 	// queue has the accepted alerts that are not written on their Nodes yet.
 	queue *intake.Queue
-	// asked has the times of the requests to the webhook.
+	// asked records when the admission webhook last got a request.
 	asked *asked
 	// charge is this installation's claim on the cluster's Lease: only one Drydock in a cluster may
 	// act.
 	charge *kube.Charge
 	// writePath watches whether the API server accepts Drydock's writes on Nodes.
 	writePath *kube.WritePath
-	// room counts the alerts in queued writes that the cache does not show yet, against the limit of
-	// alerts per Node.
+	// room counts alerts that are being written on a Node and that the cache does not show yet.
+	// They count against the limit of alerts per Node.
 	room   *intake.Room
 	engine *engine.Engine
 	// conditions sets Drydock's conditions on Nodes. It is nil if Drydock sets none.
 	conditions *kube.Conditions
-	// admits returns why the admission webhook is not ready.
+	// admits returns nil if the admission webhook is ready, or an error that says why it is not.
 	admits func() error
 }
 
@@ -244,7 +245,7 @@ func apart(c *rest.Config) *rest.Config {
 	return c
 }
 
-// newEngine makes the engine. The kinds have already added their ports to the options.
+// newEngine makes the engine with options that already have the port of each kind of target.
 func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	cfg, clients := j.cfg, j.clients
 	var eng *engine.Engine // late answers of these actuators go to this engine

@@ -28,8 +28,9 @@ func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanag
 	return alertmanager.New(o)
 }
 
-// kept returns a filter for Alertmanager's alerts. It keeps the alerts that a policy takes and the
-// alerts that are meant for Drydock, so that Drydock can report those without a policy.
+// kept returns a filter for the alerts that Drydock reads from Alertmanager. It keeps the alerts
+// that a policy takes. It also keeps alerts whose rule names a policy, so that Drydock can report
+// those that no policy takes.
 func kept(c *remediations.Config) func(alert map[string]string) bool {
 	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
@@ -84,8 +85,8 @@ func postTooLarge(why string) engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "Drydock refused a request of Alertmanager: " + why + "; Drydock gets its alerts from the next poll of Alertmanager"}
 }
 
-// postTruncated is the Event for a request without some alerts, which Alertmanager left out. Its
-// text has no number, so that Kubernetes counts repetitions as the same Event.
+// postTruncated is the Event for a request that lacks some alerts, because Alertmanager left them
+// out. Its text has no number, so that Kubernetes counts repetitions as the same Event.
 func postTruncated() engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTruncated", Action: "Truncated", Note: "Alertmanager leaves alerts out of its requests to Drydock; set max_alerts to 0 in the receiver's webhook configuration. Drydock gets the missing alerts from the next poll of Alertmanager"}
 }

@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// apiSilence is how long the API server may send nothing before its answer or within it. A watch
-	// gets a bookmark every minute, so a silent watch is broken, and the client opens a new one.
+	// apiSilence is how long a request waits for the next data of the API server: the start of the
+	// answer or more of it. A watch gets a bookmark every minute, so a watch without data is
+	// broken, and the client opens a new one.
 	apiSilence = 90 * time.Second
 	// apiRetryAfter is the longest Retry-After that Drydock obeys.
 	apiRetryAfter = 5 * time.Second
@@ -30,8 +31,9 @@ func bounded(c *rest.Config) {
 	})
 }
 
-// patience is a transport that limits how long one answer of the API server makes Drydock wait. It
-// ends a request without data for silence, and shortens the header Retry-After.
+// patience is an HTTP transport that limits how long Drydock waits for the API server. It ends a
+// request that receives no data for the time in silence. It lowers the header Retry-After to
+// retryAfter.
 type patience struct {
 	next                http.RoundTripper
 	silence, retryAfter time.Duration
@@ -67,7 +69,8 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 // WrappedRoundTripper lets client-go find the transport below.
 func (p patience) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// attended is an answer's body. It ends the request if it receives nothing for too long.
+// attended is the body of a response. It ends the request if no data arrive for the time in
+// silence.
 type attended struct {
 	io.ReadCloser
 	timer   *time.Timer

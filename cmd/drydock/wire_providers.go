@@ -61,7 +61,7 @@ func civoSteps(p *program, late lateAnswer) (map[string]engine.Actuator, time.Du
 	if err != nil {
 		return nil, 0, err
 	}
-	// Two requests: the first looks up the machine.
+	// A step sends two requests: the first looks up the machine.
 	return map[string]engine.Actuator{"reboot": civo.Rebooter{Client: client}, "replace": civo.Replacer{Client: client}}, 2 * c.Timeout, nil
 }
 
@@ -75,7 +75,7 @@ func redfishSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Du
 	if err != nil {
 		return nil, 0, err
 	}
-	// Five requests: the reset is the last.
+	// A step sends up to five requests: the reset is the last.
 	return map[string]engine.Actuator{"reboot": redfish.Rebooter{Client: client}}, 5 * c.Timeout, nil
 }
 
@@ -85,7 +85,7 @@ func clusterAPISteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time
 	if client == nil {
 		return nil, 0, err
 	}
-	// Six requests: the last one requests the replacement.
+	// A step sends up to six requests: the last one requests the replacement.
 	return map[string]engine.Actuator{"replace": clusterapi.Replacer{Client: client}}, 6 * c.Timeout, nil
 }
 
@@ -116,11 +116,12 @@ func karpenterSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	if err != nil {
 		return nil, 0, err
 	}
-	// Seven requests: the last one deletes the NodeClaim.
+	// A step sends up to seven requests: the last one deletes the NodeClaim.
 	return map[string]engine.Actuator{"replace": karpenter.Replacer{Client: client}}, 7 * c.Timeout, nil
 }
 
-// newExternal makes the client that creates remediation objects.
+// newExternal makes the client that creates remediation objects. A remediator in the cluster acts
+// on such an object.
 func (p *program) newExternal() (*external.Client, *externalsettings.External, error) {
 	return clientOf(p, func(c *externalsettings.External) (*external.Client, error) {
 		return external.New(external.Options{External: *c, API: p.rest, Now: time.Now, Templates: p.templates()})
@@ -170,19 +171,19 @@ func (p *program) newAnnotation() (*annotation.Client, *annotationsettings.Annot
 	})
 }
 
-// annotationSteps are the steps that controllers carry out which act on an annotation.
+// annotationSteps are the steps that Drydock requests by an annotation on the Node. A controller in
+// the cluster carries them out.
 func annotationSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	client, c, err := p.newAnnotation()
 	if client == nil {
 		return nil, 0, err
 	}
-	// At most two requests come before the one that writes the annotation.
+	// A step sends at most two requests before the one that writes the annotation.
 	return map[string]engine.Actuator{"reboot": annotation.Rebooter{Client: client}}, 4 * c.Timeout, nil
 }
 
 // endingAnnotations returns a part that runs on the leader. It removes the annotations of ended
-// attempts. If Drydock only observes, there is no such part, because Drydock then writes no such
-// annotation.
+// attempts. If Drydock only observes, it writes no such annotation, so there is no such part.
 func (j *joined) endingAnnotations() ([]manager.Runnable, error) {
 	client, _, err := j.newAnnotation()
 	if client == nil || !j.cfg.Enforces() {
@@ -217,7 +218,7 @@ func httpSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Durat
 	if client == nil || err != nil {
 		return nil, 0, err
 	}
-	// Two requests: a query comes before each action.
+	// A step sends two requests: a query comes before each action.
 	return map[string]engine.Actuator{
 		"reboot": httpprovider.Action{Client: client, Name: "reboot"}, "powerOff": httpprovider.NewPowerOff(client), "replace": httpprovider.NewReplacer(client),
 	}, 2 * c.Timeout, nil
@@ -229,12 +230,12 @@ func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Dura
 	if client == nil || err != nil {
 		return nil, 0, err
 	}
-	// Two requests: a query of the power state comes before the switch.
+	// A step runs the fence agent twice: it queries the power state before it switches.
 	return map[string]engine.Actuator{"reboot": fence.NewRebooter(client), "powerOff": fence.NewPowerOff(client)}, 2 * c.Timeout, nil
 }
 
-// hostCalls returns the time limit of one restart on a host, with the query before it. command is
-// the limit of one command.
+// hostCalls returns the time limit of one restart on a host, which runs several commands: it reads
+// the state before it restarts. command is the limit of one command.
 func hostCalls(command time.Duration) time.Duration { return 4 * command }
 
 // daemonSetSteps are the steps that restart a DaemonSet's pod on the node.

@@ -22,7 +22,7 @@ import (
 )
 
 // repairers find other systems that repair nodes, by their objects in the cluster. If a system's
-// API is not installed, its function returns none.
+// API is not installed, its function finds no system.
 var repairers = []struct {
 	what string
 	find func(context.Context, kubernetes.Interface, dynamic.Interface) ([]coverage.Repairer, error)

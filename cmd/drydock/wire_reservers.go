@@ -33,9 +33,9 @@ func (p *program) newReservers() (all []engine.Reserver, err error) {
 	return all, err
 }
 
-// keeping returns parts that run on the leader. They renew its reservations and release those of
-// ended repairs. If Drydock only observes, there are no such parts, because Drydock then reserves
-// nothing.
+// keeping returns parts that run on the leader. They renew Drydock's reservations of nodes and
+// release those of ended repairs. If Drydock only observes, it reserves nothing, so there are no
+// such parts.
 func (j *joined) keeping() (all []manager.Runnable, err error) {
 	if !j.cfg.Enforces() {
 		return nil, nil

@@ -27,7 +27,8 @@ func (p *program) makeSecrets() {
 	}
 }
 
-// keepingSecrets returns the parts that generate these values and keep them in Secrets.
+// keepingSecrets returns the manager's parts that generate the values of p.secrets and keep them in
+// Secrets.
 func (p *program) keepingSecrets() (out []manager.Runnable) {
 	for _, s := range p.secrets {
 		out = append(out, s)

@@ -15,7 +15,7 @@ import (
 	sidecarsettings "drydock.dev/drydock/remediations/providers/sidecar/settings"
 )
 
-// sidecars is the engine's port for sidecars. It uses the configured providers.
+// sidecars lets the engine observe and repair the sidecars of pods, with the configured providers.
 type sidecars struct {
 	kube.Pods
 	sidecar.Clients
