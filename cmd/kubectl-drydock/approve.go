@@ -33,7 +33,8 @@ func (p *plugin) newCancelCommand() *cobra.Command {
 	}
 }
 
-// byID returns the parameter id, if the arguments have an ID after the node.
+// byID returns the parameters of an action. They have the repair's ID if the user typed one after
+// the node.
 func byID(args []string) actions.Params {
 	if len(args) > 1 {
 		return actions.Params{"id": args[1]}

@@ -124,8 +124,8 @@ func obstaclesTo(all []traces, running string) (out []string) {
 	return out
 }
 
-// runs returns a sentence in running if Drydock runs or may run, from the Lease that its leader
-// renews. found reports whether the Lease exists.
+// runs reads the Lease that Drydock's leader renews. If Drydock runs or may run, running is a
+// sentence that says so. found reports whether the Lease exists.
 func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (running string, found bool, err error) {
 	name := namespace + "/" + p.lease
 	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
@@ -141,7 +141,8 @@ func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (
 	if s.HolderIdentity == nil || *s.HolderIdentity == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil {
 		return "", true, nil
 	}
-	// By a local clock that is ahead, a running Drydock would seem gone.
+	// c.Clock corrects the local time by the API server's. If the local clock were ahead, the Lease
+	// of a running Drydock would seem expired.
 	now, _ := c.Clock.Now(p.now())
 	if now.After(s.RenewTime.Add(time.Duration(*s.LeaseDurationSeconds) * time.Second)) {
 		return "", true, nil
@@ -184,7 +185,8 @@ func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force
 		if t.busy != "" && !force {
 			return nil, fmt.Errorf("nothing was removed from %s: %s", node, t.busy)
 		}
-		// The conditions go first. If a later write fails, the next run finds what is left.
+		// The conditions are removed first. If a later write fails, the next run finds what is
+		// left.
 		if err = t.unannounce(ctx, c, n, p.writer(c).DryRun); err == nil {
 			_, err = p.writer(c).Patch(ctx, node, t.patch(n))
 		}

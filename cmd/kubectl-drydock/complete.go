@@ -29,8 +29,8 @@ const (
 	underRepair = remediations.PhaseLabel
 )
 
-// calledAs returns the arguments to run the program with. kubectl runs this program under the name
-// in completer: then the arguments become a call of cobra's completion.
+// calledAs returns the arguments for cobra. To complete a command line, kubectl runs this program
+// under the name in completer. Then the arguments become a call of cobra's completion command.
 func calledAs(program string, args []string) []string {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != completer {
 		return args
@@ -38,8 +38,8 @@ func calledAs(program string, args []string) []string {
 	return append([]string{cobra.ShellCompRequestCmd}, args...)
 }
 
-// completes adds completion to a command: of up to most node names that match the selector, and of
-// the flags --with and --policy.
+// completes adds shell completion to a command. It completes up to most names of nodes that match
+// the label selector, and the values of the flags --with and --policy.
 func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {

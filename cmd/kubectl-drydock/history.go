@@ -109,11 +109,12 @@ func stepsOf(e remediations.Entry) string {
 	return strings.Join(e.Steps.Texts(), ",")
 }
 
-// ledColumn is the index of the column LEADER. The table has it if one of the repairs is of a mesh
-// leader.
+// ledColumn is the index of the column LEADER. The table has this column only if one of its repairs
+// is of a mesh leader.
 const ledColumn = 5
 
-// ledIn returns the nodes that led the location, in order.
+// ledIn returns the names of the nodes that were the mesh leader during the repair, oldest first,
+// and whether Drydock restored the previous leader.
 func ledIn(e remediations.Entry) string {
 	text := inspect.Led(e.Moves)
 	if e.PutBack {

@@ -21,10 +21,12 @@ import (
 // plugin is the state that all commands share.
 type plugin struct {
 	genericiooptions.IOStreams
-	// asIs is standard output without the changes that Out makes: for JSON and HTML.
+	// asIs is standard output without the flags that Out adds to commands. It is used for JSON and
+	// HTML.
 	asIs  io.Writer
 	flags *genericclioptions.ConfigFlags
-	// commands adds the flags of this call to each command that the output names.
+	// commands adds this call's flags, for example --context, to each command that the output
+	// proposes to a person.
 	commands inspect.Commands
 	// ledger is the name of the ledger's ConfigMap. lease is the name of the Lease of the leader
 	// election.
@@ -96,7 +98,7 @@ func (p *plugin) say(format string, args ...any) {
 	say(p.Out, format, args...)
 }
 
-// wrote prints what was done, with the cluster's name.
+// wrote prints the sentence said about a write, with the cluster's name.
 func (p *plugin) wrote(c inspect.Client, said string) { p.say("%s", c.Cluster.Says(said)) }
 
 func say(out io.Writer, format string, args ...any) {

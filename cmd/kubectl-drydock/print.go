@@ -24,8 +24,8 @@ type output struct {
 	format  string
 	flags   *genericclioptions.PrintFlags
 	columns get.CustomColumnsPrintFlags
-	// to prints objects. It is nil if the output is a table. rows reports whether to prints each
-	// repair as an object of its own.
+	// to is the printer of objects. It is nil if the output is a table. rows is true if the printer
+	// gets each repair as a separate object.
 	to   printers.ResourcePrinter
 	rows bool
 	// called is the command. Its flags identify the cluster.

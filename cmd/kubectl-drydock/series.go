@@ -140,7 +140,7 @@ func (o *seriesOptions) one(ctx context.Context, asked promv1.API, from, to time
 	return fmt.Errorf("there are samples of Drydock in several clusters (label cluster: %s); name this cluster with --prometheus-label cluster=NAME", strings.Join(names, ", "))
 }
 
-// of returns a selector of the metric's series.
+// of returns the PromQL selector of the metric's series.
 func (o *seriesOptions) of(metric string, matchers ...string) string {
 	if o.matcher != "" {
 		matchers = append(matchers, o.matcher)

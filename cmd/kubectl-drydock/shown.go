@@ -13,16 +13,16 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// newPlugin makes a plugin. Its output passes through shown, so that every command in the output
-// names the cluster.
+// newPlugin makes a plugin. Its output goes through shown, so that each command in the output has
+// the flags that select this cluster.
 func newPlugin(streams genericiooptions.IOStreams, flags *genericclioptions.ConfigFlags) *plugin {
 	p := &plugin{flags: flags, asIs: streams.Out}
 	p.IOStreams = genericiooptions.IOStreams{In: streams.In, Out: shown{streams.Out, p}, ErrOut: shown{streams.ErrOut, p}}
 	return p
 }
 
-// shown writes the plugin's output, and adds the flags of this call to each command in the output.
-// A command must not be split over two writes.
+// shown writes the plugin's output. It adds the flags of this call to each command in the text, so
+// that a copied command works on the same cluster. A command must not be split over two writes.
 type shown struct {
 	out    io.Writer
 	plugin *plugin
@@ -40,8 +40,8 @@ func (s shown) Write(b []byte) (int, error) {
 // cluster nor the user, or they are secret.
 var unshown = map[string]bool{"cache-dir": true, "disable-compression": true, "help": true, "namespace": true, "request-timeout": true, "token": true}
 
-// commandsOf returns the flags of this call that printed commands repeat: for kubectl's commands
-// and for each command of the plugin.
+// commandsOf returns the flags of this call that the output adds to the commands that it prints: to
+// kubectl's commands, and to each command of the plugin.
 func commandsOf(called *cobra.Command) inspect.Commands {
 	root, own := called.Root(), map[string][]string{}
 	var out inspect.Commands
@@ -66,7 +66,7 @@ func commandsOf(called *cobra.Command) inspect.Commands {
 	return out
 }
 
-// wordsOf returns the arguments that set the flag.
+// wordsOf returns the command-line arguments that set the flag to its value.
 func wordsOf(f *pflag.Flag) (words []string) {
 	name := "--" + f.Name
 	if f.Shorthand == "n" {

@@ -32,8 +32,8 @@ type traces struct {
 	conditions          []corev1.NodeConditionType
 }
 
-// consumed are people's requests to Drydock. Cleanup removes them, because the next installation
-// would carry them out.
+// consumed are the keys of annotations that request something of Drydock once, for example a
+// repair. Cleanup removes them, because the next installation would carry the requests out.
 var consumed = []string{remediations.RequestKey, remediations.ApproveKey, remediations.CancelKey, remediations.ResetKey, remediations.BreakGlassKey}
 
 func tracesOn(n *corev1.Node) (traces, error) {
@@ -80,8 +80,8 @@ func described(key, value string) string {
 	return fmt.Sprintf("%s (repair %s by policy %s, %s)", key, r.ID, r.Policy, r.Phase)
 }
 
-// findRepair sets busy if a repair is in flight. If a record is unreadable, the label with the
-// phase decides.
+// findRepair sets busy if the Node has a repair in flight. If a record is unreadable, the Node's
+// label with the repair's phase decides.
 func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	records := j.OtherRepairs
 	if j.Record != nil && j.Record.Phase.InFlight() {
@@ -97,10 +97,10 @@ func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	}
 }
 
-// findUndo finds what the end of a repair would undo: the cordon and the taints that Drydock
-// recorded as its own, and its annotations. asked reports that Drydock requested something by an
-// annotation. Only the configuration names that annotation's key, so findUndo then checks the owner
-// of every annotation.
+// findUndo finds what Drydock would undo when its repairs end: the cordon, the taints and the
+// annotations that Drydock recorded as its own. asked is true if Drydock requested a step by an
+// annotation. The annotation's key is only in Drydock's configuration, so findUndo then checks who
+// set each annotation.
 func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) error {
 	undo := j.ToUndo()
 	for key, r := range j.Records {
@@ -148,7 +148,7 @@ func (t *traces) findUndo(n *corev1.Node, j remediations.Journal, asked bool) er
 }
 
 // unannounce removes Drydock's conditions from the Node n. It sets n's resource version to the new
-// one, so that the next patch fits.
+// one, so that the API server accepts the next patch.
 func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Node, dryRun bool) error {
 	if len(t.conditions) == 0 {
 		return nil
@@ -168,8 +168,8 @@ func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Nod
 	return err
 }
 
-// patch returns one change that removes everything but the conditions. It fits only the Node as it
-// was read.
+// patch returns one change that removes everything but the conditions. The API server accepts it
+// only if the Node has not changed since it was read.
 func (t *traces) patch(n *corev1.Node) map[string]any {
 	annotations, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, key := range t.annotations {

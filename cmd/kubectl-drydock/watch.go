@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// settleFor is the wait between a watch event and the read. It combines related changes into one
-	// read: a repair's slot, intent and label are three writes.
+	// settleFor is the wait between a watch event and the read. It combines related changes into
+	// one read. For example, a repair begins with three writes: its slot in the ledger, and on the
+	// Node its intent and its label.
 	settleFor = 200 * time.Millisecond
 	// readAgain is the interval of reads without a watch event, for users who may list Nodes but not
 	// watch them.
@@ -28,12 +29,12 @@ const (
 	watchAgain = time.Second
 )
 
-// watchWidths are column widths for likely values, below a header that is printed before any data
-// arrive.
+// watchWidths are the first widths of the columns. The header is printed before any data arrive, so
+// these are the widths of likely values.
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
-// follow prints the status and then its changes. A watch only triggers a read; everything printed
-// is read.
+// follow prints the status, and then its changes until ctx ends. A watch event only starts a new
+// read of the status. The output never uses the event's content.
 func (p *plugin) follow(ctx context.Context, c inspect.Client, of inspect.Scope, o *output) error {
 	f := &follower{plugin: p, client: c, output: o, table: &table{out: p.Out, widths: slices.Clone(watchWidths)}}
 	began := time.Now()
@@ -206,8 +207,8 @@ func (f *follower) ended(ctx context.Context, r inspect.Repair) []string {
 	return row
 }
 
-// listen sends a nudge at every event of a watch, and starts the watch again when it ends. Without
-// the right to watch, only the timer triggers reads.
+// listen watches objects and sends to nudge at every event. If the watch ends, listen starts it
+// again. If the user may not watch, listen returns, and only the timer triggers reads.
 func (f *follower) listen(ctx context.Context, nudge chan<- struct{}, begin func(context.Context, metav1.ListOptions) (watch.Interface, error), o metav1.ListOptions) {
 	for ctx.Err() == nil {
 		w, err := begin(ctx, o)

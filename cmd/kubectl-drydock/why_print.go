@@ -41,7 +41,8 @@ func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	}
 }
 
-// printGuards prints the answer of each guard.
+// printGuards prints the answer of each guard. A guard is a check that may hold a repair's next
+// step.
 func (p *plugin) printGuards(guards []lifecycle.GuardAnswer, now time.Time, wide bool) {
 	if len(guards) == 0 {
 		return
