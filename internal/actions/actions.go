@@ -18,8 +18,8 @@ type Action struct {
 	Name string
 	// Will is one sentence that says what the action does.
 	Will string
-	// Verb is the verb on repairs.drydock.dev that the caller needs besides patch on nodes. It is
-	// empty if the action needs no such verb.
+	// Verb is the RBAC verb on the resource repairs.drydock.dev that the user needs in addition to
+	// the right to patch nodes. It is empty if the action needs no such verb.
 	Verb string
 	// Keys are the annotations that the action sets or removes.
 	Keys []string

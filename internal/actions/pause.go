@@ -60,7 +60,8 @@ func Pause() *Action {
 	}
 }
 
-// Resume is the action that ends a node's pause and its break-glass.
+// Resume is the action that ends a node's pause and its break-glass, the override that BreakGlass
+// sets.
 func Resume() *Action {
 	return &Action{
 		Name: "resume", Keys: []string{remediations.PauseKey, remediations.BreakGlassKey},
@@ -108,7 +109,8 @@ func resume(ctx context.Context, w *Writer, node string) (string, error) {
 	return fmt.Sprintf("%s: %s ended%s. Repairs that waited for this continue by themselves: `kubectl drydock status -w`.", node, strings.Join(ended, " and "), excluded), nil
 }
 
-// BreakGlass is the action that lets people change a node that is under repair.
+// BreakGlass is the action that lets people change a node while Drydock repairs it. Without it, the
+// admission webhook denies such changes.
 func BreakGlass() *Action {
 	needed := why
 	needed.Required = true

@@ -19,7 +19,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/node"
 )
 
-// Reset is the action that deletes exhausted repairs, once a person has fixed the node.
+// Reset is the action that deletes exhausted repairs, once a person has fixed the node. An
+// exhausted repair has tried all its steps without success.
 func Reset() *Action {
 	return &Action{
 		Name: "reset", Verb: admission.VerbFor(remediations.ResetKey), Keys: []string{remediations.ResetKey}, Parameters: []Parameter{id},
@@ -39,8 +40,9 @@ func Reset() *Action {
 // resets are the annotations that a reset writes.
 var resets = annotations{remediations.ResetKey: "true"}
 
-// reset writes the reset if the node has an exhausted repair or an unreadable record. id is the ID
-// of the expected repair, and of is its policy. An empty id or of means any.
+// reset writes the reset annotation if the node has an exhausted repair or an unreadable record. id
+// is the ID that one of the exhausted repairs must have, and of is the policy. If id or of is
+// empty, any repair fits.
 func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) {
 	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
@@ -101,9 +103,9 @@ func forgets(spent []inspect.Repair) string {
 	return said + ". `kubectl drydock status` shows when this is done."
 }
 
-// resettable returns the exhausted repairs that a reset of the Node deletes. It returns none if a
-// record cannot be read. It returns an error if a reset would delete nothing or would not start
-// policy of again.
+// resettable returns the exhausted repairs that a reset of the Node deletes. If a record is
+// unreadable and of is empty, it returns none. It returns an error if a reset would delete nothing.
+// If of is a policy, it also returns an error if the reset would not start that policy again.
 func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	if remediations.ReadJournal(n).Malformed != nil && of == "" {
 		return nil, nil
@@ -139,12 +141,13 @@ func resetBefore(n *corev1.Node) string {
 	return ""
 }
 
-// nothingToReset is a refusal for what the Node alone shows. The ledger may still have something to
-// reset.
+// nothingToReset is the error for a Node without an exhausted repair or an unreadable record. The
+// ledger may still have something to reset.
 type nothingToReset struct{ error }
 
-// ResetNode resets the node. If the Node has no exhausted repair, it looks in the ledger for
-// something that a reset changes, for example a higher number of GPUs than the machine has now.
+// ResetNode resets the node. If the Node has nothing to reset, ResetNode looks in the ledger, where
+// a reset may also change something. For example, the ledger may expect more GPUs than the machine
+// has now.
 func ResetNode(ctx context.Context, r *inspect.Reader, w *Writer, node string, given Params) (said string, err error) {
 	prepared, err := Reset().Prepare(given, r.Now())
 	if err != nil {
@@ -233,9 +236,9 @@ func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *c
 	return n
 }
 
-// released returns the stopped policies that a reset of the Node starts again, by the engine's own
-// decision. It returns none if the reset would also delete an exhausted repair, because the person
-// did not name that repair.
+// released returns the stopped policies that a reset of the Node starts again. It takes them from
+// the decision that the engine would make. It returns none if the reset would also delete an
+// exhausted repair, because the person did not name that repair.
 func released(seen *inspect.Observation, n *corev1.Node) []string {
 	if seen.State == nil {
 		return nil
@@ -249,7 +252,8 @@ func released(seen *inspect.Observation, n *corev1.Node) []string {
 	return ifReset(seen, n).Allow
 }
 
-// ifReset returns what the engine would decide if the Node had a reset on it.
+// ifReset returns the engine's decision about the Node, as if the Node already had the reset
+// annotation.
 func ifReset(seen *inspect.Observation, n *corev1.Node) lifecycle.Decision {
 	n = n.DeepCopy()
 	metav1.SetMetaDataAnnotation(&n.ObjectMeta, remediations.ResetKey, "true")

@@ -32,8 +32,8 @@ func (r Right) String() string {
 }
 
 // Rights returns the rights that the action needs on the node. An empty node means all nodes. verbs
-// reports whether admission also requires verbs on repairs.drydock.dev: it does unless
-// webhook.rights is false.
+// is true if the admission webhook also requires RBAC verbs on the resource repairs.drydock.dev.
+// The webhook does so unless the key webhook.rights is false.
 func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) ([]Right, error) {
 	needed := []authorizationv1.ResourceAttributes{{Resource: "nodes", Verb: "patch", Name: node}}
 	if verbs && a.Verb != "" {

@@ -55,8 +55,8 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 
-// saying returns the sentence. If the API server's answer was lost, it adds how Drydock knows that
-// the write was done.
+// saying returns the sentence said. If the API server's answer was lost, it adds why the write is
+// known to be done.
 func (w *Writer) saying(said string) string {
 	if !w.lost || said == "" {
 		return said

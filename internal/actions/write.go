@@ -31,8 +31,8 @@ type Writer struct {
 	Client corev1client.NodesGetter
 	// DryRun makes the API server check rights and admission, and write nothing.
 	DryRun bool
-	// Tried is the subject of the action's earlier dry run, or nil if there was none. The action is
-	// refused if it now concerns another subject.
+	// Tried is the Node and the repair that an earlier dry run of the action found, or nil if there
+	// was no dry run. The action is refused if it now concerns another Node or repair.
 	Tried *Subject
 	// Within bounds one request. Zero means AnswerWithin.
 	Within time.Duration
@@ -42,16 +42,16 @@ type Writer struct {
 	lost bool
 }
 
-// Subject is what an action concerns.
+// Subject identifies what an action concerns: a Node, and usually a repair on it.
 type Subject struct {
 	// UID is the Node's UID, because another machine may get the Node's name later.
 	UID types.UID
-	// About is the repair's ID, or the name of what else the action would end. It is empty if the
-	// action concerns only the Node.
+	// About is the repair's ID, or the name of something else that the action ends, for example
+	// "the pause". It is empty if the action concerns only the Node.
 	About string
 }
 
-// Of returns the subject of the last action.
+// Of returns the subject of the last action that the Writer carried out.
 func (w *Writer) Of() Subject { return w.of }
 
 // annotations are annotations to write on a Node, by key. A nil value removes the key.
@@ -102,18 +102,18 @@ func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) 
 // ruling is an action's decision about a Node as read: what to write, and which repair it concerns.
 type ruling struct {
 	annotations annotations
-	// about is the repair's ID, or the name of what else the action ends. It must be the same when the
-	// Node is read again: a Node changes all the time, mostly by its kubelet, but only another repair
-	// changes what the action means.
+	// about is the repair's ID, or the name of something else that the action ends. It must stay
+	// the same when the Node is read again. A Node changes often, mostly by its kubelet, but only
+	// another repair changes the meaning of the action.
 	about string
 }
 
 // Attempts is how often a write is tried if the Node changes between the read and the write.
 const Attempts = 5
 
-// writeAsRead reads the Node, calls rule, and writes only if the Node has not changed since the
-// read. If it has, writeAsRead starts again. It returns an error if the action would now concern
-// something else.
+// writeAsRead reads the Node, calls rule, and writes the annotations that rule returns. If the Node
+// has changed since the read, it starts again. It returns an error if the action would then concern
+// another repair.
 func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(*corev1.Node) (ruling, error)) error {
 	var first ruling
 	for attempt := range Attempts {
@@ -179,13 +179,14 @@ func own(r inspect.Repair) bool {
 	return remediations.RepairPrefix+r.Target == remediations.NodeRepairKey
 }
 
-// occupies reports whether admission denies people changes of the Node while the repair is in
-// flight.
+// occupies reports whether the admission webhook denies people's changes of the Node while this
+// repair is in flight.
 func occupies(r inspect.Repair) bool {
 	return remediations.OccupyingKey(remediations.RepairPrefix + r.Target)
 }
 
-// open returns the repairs on the Node that may permits. If there are none, the error says why.
+// open returns the repairs on the Node that may accepts by returning nil. If there are none, the
+// error says why.
 func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, error) {
 	all, err := repairsOn(n)
 	switch {
@@ -200,10 +201,10 @@ func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, err
 	return nil, may(all[0])
 }
 
-// meant returns the repair that the action concerns. With an id, that is the repair with the id.
-// Without an id, it prefers the repair that makes admission deny changes of the Node, because the
-// denial names the command without an id. Then it prefers a repair in flight, then one that waits
-// for approval. If several are left, it returns an error.
+// meant returns the repair that the action concerns. With an id, it is the repair with that ID.
+// Without an id, it prefers the repair that makes the admission webhook deny changes of the Node.
+// The text of that denial proposes this command without an ID. Next it prefers a repair in flight,
+// and then one that waits for approval. If several repairs are left, it returns an error.
 func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
 	if id != "" {
 		return byID(n, id, may)
