@@ -186,8 +186,8 @@ func (b *builder) buildLimits(raw *rawConfig) {
 	b.core.Limits = out
 }
 
-// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the Nodes'
-// spec.providerID decides.
+// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the configuration
+// has no selector. Then a Node's spec.providerID decides, if the provider has a prefix for it.
 func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	selector := b.Selector(at, s)
 	if s != nil && selector == nil {

@@ -55,7 +55,7 @@ func Capabilities(c *Config) map[string]string {
 }
 
 // absent returns the message for a remediation without a configured provider. able are the keys of
-// the providers that could carry it out; one of them is enough.
+// the providers that could carry it out. The user needs only one of them.
 func absent(able []string) string {
 	last := len(able) - 1
 	if last == 0 {
@@ -86,7 +86,7 @@ func (c *Config) providers() []remediations.Provider {
 	return out
 }
 
-// testifies reports whether a configured provider reports whether a machine runs.
+// testifies reports whether a configured provider can say if a machine is running.
 func (c *Config) testifies() bool {
 	for _, p := range c.Providers {
 		if t, ok := p.(section.Testifier); ok && t.Testifies() {

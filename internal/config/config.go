@@ -88,7 +88,8 @@ type Webhook struct {
 	Configuration string
 	// Evictions makes the webhook also decide about evictions.
 	Evictions bool
-	// Rights makes people's annotations require verbs on repairs.drydock.dev.
+	// Rights makes the webhook require RBAC verbs on the resource repairs.drydock.dev for the
+	// annotations of people.
 	Rights bool
 	Exempt admission.Exemption
 	// Drivers are the users of systems that install drivers: the shipped entries and the configured
@@ -100,7 +101,7 @@ type Webhook struct {
 type LeaderElection struct {
 	Enabled bool
 	Lease   ObjectName
-	// Cluster is the Lease whose holder is the one Drydock in charge of the cluster.
+	// Cluster is a Lease in the cluster. Only the Drydock installation that holds it may act.
 	Cluster ObjectName
 
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
@@ -129,15 +130,16 @@ type Alertmanager struct {
 	PollInterval   time.Duration
 	// Watchdog selects the Watchdog alert. If it is nil, Drydock does not check for that alert.
 	Watchdog labels.Matchers
-	// BlindWhen selects alerts that make Drydock blind while one of them is active. Each entry is an
-	// alternative.
+	// BlindWhen selects alerts that report a missing source of alerts. While an alert that matches
+	// any entry is active, Drydock is blind and holds every repair.
 	BlindWhen []labels.Matchers
 	// SourceSeen selects the shipped alert that fires while a Prometheus has the data of all nodes.
+	// While it fires, DrydockSourceDown of another Prometheus holds no repair.
 	SourceSeen labels.Matchers
 }
 
-// Selectors returns Watchdog and BlindWhen as text, for the client of the Alertmanagers. An empty
-// watchdog means that the client does not check for it.
+// Selectors returns Watchdog and BlindWhen as text, for the client of the Alertmanagers. watchdog
+// is empty if Watchdog is nil. Then the client does not check for the Watchdog alert.
 func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 	if len(a.Watchdog) > 0 {
 		watchdog = a.Watchdog.String()

@@ -24,7 +24,7 @@ const documentPath = "document"
 type document struct {
 	name string
 	tree any
-	// places has the line and the path of each value, by the pointer's key.
+	// places has the line and the path of each value. The map's key is the value's pointer.Key.
 	places map[string]place
 	faults []Fault
 	// at has the keys of the pointers that have a fault. A value gets no further fault if it or one of

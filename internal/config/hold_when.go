@@ -15,14 +15,15 @@ import (
 	"drydock.dev/drydock/remediations/marks"
 )
 
-// rawMark is an entry of holdWhen: a mapping, or false.
+// rawMark is an entry of holdWhen as it was read: a mapping, or false. A mark is a taint, label,
+// annotation or condition that another system sets on a Node, and that holds repairs.
 type rawMark struct {
 	Off                           bool
 	Value, By, Means, BelievedFor string
 }
 
-// UnmarshalJSON reads an entry. Any boolean gives an entry that is off; mark reports the value true
-// as a fault.
+// UnmarshalJSON reads an entry. Both true and false give an entry with Off. Later, the function
+// mark reports true as a fault.
 func (m *rawMark) UnmarshalJSON(data []byte) error {
 	var on bool
 	if json.Unmarshal(data, &on) == nil {
@@ -37,7 +38,9 @@ func (m *rawMark) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// buildAnnounce sets what the names in announce switch on. The schema allows only known names.
+// buildAnnounce reads the key announce: a list of names. Each name switches on one kind of
+// announcement of a repair to other systems, for example Node conditions. The schema allows only
+// known names.
 func (b *builder) buildAnnounce(raw *rawConfig) {
 	for _, name := range raw.Announce {
 		switch keys, ok := announce.Annotations[name]; {
@@ -51,8 +54,8 @@ func (b *builder) buildAnnounce(raw *rawConfig) {
 	}
 }
 
-// buildHoldWhen sets the list of marks: the shipped ones, changed by the entries of holdWhen, and
-// then the new ones.
+// buildHoldWhen sets the list of marks that hold repairs. It takes the shipped marks, changes them
+// by the entries of holdWhen, and adds the new ones.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
 	list := marks.Shipped()
 	w := raw.HoldWhen

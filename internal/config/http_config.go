@@ -40,8 +40,8 @@ var (
 	wrongType    = regexp.MustCompile("(?s)^cannot unmarshal (!![a-z]+)(?: `.*`)? into ")
 )
 
-// httpFaults adds the decoder's errors as faults. The decoder's line numbers refer to text, so it
-// finds the path of the value on each line.
+// httpFaults adds the decoder's errors as faults. The decoder's line numbers refer to the parameter
+// text, so httpFaults finds the path of the value on each line.
 func (b *builder) httpFaults(p pointer, text string, err error) {
 	var parsed yaml.Node
 	located := false

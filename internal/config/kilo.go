@@ -4,10 +4,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxMoves is the limit of moves in one repair, because the record on the Node has all of them.
+// maxMoves is the limit of moves of a mesh leadership in one repair. The record on the Node has all
+// of them.
 const maxMoves = 4
 
-// aboutLeaders refuses keys that make no sense for the leaders of locations.
+// aboutLeaders adds a fault for each key that makes no sense in a policy about mesh leaders.
 func (b *builder) aboutLeaders(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about leaders cannot select nodes: it is about the leader of the alert's location; remove it")

@@ -30,8 +30,8 @@ var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 // ShippedPolicyNames returns the names of the shipped policies, sorted.
 func ShippedPolicyNames() []string { return slices.Sorted(maps.Keys(shippedTrees())) }
 
-// layOverShipped adds missing keys to each policy that has the name of a shipped policy. A key that
-// both have keeps the configuration's whole value.
+// layOverShipped completes each policy that has the name of a shipped policy: it adds the keys that
+// the configuration does not have. If both have a key, the configuration's value is used unchanged.
 func (d *document) layOverShipped() {
 	policies, _ := d.value(pointer{"policies"}).([]any)
 	for i, item := range policies {
@@ -53,8 +53,8 @@ func (d *document) layOverShipped() {
 	}
 }
 
-// meantShipped adds a fault for a policy that probably should change a shipped policy but misspells
-// the name.
+// meantShipped adds a fault for a policy that has no match and no plan, and nearly the name of a
+// shipped policy. Such a policy probably changes the shipped one, and its name is misspelt.
 func (d *document) meantShipped(at pointer, own map[string]any, name string) {
 	if own["match"] != nil || own["plan"] != nil {
 		return
@@ -83,9 +83,9 @@ func clone(v any) any {
 	}
 }
 
-// ChangesYAML returns the configuration's own policies, as the key policies of a configuration. A
-// policy that changes a shipped one has only the keys that differ, each below a comment with the
-// shipped value. Every other policy is complete.
+// ChangesYAML returns the configuration's own policies as YAML, below the key policies. A policy
+// that changes a shipped one has only the keys that differ, each below a comment with the shipped
+// value. Every other policy is complete.
 func (c *Config) ChangesYAML() ([]byte, error) {
 	items := loadSchema().policies.items
 	list := &yaml.Node{Kind: yaml.SequenceNode}

@@ -113,7 +113,7 @@ func (b *builder) target(at pointer, r *rawPolicy, p *remediations.Policy) {
 	}
 }
 
-// stepOn refuses a step that is for another kind of target than the policy's.
+// stepOn adds a fault if the step repairs another kind of target than the policy.
 func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	if b.Faulty(at) {
 		return
@@ -132,8 +132,8 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	}
 }
 
-// aboutPods refuses keys that make no sense for sidecars: a repair of a sidecar is recorded only
-// while a step is in progress.
+// aboutPods adds a fault for each key that makes no sense in a policy about sidecars. A repair of a
+// sidecar is recorded only while a step is in progress.
 func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	if len(r.Plan) > 1 {
 		b.Fault(at.To("plan", 1), "a policy about sidecars has only one step; remove this step, and write attempts to repeat the first one")
@@ -172,7 +172,7 @@ func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
 		return
 	}
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-		// Kubernetes' error continues with examples and a regular expression.
+		// The message leaves out the end of Kubernetes' error: examples and a regular expression.
 		problem, _, _ := strings.Cut(err.Error(), " (e.g. ")
 		b.Fault(at, "is not a valid requirement of a label selector: %s", problem)
 	}
@@ -231,7 +231,8 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	return s
 }
 
-// onlyFor refuses the keys senseless, which make no sense for a step of this name.
+// onlyFor adds a fault for each of the keys senseless that the step has. These keys make no sense
+// for a step of this name.
 func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	step, _ := b.value(at).(map[string]any)
 	instead := "this step has timeout and onTimeout instead"

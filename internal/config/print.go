@@ -58,8 +58,7 @@ func (p PolicyInfo) Steps() string {
 	return strings.Join(out, ", ")
 }
 
-// PoliciesYAML returns the effective policies with all defaults, as the key policies of a
-// configuration.
+// PoliciesYAML returns the effective policies with all defaults as YAML, below the key policies.
 func (c *Config) PoliciesYAML() ([]byte, error) {
 	list := make([]any, len(c.Policies))
 	for i, p := range c.Policies {

@@ -58,8 +58,8 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	}
 }
 
-// aboutAPIServers refuses keys that make no sense for API servers: while no API server answers,
-// Drydock cannot read Nodes and people's annotations on them.
+// aboutAPIServers adds a fault for each key that makes no sense in a policy about API servers.
+// While no API server answers, Drydock cannot read Nodes and people's annotations on them.
 func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about API servers cannot select nodes: it repairs the hosts of controlPlane; remove it")

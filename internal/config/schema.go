@@ -20,8 +20,8 @@ import (
 //go:embed schema.json
 var schemaFile []byte
 
-// schemaJSON returns the JSON Schema (draft 2020-12) of the configuration: schema.json, with the
-// parts of the remediations and of the providers at the marked places.
+// schemaJSON returns the JSON Schema (draft 2020-12) of the configuration. It is schema.json with
+// the parts that come from the remediations and from the providers.
 var schemaJSON = sync.OnceValue(func() []byte { return schemaWith(nil) })
 
 // schemaWith returns the schema of a configuration whose plans may also use the remediations of the
@@ -71,7 +71,8 @@ type property struct {
 	*schema
 }
 
-// condition says that the defaults of the schema then also apply if the field key has the value.
+// condition is an if-then of the schema. If the field key has the value, the defaults of the schema
+// then also apply.
 type condition struct {
 	key   string
 	value any

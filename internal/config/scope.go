@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// takesGPUNodes warns of a user's policy that also selects GPU nodes, and gives them less time to
-// boot than the policies for GPU nodes do.
+// takesGPUNodes warns if a user's policy also selects GPU nodes, and gives them less time to boot
+// than the policies for GPU nodes.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	wait := c.rebootWait(p)
 	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p.NodeSelector, signs.GPUCountLabel)) > 0 {
@@ -71,10 +71,10 @@ func notForGPUNodes(p PolicyInfo) bool {
 	return slices.ContainsFunc(requirementsOn(p.NodeSelector, signs.GPUCountLabel), func(r k8slabels.Requirement) bool { return r.Operator() == selection.DoesNotExist })
 }
 
-// selectsFewer warns of a user's policy that selects only some nodes, while other policies have the
-// same steps for all nodes: a dead node causes several alerts, so those policies still repair the
-// other nodes. There is no warning if another policy handles the same alert on the other nodes,
-// because then the user does not mean to leave them alone.
+// selectsFewer warns if a user's policy selects only some nodes, but other policies use the same
+// steps on all nodes. A dead node causes several alerts, so the other policies would still repair
+// the nodes that this policy leaves out. There is no warning if another policy handles the same
+// alert on those nodes, because then the user wants these nodes repaired.
 func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	if p.Kind != remediations.KindNode || p.Mode == remediations.ModeOff || p.NodeSelector == nil {
 		return nil
@@ -103,8 +103,9 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	return nil
 }
 
-// unscoped returns the policy's steps that reboot or replace a machine and whose provider does not
-// select Nodes by the label. scopes are the keys that would limit these providers.
+// unscoped returns the policy's steps that reboot or replace a machine, if a provider of the step
+// does not select its Nodes by the label. scopes are the configuration keys that could limit these
+// providers to Nodes with the label.
 func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	for _, s := range p.Plan {
 		if r := c.Core.Remediation(s.Name); !r.Restarts && !r.Replaces {
@@ -122,8 +123,8 @@ func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	return slices.Compact(steps), slices.Compact(scopes)
 }
 
-// actsBeside reports whether policy q may issue one of the steps on the same nodes as policy p, at
-// least whenever p enforces.
+// actsBeside reports whether policy q may issue one of the steps on nodes that policy p also
+// selects. It is false if p enforces and q does not.
 func (c *Config) actsBeside(p, q PolicyInfo, steps []string) bool {
 	return q.Kind == remediations.KindNode && (q.Mode == p.Mode || q.Mode == remediations.ModeEnforce) &&
 		(!forGPUNodes(p) || !notForGPUNodes(q)) && (!notForGPUNodes(p) || !forGPUNodes(q)) &&

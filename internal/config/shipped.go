@@ -15,8 +15,8 @@ const shippedFrom = "shipped"
 
 func list(words []string) string { return strings.Join(words, ", ") }
 
-// mergePolicies sets the policies: first the user's policies, then the shipped ones whose name no
-// user's policy has. root is the configuration. Its mode is the mode of the shipped policies.
+// mergePolicies sets the policies: first the user's policies, then each shipped policy whose name
+// no user's policy has. root is the configuration, which has the mode of the shipped policies.
 func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
 	if user != nil {
 		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)

@@ -89,7 +89,7 @@ func (b *builder) needsValue(p pointer, m labels.Matchers) {
 
 // ours limits matchers to this cluster's alerts, unless they already name the cluster's label.
 // Several clusters may share an Alertmanager. Another cluster's Watchdog proves nothing about this
-// cluster's Prometheus, and another cluster's missing data must not make this Drydock blind.
+// cluster's Prometheus. Another cluster's missing data must not hold the repairs of this one.
 func (b *builder) ours(m labels.Matchers) labels.Matchers {
 	label := b.core.ClusterLabel
 	if len(m) == 0 || label == "" || slices.ContainsFunc(m, func(m *labels.Matcher) bool { return m.Name == label }) {

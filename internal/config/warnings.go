@@ -79,7 +79,7 @@ func (c *Config) shippedInUse() (out []PolicyInfo) {
 }
 
 // shippedRepair reports whether a shipped policy about nodes has a step that can be carried out. If
-// so, steps of shipped policies that cannot be carried out cause no warning: hardly any
+// so, the steps of shipped policies that cannot be carried out cause no warning, because hardly any
 // installation has every provider.
 func (c *Config) shippedRepair(capabilities map[string]string) bool {
 	return slices.ContainsFunc(c.shippedInUse(), func(p PolicyInfo) bool {
@@ -148,8 +148,8 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 	return why
 }
 
-// longestWait is the longest wait of a step that causes no warning. The next step comes only after
-// this wait.
+// longestWait is the longest wait of a step that causes no warning. The next step of the plan comes
+// only after that wait.
 const longestWait = 24 * time.Hour
 
 // oddWaits warns of each step whose wait is far from the usual one: the unit is most likely a
@@ -174,8 +174,8 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	return out
 }
 
-// preparesNothing is the reason of a step that is skipped only because the steps after it are
-// skipped.
+// preparesNothing is the reason why a step is skipped that only prepares later steps: all of these
+// are skipped, too.
 const preparesNothing = "it prepares the steps after it, and they cannot be carried out"
 
 // idle warns of each step of a user's policy that cannot be carried out, and of a policy without
@@ -200,8 +200,8 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedIdle returns the steps of all shipped policies that cannot be carried out, in one sentence
-// for each reason: a warning for each step would hide the other warnings.
+// shippedIdle returns the steps of all shipped policies that cannot be carried out. It has one
+// sentence for each reason, because a warning for each step would hide the other warnings.
 func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	lacks, unable := map[string][]string{}, []string(nil)
 	for _, p := range c.shippedInUse() {

@@ -18,8 +18,8 @@ import (
 // refer to.
 const daemonSetsKey = "providers.daemonSets."
 
-// witness reads a policy's witness: what the node itself must show besides the alert. It returns
-// nil if the policy has no witness.
+// witness reads a policy's witness: the signs of a fault, beside the alert, that the node itself
+// must show before a repair. It returns nil if the policy has no witness.
 func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	switch raw := raw.(type) {
 	case string:
@@ -40,7 +40,8 @@ func (b *builder) witness(at pointer, raw any) *signs.Witness {
 	return nil
 }
 
-// sign reads one entry of a witness. An entry must have exactly one key.
+// sign reads one entry of a witness, for example a condition of the Node. An entry must have
+// exactly one key.
 func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	entry, isMapping := raw.(map[string]any)
 	if !isMapping || b.Faulty(at) {
@@ -111,8 +112,8 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 // node-problem-detector and the agents of EKS and AKS send a heartbeat at least every 5 minutes.
 const staleAfter = time.Hour
 
-// condition reads the keys of a condition: how old it may be, and which reason and message it must
-// have.
+// condition reads the keys of a sign that is a condition of the Node: how old it may be, and which
+// reason and message it must have.
 func (b *builder) condition(at pointer, s signs.Sign, text func(key string) string) (signs.Sign, bool) {
 	ok := true
 	switch age := text("staleAfter"); age {
@@ -159,9 +160,10 @@ func (b *builder) faultyUnder(at pointer) bool {
 	return false
 }
 
-// nameDaemonSets sets the DaemonSets of witnesses with the key from. In a shipped witness, it also
-// replaces kube-system/kube-proxy and kube-system/cilium by the configured DaemonSets: these may
-// have other names or namespaces, and the shipped alerts count them there, too.
+// nameDaemonSets sets the name of each DaemonSet that a witness takes from providers.daemonSets. In
+// a shipped witness, it also replaces kube-system/kube-proxy and kube-system/cilium by the
+// configured DaemonSets. These may have other names or namespaces, and the shipped alerts count
+// them there, too.
 func (c *Config) nameDaemonSets() {
 	own, ok := Of[*daemonsets.DaemonSets](c)
 	if !ok {
@@ -194,8 +196,8 @@ func (c *Config) nameDaemonSets() {
 	}
 }
 
-// witnessAsShipped reports whether the policy has the shipped witness. The configuration may change
-// other keys of the policy.
+// witnessAsShipped reports whether the policy has the witness of the shipped policy. A witness has
+// the signs that a node itself must show. The configuration may change other keys of the policy.
 func (p PolicyInfo) witnessAsShipped() bool {
 	if p.From == shippedFrom {
 		return true
@@ -204,8 +206,9 @@ func (p PolicyInfo) witnessAsShipped() bool {
 	return p.shipped != nil && same(own["witness"], p.shipped["witness"])
 }
 
-// unwitnessed warns if a user's policy has no witness, because it then repairs nothing, and of each
-// entry of its witness that this installation cannot check.
+// unwitnessed returns a warning if a user's policy has no witness: no signs that the node itself
+// must show. Such a policy repairs nothing. It also returns a warning for each sign that this
+// installation cannot check.
 func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	if p.Mode == remediations.ModeOff || p.Kind != remediations.KindNode {
 		return nil
@@ -222,7 +225,7 @@ func (c *Config) unwitnessed(p PolicyInfo) []Fault {
 	return out
 }
 
-// mute returns why this installation cannot check the sign, or "" if it can.
+// mute returns why this installation cannot check the sign of a witness, or "" if it can.
 func (c *Config) mute(s signs.Sign) string {
 	switch {
 	case s.Kind == signs.DaemonSetPod && s.Name == "":
@@ -233,8 +236,8 @@ func (c *Config) mute(s signs.Sign) string {
 	return ""
 }
 
-// shippedUnwitnessed returns sentences that name the shipped policies with a witness that this
-// installation cannot check, one for each reason.
+// shippedUnwitnessed returns sentences that name the shipped policies whose witness has a sign that
+// this installation cannot check. There is one sentence for each reason.
 func (c *Config) shippedUnwitnessed() []string {
 	held := map[string][]string{}
 	var order []string

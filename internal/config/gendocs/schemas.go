@@ -13,13 +13,15 @@ import (
 
 type object = map[string]any
 
-// laidUnder are required keys that the chart adds if the values do not have them.
+// laidUnder are keys that the program requires and the chart adds by itself, so the chart's values
+// may leave them out.
 var laidUnder = []string{
 	"apiVersion", "kind", "alertmanager.urls",
 	"providers.civo.apiKeyFile", "providers.hosts.keyFile", "providers.hosts.knownHostsFile",
 }
 
-// made are keys. If their value is empty, the chart writes a mapping.
+// made are keys with a mapping. If the chart's values leave the mapping empty, the chart writes it,
+// so null is allowed.
 var made = []string{"receiver", "alertmanager", "leaderElection", "ledger", "webhook"}
 
 // editorSchema returns the schema of a configuration file without defaults, for editors.
@@ -54,8 +56,9 @@ func chartSchema(values []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n    \"config\": %s\n  }\n}\n", head, text), nil
 }
 
-// written returns the program's schema for a document without defaults. Keys with a default are not
-// required in it, because the program adds defaults before it checks required keys.
+// written returns the program's schema for a document as a person writes it, without the defaults.
+// Keys with a default are not required in it, because the program adds defaults before it checks
+// required keys.
 func written() object {
 	var s object
 	if err := json.Unmarshal(config.SchemaJSON(), &s); err != nil {
@@ -97,8 +100,8 @@ func beforeDefaults(v any) {
 	}
 }
 
-// conditional removes the keys that have a default in then from the required keys of s. It returns
-// a schema that requires them, for the case that then does not apply.
+// conditional is about an if-then of s. It removes from the required keys of s each key that has a
+// default in the schema then. It returns a schema for the else, which still requires these keys.
 func conditional(s, then object) object {
 	otherwise, below := object{}, object{}
 	for key, property := range properties(then) {

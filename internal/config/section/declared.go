@@ -20,10 +20,10 @@ type Checker interface{ Check(r Reader, at Pointer) }
 // Declared returns a Section.Read for a section that the struct S declares. The tag json of a field
 // is the key, and the field's type decides how the value is read. Other tags:
 //
-//   - as: "file" is a file with a secret, "label" a label's key, "look" the time limit of one
-//     answer that a look waits for.
-//   - least: the shortest duration; absent, 1s.
-//   - most: the longest duration, and after a comma the reason, which the fault repeats.
+//   - as: "file" is the path of a file with a secret. "label" is the key of a label. "look" is how
+//     long one request of an observation may wait for its answer (see LookTimeout).
+//   - least: the shortest allowed duration. Without this tag, it is 1s.
+//   - most: the longest allowed duration and, after a comma, the reason that the fault names.
 //
 // Defaults are in the section's schema.
 func Declared[S any, P interface {

@@ -7,8 +7,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// LookTimeout reads how long one request of an observation may wait for its answer. It must not be
-// longer than an observation may be used (remediations.LookFor).
+// LookTimeout reads how long one request of an observation may wait for its answer. The limit is
+// remediations.LookFor, because Drydock does not use an observation that took longer.
 func LookTimeout(r Reader, p Pointer, written string, least time.Duration) time.Duration {
 	d, ok := r.Duration(p, written, least)
 	if ok && d > remediations.LookFor {

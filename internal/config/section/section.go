@@ -24,8 +24,9 @@ type Section struct {
 	Key string
 	// Schema is the section's JSON Schema. It may refer to the $defs of internal/config/schema.json.
 	Schema string
-	// Steps are the remediations that the provider may carry out. The value of each is the key below
-	// the section that it requires, for example .units, or "" if it requires only the section.
+	// Steps are the remediations that the provider may carry out. The value is the key below the
+	// section that the remediation requires, for example .units, or "" if the section alone is
+	// enough.
 	Steps map[string]string
 	// Read reads the section and makes the checks that a schema cannot express. Reading and Declared
 	// make such functions.
@@ -49,15 +50,15 @@ type Configurer interface {
 	Configure(core *remediations.Config)
 }
 
-// Planned is a Provider that may have warnings about plans that use its steps.
+// Planned is a Provider that may have warnings about the plans that use its steps.
 type Planned interface {
 	// WarnOfPlans calls say for each warning. at is the pointer of the section. planned reports
-	// whether the plan of a policy that is not off has the step.
+	// whether any policy that is not off has the step in its plan.
 	WarnOfPlans(at Pointer, planned func(step string) bool, say func(p Pointer, format string, args ...any))
 }
 
-// Testifier is a Provider that may report whether a machine runs, for the sign {provider:
-// notRunning}.
+// Testifier is a Provider that may be able to say if a machine is running. A policy's witness needs
+// such a provider for the sign {provider: notRunning}.
 type Testifier interface{ Testifies() bool }
 
 // Reader reads values. For a wrong value, it adds a fault, and the returned value is unusable.
@@ -80,8 +81,9 @@ type Reader interface {
 	NamespacedName(p Pointer, text string) types.NamespacedName
 	// Quantity reads a number or a percentage.
 	Quantity(p Pointer, v any) remediations.Quantity
-	// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the Nodes'
-	// spec.providerID decides.
+	// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the
+	// configuration has no selector. Then a Node's spec.providerID decides, if the provider has a
+	// prefix for it.
 	Nodes(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 	// Selector reads a selector. It returns nil if the selector selects everything or has a fault.
 	Selector(p Pointer, s *metav1.LabelSelector) k8slabels.Selector

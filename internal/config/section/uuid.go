@@ -34,7 +34,8 @@ func (u UUID) swapped() UUID {
 	return UUID{u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]}
 }
 
-// Canonical returns the same value for both orders of a UUID.
+// Canonical returns one value for both byte orders of a UUID, so that a map finds the machine by
+// either.
 func (u UUID) Canonical() UUID {
 	if s := u.swapped(); string(s[:]) < string(u[:]) {
 		return s
