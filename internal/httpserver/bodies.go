@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Errors of Bodies.Read.
+// These are the errors of Bodies.Read.
 var (
 	// ErrTooLong means that the body is longer than allowed.
 	ErrTooLong = errors.New("the body is too long")
@@ -27,9 +27,9 @@ const (
 	// map or slice. An entry of a map takes about 90 bytes. The largest decoded struct takes 112
 	// bytes and counts as two values.
 	valueBytes = 128
-	// headBytes is how much of a body is read without shared memory, because the number of
-	// connections already limits it. Nearly all bodies are shorter, so a few long, slow bodies do
-	// not block them.
+	// headBytes is how many bytes of each body are read without a reservation of memory. The limit
+	// of connections already bounds this memory. Nearly all bodies are shorter, so a few long, slow
+	// bodies do not block them.
 	headBytes = 128 << 10
 )
 
@@ -48,7 +48,8 @@ type Bodies struct {
 
 // NewBodies returns Bodies that allow longest bytes for each body. There is memory for atOnce
 // bodies of that length, or for more shorter ones. All decoded bodies together take at most decoded
-// bytes. A request waits at most patience for memory to arrive, and again for memory to be decoded.
+// bytes. A request waits at most patience for memory to receive its body, and again at most
+// patience for memory to decode it.
 func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration) *Bodies {
 	return &Bodies{
 		longest: longest, patience: patience, weight: decoded,
@@ -104,9 +105,11 @@ func errOf(err error) error {
 // room reserves memory for a body that is longer than headBytes. It returns false if there is no
 // memory within patience.
 //
-// If others hold the memory, room closes the connection of the body that has been arriving for
-// longest, once that has had patience to arrive. A body that began before this one has had that
-// time when this one's patience ends. So one is then closed even if this goroutine wakes up late.
+// If other bodies hold the memory, room looks at the body that has been arriving for the longest
+// time. Once that body has had patience to arrive, room closes its connection. After the first such
+// close, room waits for the memory again, for at most patience. A body that began before this one
+// has had patience when the first wait ends. So room still closes it if this goroutine wakes up
+// late.
 func (b *Bodies) room(r *http.Request, n int64) bool {
 	cut := false
 	for end := time.Now().Add(b.patience); ; {
@@ -180,7 +183,8 @@ func (b *Bodies) readRest(from io.Reader, r *http.Request, head []byte, length i
 	return whole, err
 }
 
-// weigh reserves memory for the decoded body. letGo releases the memory of the arriving body.
+// weigh reserves memory for the decoded body. letGo releases the memory that was reserved for the
+// arriving body.
 func (b *Bodies) weigh(r *http.Request, body []byte, letGo func()) ([]byte, func(), error) {
 	weight := valueBytes * values(body)
 	if weight > b.weight {

@@ -11,7 +11,7 @@ import (
 )
 
 // phase is the state of an open connection. If all connections are in use and a new one arrives,
-// only a connection in the phase working is never closed for it.
+// the server may close any connection except one in the phase working.
 type phase int
 
 const (
@@ -141,9 +141,10 @@ func (s *Server) signal() {
 }
 
 // makeRoom waits until there is room for another connection. If there is none, it closes a
-// connection in the phase refused, or else the one that has waited for its client for longest, once
-// that has had Limits.Patience. In a storm, Alertmanager opens thousands of connections without
-// requests. It returns false if the listener was closed.
+// connection in the phase refused. If no connection is refused, it closes the one that has waited
+// for its client for the longest time. That one may wait for Limits.Patience first. In a storm,
+// Alertmanager opens thousands of connections without requests. makeRoom returns false if the
+// listener was closed.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	for {
 		idlest, left, full := s.idlest()
@@ -154,7 +155,7 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 			_ = idlest.Close()
 			continue
 		}
-		// If no connection waits for its client, makeRoom waits for a change.
+		// If no connection waits for its client, over stays nil, and makeRoom waits for a change.
 		var over <-chan time.Time
 		if idlest != nil {
 			over = time.After(left)

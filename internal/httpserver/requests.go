@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Places limits the number of requests in progress. Take a place when the request has arrived
-// completely, not before.
+// Places limits the number of requests that handlers work on at once. A request takes a place only
+// when it has arrived completely.
 type Places struct {
 	free     *semaphore.Weighted
 	places   int

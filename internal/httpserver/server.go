@@ -151,9 +151,9 @@ func (s *Server) track(next http.Handler) http.Handler {
 	})
 }
 
-// withBody handles a request with a body. Before net/http sends the answer, it reads the rest of a
-// body that the handler has not read. withBody limits that to lingers, and makes the connection one
-// that may be closed first.
+// withBody handles a request with a body. If the handler does not read the whole body, net/http
+// reads the rest before it sends the answer. withBody limits the time of that read to lingers. It
+// also sets the phase refused, so that the server closes this connection first if it needs room.
 func (s *Server) withBody(next http.Handler, c *conn, w http.ResponseWriter, r *http.Request, now time.Time) {
 	b := &body{ReadCloser: r.Body, conn: c, began: now}
 	c.enter(working, now)
