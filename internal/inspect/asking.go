@@ -50,8 +50,8 @@ func Sentence(err error) string {
 	return err.Error()
 }
 
-// host returns scheme and host of a URL, which identify the cluster. It leaves out a password in
-// the URL.
+// host returns the host and the port of a URL, without a user and a password. They identify the
+// cluster. If address is not a URL, host returns it unchanged.
 func host(address string) string {
 	if u, err := url.Parse(address); err == nil && u.Host != "" {
 		return u.Host

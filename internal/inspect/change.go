@@ -75,8 +75,8 @@ func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
 
-// endOf returns the command that ends the hold h of Said: it removes the label or annotation that a
-// person set.
+// endOf returns the command that ends the hold h, which Ledger.Said found. The command removes the
+// label or annotation that a person set.
 func endOf(n *corev1.Node, h *Hold) string {
 	if h.Reason == remediations.ReasonExcluded {
 		return "kubectl label node " + n.Name + " " + remediations.ExcludeLabel + "-"
@@ -84,7 +84,8 @@ func endOf(n *corev1.Node, h *Hold) string {
 	return "kubectl drydock resume " + n.Name
 }
 
-// unpause returns the command that ends a person's hold: a pause, a break-glass or a cancel.
+// unpause returns the command that ends a person's hold: a pause, a break-glass or the cancellation
+// of a repair.
 func (s *Observation) unpause(policy string) string {
 	a := s.Node.Annotations
 	_, paused := a[remediations.PauseKey]

@@ -22,12 +22,12 @@ type Line struct {
 	Text           string
 	// Calm reports that the state is normal, so that people need not read the line.
 	Calm bool
-	// same decides whether the line has changed, instead of Text. It leaves out what changes with the
-	// time. If it is empty, Text decides.
+	// same is compared instead of Text to find out whether the line has changed. It leaves out text
+	// that changes with the time. If it is empty, Text is compared.
 	same string
 }
 
-// breakerLabel and leaderLabel are labels with a sentence of their own in Ended.
+// Ended has a special sentence for lines with these labels.
 const (
 	breakerLabel = "Breaker"
 	leaderLabel  = "Leader"
@@ -222,7 +222,8 @@ func whoIsIll(ill []string) string {
 	return "; unhealthy now: " + strings.Join(ill, ", ")
 }
 
-// calm returns when an open breaker may let repairs begin again, as far as the ledger shows.
+// calm returns the earliest time when an open breaker may allow repairs again, as far as the ledger
+// shows it.
 func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	cooldown, err := time.ParseDuration(limits["stormCooldown"])
 	if err != nil {
@@ -235,8 +236,8 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 }
 
 // limits returns the line with the repairs in progress and the configured limits: in the cluster,
-// by zone and by pool. Parked nodes are drained and wait. They count, too, although they have no
-// slot.
+// by zone and by pool. slots are the repairs that the ledger counts. parked are the Nodes that are
+// drained and wait for their next step. They count, too, although the ledger has no slot for them.
 func limits(slots []ledger.Slot, parked []place, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}

@@ -101,9 +101,10 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 	return true
 }
 
-// fleetwide returns the ledger's message for a fleet-wide hold, or "" if the hold does not concern
-// the node. The ledger has one message for each reason, and that message may be about another
-// policy, zone or pool. step is empty if the node has no record yet.
+// fleetwide returns the ledger's message for a hold that concerns many nodes, for example an open
+// breaker. It returns "" if the hold does not concern this node. The ledger has one message for
+// each reason, and the message may be about another policy, zone or pool. step is empty if the node
+// has no record yet.
 func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, step string) string {
 	if l.Status == nil {
 		return ""
@@ -137,9 +138,9 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return ""
 		}
 	case remediations.ReasonClusterWide:
-		// This hold stops every other step that changes the whole cluster. If the step is unknown, it
-		// most likely belongs to the policy that already changes the cluster, so the hold counts only for
-		// other policies.
+		// Only one repair at a time may change the whole cluster, and this hold stops every other
+		// step that would do so. If the step is unknown, the hold counts only for the policy that
+		// already changes the cluster. The next step of that policy is most likely such a step.
 		of, known := remediations.Registry(nil).Of(step)
 		if (known && !of.ClusterWide) || (!known && other(about.Policy, policy)) {
 			return ""
@@ -152,11 +153,13 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	return message
 }
 
-// other reports whether the hold is about something else than name. An empty about means all.
+// other reports whether a hold is about another policy, zone or pool than name. about is the one
+// that the hold is about. An empty about means all of them.
 func other(about, name string) bool { return about != "" && about != name }
 
-// brokenFor returns a message about a breaker that counts this Node and is not closed. If the
-// ledger's message is about another zone, it describes a breaker of this Node instead.
+// brokenFor returns a message about a breaker that counts this Node and is not closed. A breaker
+// that is not closed holds the repairs of the cluster or of a zone. If the ledger's message is
+// about another zone, brokenFor describes a breaker of this Node instead.
 func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	scopes := l.breakersOver(n)
 	if len(scopes) > 0 && !other(l.Status.Concerns[remediations.ReasonFleetUnhealthy].Zone, l.Zone(n)) {
@@ -170,7 +173,8 @@ func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	return ""
 }
 
-// breakersOver returns the scopes of the breakers that count this Node and are not closed.
+// breakersOver returns the breakers that count this Node and are not closed, by scope: the cluster,
+// or "zone/" and the zone's name.
 func (l *Ledger) breakersOver(n *corev1.Node) (scopes []string) {
 	if l.Status == nil {
 		return nil
@@ -221,7 +225,8 @@ func (l *Ledger) labels() remediations.Limits {
 	return out
 }
 
-// Ill returns why the breakers count the node as unhealthy, or "" if they do not.
+// Ill returns why the breakers count the node as unhealthy, or "" if they do not. A breaker holds
+// repairs while too many nodes are unhealthy.
 func Ill(n *corev1.Node) string { return ill(n, firing(n)) }
 
 // ill returns why the breakers count the node as unhealthy, or "" if they do not. alerts are the
@@ -259,7 +264,8 @@ func firing(n *corev1.Node) []remediations.Alert {
 	})
 }
 
-// spent returns the hold for an exhausted repair. No guard returns this hold.
+// spent returns the hold for an exhausted repair, which has tried all its steps without success. No
+// guard returns this hold. A guard is a check before a step.
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),
@@ -267,8 +273,8 @@ func spent(r *remediations.Record) *Hold {
 	}
 }
 
-// wellSince returns since when the node of the exhausted repair has been healthy, or "" if it is
-// not or that is unknown.
+// wellSince returns a clause with the time when the node of the exhausted repair became healthy. It
+// returns "" if the node is not healthy or that time is unknown.
 func wellSince(r *remediations.Record) string {
 	if r.WellSince.IsZero() {
 		return ""

@@ -64,8 +64,8 @@ func (r *Reader) configuration(ctx context.Context, file, namespace, beside stri
 	return cfg, "", nil
 }
 
-// AsksForVerbs reports whether admission requires verbs on repairs.drydock.dev. If the
-// configuration cannot be read, it returns true, which is the default.
+// AsksForVerbs reports whether the admission webhook requires RBAC verbs on the resource
+// repairs.drydock.dev. If the configuration cannot be read, it returns true, which is the default.
 func (r *Reader) AsksForVerbs(ctx context.Context) bool {
 	cfg, _, err := r.configuration(ctx, "", r.Namespace, LedgerNamespace)
 	return err != nil || cfg == nil || cfg.Webhook == nil || cfg.Webhook.Rights

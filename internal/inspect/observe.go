@@ -36,8 +36,8 @@ type Observation struct {
 	Asked bool
 	State *lifecycle.State
 	Now   time.Time
-	// unseen has the sources of guards that could not be read, and why. lines has the same reasons,
-	// for the output.
+	// unseen has the sources that guards need and that could not be read, each with the reason.
+	// lines has the same reasons, for the output.
 	unseen map[lifecycle.Source]string
 	lines  []string
 }
@@ -129,8 +129,8 @@ func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	return err
 }
 
-// fires returns since when an alert of a node policy has been firing on each node, by the node's
-// name. It knows only the alerts that were read.
+// fires returns when a firing alert of a node policy began, by the node's name. It uses only the
+// alerts that were read.
 func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
@@ -144,8 +144,8 @@ func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	return since
 }
 
-// readLeases reads the kubelets' leases. Like the leader, it counts the fresh leases of all nodes
-// that are not excluded. It keeps the lease of the observed node.
+// readLeases reads the kubelets' Leases. It counts the fresh Leases of all nodes that are not
+// excluded, in the same way as the leading replica. It keeps the Lease of the observed node.
 func (r *Reader) readLeases(ctx context.Context, s *Observation, nodes []*corev1.Node) error {
 	list, err := r.Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	switch {
@@ -237,8 +237,9 @@ func (s *Observation) names(labels map[string]string) bool {
 	})
 }
 
-// recorded returns the guard's answer. If the guard could not be asked here, it uses the hold that
-// the leader wrote in the record or in the ledger, unless the Node contradicts that hold.
+// recorded returns the guard's answer a. If this program could not ask the guard, recorded uses a
+// hold that the leading replica wrote in the record r or in the ledger. It ignores a recorded hold
+// that the Node contradicts.
 func (s *Observation) recorded(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a

@@ -23,8 +23,8 @@ type PausedNode struct {
 	End string `json:"end"`
 }
 
-// marked reports whether the Node has a label or an annotation that people set to hold repairs. It
-// may have expired: Said decides that.
+// marked reports whether the Node has a label or an annotation that people set to hold repairs. A
+// pause may have expired, which Ledger.Said checks.
 func marked(n *corev1.Node) bool {
 	_, paused := n.Annotations[remediations.PauseKey]
 	_, broken := n.Annotations[remediations.BreakGlassKey]

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// Said returns the hold that people set on the Node, or nil if they set none. The message says
-// what, why, by what program and until when, as far as known.
+// Said returns the hold that people set on the Node, or nil if they set none. The message says what
+// holds, why, which program set it, and when it ends, as far as that is known.
 func (l *Ledger) Said(n *corev1.Node, now time.Time) *Hold {
 	if remediations.Excluded(n) {
 		return &Hold{Reason: remediations.ReasonExcluded, Message: fmt.Sprintf("the node has the label %s=%s; %s; it does not expire",

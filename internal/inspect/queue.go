@@ -27,7 +27,7 @@ type Queue struct {
 	LedgerProblem string `json:"ledgerProblem,omitempty"`
 }
 
-// Place is one repair's place in the queue.
+// Place is one entry of the queue: a repair, or an alert that waits for a repair.
 type Place struct {
 	Node   string `json:"node"`
 	Target string `json:"target"`
@@ -79,8 +79,8 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	return q, nil
 }
 
-// firingSince returns since when the oldest firing alert of a policy on the Node has been firing.
-// fires reports whether there is one.
+// firingSince returns when the oldest firing alert of a policy on the Node began. fires is false if
+// there is no firing alert.
 func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	for _, a := range firing(n) {
 		if !fires || a.StartsAt.Before(since) {
@@ -90,8 +90,8 @@ func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	return since, fires
 }
 
-// placesOf returns the queue's places for the repairs on the Node and, if the node itself has no
-// repair, for a firing alert without one. An exhausted repair waits for a person.
+// placesOf returns the queue's entries for the Node: one for each repair. If the node itself has no
+// repair, it adds one for a firing alert without a repair. An exhausted repair waits for a person.
 func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	since, fires := firingSince(n)
 	s := &Observation{Node: n, Ledger: *l, Now: now}

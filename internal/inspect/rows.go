@@ -88,13 +88,15 @@ func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	}
 }
 
-// place has the zones and pools that count a parked Node against their limits.
+// place is a parked Node, which is drained and waits for its next step. It counts against the
+// limits of these zones and pools.
 type place struct {
 	node         string
 	zones, pools []string
 }
 
-// CountIll adds an unhealthy Node to s.Ill for each breaker that counts the Node and is not closed.
+// CountIll adds an unhealthy Node to s.Ill, under each breaker that counts the Node and is not
+// closed.
 func (s *Status) CountIll(n *corev1.Node, now time.Time) {
 	behind := s.Ledger.breakersOver(n)
 	if len(behind) == 0 || !s.Ledger.Counts(n, now) {
@@ -143,8 +145,8 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	return rows
 }
 
-// endedFor returns how the last repair ended that began since the alert has been firing, or "" if
-// none has ended.
+// endedFor returns how the last repair for the alert ended, or "" if none has ended while the alert
+// has been firing.
 func endedFor(n *corev1.Node, a remediations.Alert) string {
 	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 		if e.Cause != a.Fingerprint || a.StartsAt.After(e.Ended) {

@@ -38,7 +38,7 @@ func YetToCome(at *time.Time, now time.Time) string {
 	return Stamp(*at)
 }
 
-// Led returns the successive leaders of a location, for example "n1 to n2".
+// Led returns the nodes that led a mesh location one after the other, for example "n1 to n2".
 func Led(moves []remediations.Move) string {
 	var out []string
 	for i, m := range moves {
@@ -50,8 +50,8 @@ func Led(moves []remediations.Move) string {
 	return strings.Join(out, " to ")
 }
 
-// leftWith returns a clause that says who leads after the exhausted repair, or "" if it moved no
-// leadership.
+// leftWith returns a clause about an exhausted repair that moved a mesh leadership: it names the
+// node that leads now. It returns "" if the repair moved none.
 func leftWith(r *remediations.Record) string {
 	switch {
 	case len(r.Moves) == 0:

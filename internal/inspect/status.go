@@ -41,7 +41,8 @@ type Status struct {
 	// Ill has the unhealthy Nodes that each breaker counts, with the reasons, by the breaker's scope.
 	Ill map[string][]string `json:"ill,omitempty"`
 	// Parked are the Nodes that are drained and wait for their next step. They count against the
-	// limits although they have no slot in the ledger.
+	// limits, although the ledger has no slot for them. A slot is the entry of a disruptive repair
+	// in progress.
 	Parked []string `json:"parked,omitempty"`
 	// parked are the same Nodes with their zones and pools.
 	parked []place
@@ -64,8 +65,8 @@ type Ledger struct {
 	// Arrival is when the self-test's alert last arrived.
 	Arrival *time.Time `json:"arrival,omitempty"`
 
-	// Aside names the installation in charge of the cluster, if that is another one and this one has
-	// no ledger.
+	// Aside is a sentence that names the installation in charge of the cluster. It is empty unless
+	// another installation is in charge and this one has no ledger.
 	Aside string `json:"-"`
 	// Missing reports that no ledger exists. Version is the version of the Drydock that last wrote the
 	// ledger. Whole is the ledger's full content.
@@ -91,7 +92,7 @@ type Repair struct {
 }
 
 // Waiting is an alert that a policy matches, without a repair on record. Ended says how the last
-// repair for the alert ended, if the alert has been firing since before that end.
+// repair for the alert ended. It is empty if no repair has ended while the alert has been firing.
 type Waiting struct {
 	Name        string    `json:"alertname"`
 	Policy      string    `json:"policy"`
@@ -100,8 +101,9 @@ type Waiting struct {
 	Ended       string    `json:"ended,omitempty"`
 }
 
-// Status reads the status. It reads the ledger after the Nodes: a repair gets its slot in the
-// ledger before its record on the Node, so each repair that was read has its slot.
+// Status reads the status. It reads the Nodes before the ledger. A repair gets its slot in the
+// ledger, which counts it against the limits, before its record on the Node. So the ledger has the
+// slot of each repair that was read from a Node.
 func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	s := &Status{APIVersion: APIVersion, Kind: "Status", Cluster: r.Cluster, Repairs: []Repair{}}
 	var nodes []*corev1.Node // healthy Nodes are not kept: in a large fleet that would be most
@@ -240,9 +242,9 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	return DecodeLedger(cm), nil
 }
 
-// inCharge returns a sentence that names the installation in charge of the cluster, if that is in
-// another namespace: an installation that was never in charge has no ledger. It returns "" after a
-// read error.
+// inCharge returns a sentence that names the installation in charge of the cluster, if it is in
+// another namespace. An installation that was never in charge has no ledger, and this sentence
+// explains that. inCharge returns "" after a read error.
 func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	lease, err := r.Leases(metav1.NamespaceSystem).Get(ctx, chargeLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {

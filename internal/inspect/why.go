@@ -57,7 +57,8 @@ type Answer struct {
 	Next     string `json:"next,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	When     string `json:"when,omitempty"`
-	// Guards has the answer of each guard about the next step of Policy's plan, in Drydock's order.
+	// Guards has the answers of the guards, in Drydock's order. A guard is a check that may hold
+	// the next step of Policy's plan.
 	Policy string                  `json:"policy,omitempty"`
 	Guards []lifecycle.GuardAnswer `json:"guards"`
 }
@@ -75,8 +76,8 @@ const (
 	Held State = "Held"
 	// UnderRepair means that a repair is in progress or about to begin.
 	UnderRepair State = "UnderRepair"
-	// Unknown means that nothing which was read holds the repair, but something that decides could not
-	// be read.
+	// Unknown means that no hold was found, but a source that may hold the repair could not be
+	// read.
 	Unknown State = "Unknown"
 )
 
@@ -126,9 +127,9 @@ func (s *Observation) Why() Why {
 	return t
 }
 
-// unwritable sets the hold h, which says that Drydock cannot write on the Node. It does so even if
-// no repair seems needed: Drydock could not write an alert there either. If another installation is
-// in charge of the cluster, that installation decides.
+// unwritable sets the hold h, because Drydock cannot write on the Node. It sets the hold even if no
+// repair seems needed, because Drydock could not write an alert on the Node either. If another
+// installation is in charge of the cluster, h is only the reason why this one does nothing.
 func (s *Observation) unwritable(a *Answer, h *Hold) {
 	switch {
 	case h.Reason == notInCharge:
@@ -145,8 +146,8 @@ func (s *Observation) unwritable(a *Answer, h *Hold) {
 	}
 }
 
-// doubt sets the state to Unknown if nothing that was read holds the repair, but something that
-// decides could not be read.
+// doubt sets the state to Unknown if nothing that was read holds the repair, but a source that may
+// hold it could not be read.
 func (s *Observation) doubt(t *Why) {
 	var unread []string
 	if s.Ledger.Whole == nil {

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// because returns why Drydock does nothing although an alert of a policy fires or, if none fires,
-// although a fault is visible. It returns "" if there is neither. decided is the message of the
+// because returns why Drydock does nothing, if an alert of a policy fires or a fault of the node is
+// visible. It returns "" if there is no such alert and no fault. decided is the message of the
 // decision about the node.
 func (s *Observation) because(all []Alert, targets []TargetAnswer, decided string) string {
 	if s.State == nil {

@@ -9,7 +9,8 @@ import (
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
 
-// considered is a step that the decision considered, with the guards' answers about it.
+// considered is a step that Drydock could issue next, with the guards' answers about it. A guard is
+// a check that may hold the step.
 type considered struct {
 	*lifecycle.Candidate
 	guards []lifecycle.GuardAnswer
@@ -22,9 +23,10 @@ func (s *Observation) decide(a *Answer) string {
 	return s.conclude(a, d, all)
 }
 
-// consider runs Drydock's own decision about a target and asks the guards about each step that the
-// decision considers. looks are the answers of guards that need an observation of the target, which
-// the plugin cannot make. Their place is before the guard Observing.
+// consider makes Drydock's decision about a target, and asks the guards about each step that the
+// decision considers. Some guards need an observation of the target, which the plugin cannot make.
+// looks has the answers for these guards. consider inserts them before the answer of the guard
+// Observing.
 func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, looks []lifecycle.GuardAnswer, decide func() lifecycle.Decision) (d lifecycle.Decision, all []considered) {
 	state.Asking = func(c *lifecycle.Candidate) {
 		answers := c.Explain(s.unseen)
@@ -47,14 +49,15 @@ func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered
 		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {
 			return d.Message
 		}
-		// No guard was asked, and the decision itself is the hold. An example is a repair that its policy
-		// only observed: there is no step to ask about, and the policy's mode is the hold.
+		// No guard was asked, so the decision itself is the hold. For example, the policy only
+		// observes, and has already recorded what it would have done. Then there is no step to ask
+		// about, and the policy's mode is the hold.
 		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
 		return ""
 	}
-	// The last candidate counts: Drydock stops at the first alert that may act, and a plan's last step
-	// comes after the skipped ones. If the decision is a hold, the first candidate with the decision's
-	// reason counts.
+	// The answer is about one candidate, usually the last one: Drydock stops at the first alert
+	// that may act, and skipped steps of a plan come before the one that it would issue. If the
+	// decision is a hold, the answer is about the first candidate that is held for the same reason.
 	c := all[len(all)-1]
 	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.VerbHold && c.heldBy(d.Reason) }); i >= 0 {
 		c = all[i]

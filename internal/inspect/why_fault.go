@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// readWithin is how old the reading of a sign (for example a condition) may be.
+// readWithin is the greatest age of a reading of a fault's sign, for example of a Node condition.
 const readWithin = time.Minute
 
 // fault returns what is visibly wrong with a node that has no firing alert of a policy, and which
@@ -66,8 +66,8 @@ func (s *Observation) fault(all []Alert) string {
 	return says + "; " + s.askedFor(all, due)
 }
 
-// grace is how long after its rule's wait an alert may still arrive: Prometheus evaluates rules and
-// Alertmanager sends groups at intervals.
+// grace is added to the wait of an alert's rule. The alert may arrive this much later, because
+// Prometheus evaluates rules and Alertmanager sends groups only at intervals.
 const grace = 2 * time.Minute
 
 // readyBy returns when the rule's alert about a node that is not Ready should have reached
@@ -80,8 +80,8 @@ func (s *Observation) readyBy(r rules.Rule) time.Time {
 	return remediations.ReadyCondition(s.Node).LastTransitionTime.Add(wait + grace)
 }
 
-// awaits returns the policy that would match the rule's alert about the node, or nil. ill are the
-// signs of the policy's witness that show the node as unhealthy now.
+// awaits returns the policy that would match the rule's alert about the node, or nil. ill has the
+// signs of a fault that the node shows now, out of those in the policy's witness.
 func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string) {
 	core, labels := s.Config.Core, maps.Clone(r.Labels)
 	labels["alertname"], labels["node"] = r.Alert, s.Node.Name

@@ -5,8 +5,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// judge sets the state from the repairs on record, which count before the decision about the node.
-// If the node itself needs no repair, the answers for its other targets count.
+// judge sets the state from the repairs on record. They take precedence over the decision about the
+// node. If the node itself needs no repair, the answers for its other targets count.
 func (s *Observation) judge(t *Why) {
 	for _, r := range t.Repairs {
 		switch {
@@ -43,7 +43,8 @@ func (s *Observation) judge(t *Why) {
 	if s.State != nil || t.State != Well {
 		return
 	}
-	// Without the configuration there is no decision: only the Node and the ledger show something.
+	// Without the configuration, the plugin cannot make Drydock's decision. It uses only the Node
+	// and the ledger.
 	alerts := firing(s.Node)
 	if len(alerts) == 0 {
 		return
@@ -69,7 +70,8 @@ func (s *Observation) policy(name string) *remediations.Policy {
 	return s.Config.Core.PolicyOf(name, s.Node)
 }
 
-// after sets what follows the running attempt.
+// after sets what Drydock does when the running attempt of repair r ends: the next step, and when
+// that step begins.
 func (s *Observation) after(t *Why, r *remediations.Record) {
 	t.Policy, t.Next, t.Provider, t.Guards = r.Policy, "", "", []lifecycle.GuardAnswer{}
 	t.When = "this attempt ends by " + Stamp(r.Deadline)

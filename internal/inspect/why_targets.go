@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// TargetAnswer is the answer for another target than the node: for a pod's sidecar on it or for its
-// mesh location.
+// TargetAnswer is the answer for a target other than the node: a pod's sidecar on the node, or the
+// node's mesh location.
 type TargetAnswer struct {
 	// Target has the format of Repair.Target. Subject names the target and its node.
 	Target  string `json:"target"`
@@ -35,12 +35,13 @@ func (t Why) Others() (out []TargetAnswer) {
 }
 
 // beside is a kind of target other than nodes. Drydock observes such a target before each step. The
-// plugin cannot: it runs outside the cluster and has no credentials for these systems.
+// plugin cannot observe it, because it runs outside the cluster and has no credentials for these
+// systems.
 type beside struct {
 	of     remediations.Kind
 	decide func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision
-	// what returns the target's name in a sentence. looks returns the answers of the guards that need
-	// an observation.
+	// what returns the target's name in a sentence. looks returns answers that say "not asked", for
+	// the guards that need an observation of the target.
 	what  func(name string) string
 	looks func(node, name string) []lifecycle.GuardAnswer
 }
