@@ -24,8 +24,8 @@ type gathered struct {
 	// unreadable has a sentence for each entry or record that is not counted, with the reason. full
 	// are the nodes whose history is full, so that older repairs may be missing.
 	unreadable, full []string
-	// collapsed reports that some repairs were only held. Of those, the history keeps only the last
-	// one for each alert.
+	// collapsed is true if some repairs ended without a step, because something held them all the
+	// time. Of these repairs, the Node's history keeps only the last one for each alert.
 	collapsed bool
 }
 
@@ -152,7 +152,7 @@ func target(name, pod, location string) string {
 	return name
 }
 
-// record adds the repair in the Node's record under the key.
+// record adds the repair from the record in the Node's annotation with the key.
 func (g *gathered) record(n Node, key string) {
 	r, err := remediations.DecodeRecordOf(key, n.Annotations[key])
 	if err != nil {

@@ -34,7 +34,8 @@ type Series struct {
 	// nothing was measured then.
 	InFlight []Sample
 	Holds    []HoldSeries
-	// Open are the samples of an open breaker, by the breaker's scope.
+	// Open has the samples of the time when a breaker was open. The key is the breaker's scope, for
+	// example "cluster" or "zone/fra1".
 	Open map[string][]Sample
 }
 

@@ -194,8 +194,9 @@ func (g *gathered) holds() []Hold {
 	return out
 }
 
-// breakers returns the breakers that were open as Prometheus measured. Without Prometheus, it
-// returns the breakers that are not closed now.
+// breakers returns the breakers that were open in the report's period, as Prometheus measured it.
+// It adds from the ledger the breakers that are not closed now and that Prometheus does not show as
+// open.
 func (g *gathered) breakers() []Breaker {
 	out := []Breaker{}
 	states, open := map[string]ledger.Breaker{}, map[string][]Sample{}

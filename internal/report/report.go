@@ -57,8 +57,8 @@ type Group struct {
 	WouldBe     int            `json:"wouldBe"`
 	WouldSteps  map[string]int `json:"wouldSteps"`
 	WouldAtOnce int            `json:"wouldAtOnce"`
-	// ByItself is the number of recoveries without a step: repairs that ended SelfRecovered, and
-	// observed repairs whose node was healthy before the end of the step's wait.
+	// ByItself is the number of nodes that recovered without a step. It counts repairs that ended
+	// SelfRecovered, and observed repairs whose node was healthy before the end of the step's wait.
 	ByItself int `json:"byItself"`
 	// UnderWay is the number of repairs on record now, in flight or waiting. NeedPerson is the number
 	// of exhausted repairs that were not reset.
@@ -87,8 +87,8 @@ type Repair struct {
 	Ended   time.Time             `json:"ended,omitzero"`
 	// Seconds is the time from the repair's beginning to its end, or to now.
 	Seconds int64 `json:"seconds"`
-	// IllSeconds is how long the alert of an observed repair had been firing when the node was healthy
-	// or the repair ended.
+	// IllSeconds is set for a repair that its policy only observed. It is the time from the start
+	// of the alert until the node was healthy or the repair ended.
 	IllSeconds int64 `json:"illSeconds,omitempty"`
 	ByItself   bool  `json:"byItself,omitempty"`
 	// Request is the request of a person that caused the repair. ByPerson reports that a person ended
@@ -98,8 +98,9 @@ type Repair struct {
 	NeedsPerson bool   `json:"needsPerson,omitempty"`
 	Why         string `json:"why,omitempty"`
 
-	// acted is the period that counts for AtOnce. ticks are the known times of steps, for the
-	// timeline.
+	// acted is the period that counts for AtOnce, or for WouldAtOnce if the repair was only
+	// observed. It is zero if no step was issued and none would have been. ticks are the known
+	// times of steps, for the timeline.
 	acted Period
 	ticks []time.Time
 }
