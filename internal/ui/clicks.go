@@ -8,16 +8,17 @@ import (
 	"drydock.dev/drydock/internal/actions"
 )
 
-// These are the time limits of a write. The connection's limit is the longest, because a browser
-// may repeat a write by itself if the connection ends without an answer. The limits in rising order
-// are: actions.ServerWithin for the API server, this program's, the page script's (waits in
-// static/words.js), the connection's.
+// These are time limits of a write. They must rise in this order: actions.ServerWithin for the API
+// server, writeWithin for this program, the limit of the page's script (waits in static/words.js),
+// and connectionWithin. The connection has the longest limit, because a browser may repeat a write
+// by itself if the connection ends without an answer.
 const (
 	writeWithin      = 45 * time.Second
 	connectionWithin = time.Minute
 )
 
-// click is a write that a person has tried with a dry run, successfully. It may be written once.
+// click is an action on a node that succeeded as a dry run and that the person may now confirm. It
+// is written at most once.
 type click struct {
 	node, word string
 	params     actions.Params
@@ -43,8 +44,8 @@ const (
 	clickLasts = 10 * time.Minute
 )
 
-// clicks are the stored clicks, by their numbers. They include those that were already written, so
-// that a repeated request gets the same outcome.
+// clicks are the stored clicks, by their numbers. A click stays stored after its write, so that a
+// repeated request gets the same outcome.
 type clicks struct {
 	mu    sync.Mutex
 	all   map[string]*click
@@ -68,8 +69,9 @@ func (c *clicks) offer(of *click) string {
 	return number
 }
 
-// take returns the click with this number, or nil if there is none for this request. first reports
-// that this is the first call for the click: then the caller must write it.
+// take returns the click with this number. It returns nil if there is none, if it has expired, or
+// if it is for another node, action or other parameters. first is true for the first call with the
+// number. Only that caller may write.
 func (c *clicks) take(number, node, word string, params actions.Params, now time.Time) (of *click, first bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// tokenParameter is the query parameter with the token in the printed address. fileParameter is
-	// the one with the token in the address in the file.
+	// The token is a query parameter. tokenParameter is its name in the printed address.
+	// fileParameter is its name in the file that opens the browser.
 	tokenParameter = "token"
 	fileParameter  = "open"
 	// tokenHeader is the header that a write needs besides the cookie. A page of another site cannot
@@ -33,8 +33,8 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 type door struct {
 	mu sync.Mutex
 	// token is the token in the last printed address. fileToken is the token in the file that opens
-	// the browser. Each is valid once, so that a token which is read later is useless. It is empty if
-	// there is none.
+	// the browser. Each of them works only once, so that it is useless to a program that reads it
+	// later. A token is empty if there is none.
 	token, fileToken string
 	// session is the cookie's value. writing is the value of the header tokenHeader.
 	session, writing string
@@ -111,9 +111,10 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 }
 
-// enterByFile exchanges the token for a cookie, for the browser that was started with a file. It
-// answers with a page that leads to the address, not with a redirect: the file counts as another
-// site, and after a redirect from another site a browser sends no SameSite=Strict cookie.
+// enterByFile exchanges the token in the file for a cookie, for the browser that was started with
+// that file. It answers with a page that leads to the address, not with a redirect. The file counts
+// as another site, and after a redirect from another site a browser sends no SameSite=Strict
+// cookie.
 func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) {
 	if !d.spend(&d.fileToken, r.URL.Query().Get(fileParameter), "") {
 		d.refuse(w, r, "This file has already opened the page, and works only once. Open the address that `kubectl drydock ui` printed last.")
@@ -150,8 +151,8 @@ func (d *door) welcome(w http.ResponseWriter, port, next string) {
 	}
 }
 
-// opened reports whether the browser opens the address as a page of its own, and not as a part of
-// another page.
+// opened reports whether the browser opens the address as a page, and not as a part of another
+// page.
 func opened(r *http.Request) bool {
 	mode, to, origin := r.Header.Get("Sec-Fetch-Mode"), r.Header.Get("Sec-Fetch-Dest"), r.Header.Get("Origin")
 	return (mode == "" || mode == "navigate") && (to == "" || to == "document") && origin == ""
@@ -164,7 +165,8 @@ func trimSlashes(path string) string {
 	return path
 }
 
-// unsafe returns why a request that changes something is refused, or "" if it is allowed.
+// unsafe returns why the door refuses a request that changes something, or "" if the request is
+// allowed.
 func (d *door) unsafe(r *http.Request) string {
 	if r.Method != http.MethodPost {
 		return "This page accepts only GET and POST requests."
@@ -181,8 +183,8 @@ func (d *door) unsafe(r *http.Request) string {
 	return ""
 }
 
-// foreign returns why a request is refused that came from another site, or "" if it came from the
-// user or from this page.
+// foreign returns why the door refuses a request from another site. It returns "" if the request
+// comes from the user or from this page.
 func foreign(r *http.Request) string {
 	const why = "The request comes from another site. Paste the address into the browser's address bar instead of following a link to it."
 	if o := r.Header.Get("Origin"); o != "" && o != "http://"+r.Host {
@@ -195,9 +197,9 @@ func foreign(r *http.Request) string {
 	return why
 }
 
-// ownPort returns the port that the request arrived at. own reports whether its Host is this port
-// on a usual loopback name. Another name is refused, because with DNS rebinding the page of another
-// site could reach this program.
+// ownPort returns the port that the request arrived at. own is true if the header Host has this
+// port and a usual name of loopback. Other names are refused, because with DNS rebinding the page
+// of another site could reach this program.
 func ownPort(r *http.Request) (port string, own bool) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {

@@ -65,7 +65,7 @@ func (u *UI) number(version string) (uint64, bool) {
 	return number, ours && err == nil
 }
 
-// events sends the page the changes after its version, as a stream of server-sent events.
+// events sends the changes that the page does not have yet, as a stream of server-sent events.
 func (u *UI) events(w http.ResponseWriter, r *http.Request) {
 	since := r.Header.Get("Last-Event-ID")
 	if since == "" {

@@ -28,7 +28,8 @@ type fleet struct {
 	// the last change of the facts about the whole fleet.
 	changed map[string]uint64
 	force   uint64
-	// connection is the state of the connection to the API server, with the number of its last change.
+	// connection is the state of the connection to the API server. connectionNumber is the number
+	// of the last change of that state.
 	connection       connection
 	connectionNumber uint64
 	// bell is closed at the next change, which wakes the streams. Then a new one replaces it.
@@ -150,7 +151,7 @@ func (f *fleet) connect(c connection) {
 	f.connectionNumber = f.ring()
 }
 
-// news is what has changed since a number.
+// news has everything that has changed after the change with a given number.
 type news struct {
 	number     uint64
 	tiles      []tile
@@ -163,7 +164,8 @@ func (n news) empty() bool {
 	return len(n.tiles)+len(n.gone) == 0 && n.connection == nil && !n.force
 }
 
-// after returns what has changed since the number, and the bell for the next change.
+// after returns everything that has changed after the change with this number. The returned channel
+// is closed at the next change.
 func (f *fleet) after(number uint64) (news, <-chan struct{}) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

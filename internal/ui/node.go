@@ -214,14 +214,16 @@ func rawOf(n *corev1.Node) []raw {
 	return out
 }
 
-// rung is one guard in a list of guards.
+// rung is one guard in a page's list of guards. A guard is a check that may hold a repair's next
+// step.
 type rung struct {
 	lifecycle.GuardAnswer
-	// First reports that this is the first guard that holds, which decides.
+	// First is true for the first guard that holds the step. Its reason is the one that Drydock
+	// reports.
 	First bool
 }
 
-// Mark returns one character for the guard's answer, which stands beside the answer's text.
+// Mark returns one character that shows the guard's answer beside its text.
 func (r rung) Mark() string {
 	switch r.Standing {
 	case lifecycle.GuardPassed:

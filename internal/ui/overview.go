@@ -20,8 +20,8 @@ type fleetPage struct {
 	// Breakers are the breakers' scopes, with the number of unhealthy nodes in each.
 	Breakers []scope `json:"breakers"`
 	Counts   []count `json:"counts"`
-	// Concern are the nodes that are not healthy; nodes that need a person come first. More is how
-	// many more there are.
+	// Concern are the nodes that are not healthy, with those that need a person first. More is the
+	// number of further nodes that are not in Concern.
 	Concern []tile  `json:"concern"`
 	More    int     `json:"more,omitempty"`
 	Groups  []group `json:"groups"`
@@ -36,10 +36,10 @@ func (p fleetPage) Folded() bool { return len(p.Concern) > fewConcern }
 // NotWell returns how many nodes are not healthy.
 func (p fleetPage) NotWell() int { return len(p.Concern) + p.More }
 
-// Alarms returns the facts in InForce that need attention.
+// Alarms returns the facts about the whole fleet that need attention.
 func (p fleetPage) Alarms() []fact { return p.facts(false) }
 
-// Calm returns the facts in InForce that are normal.
+// Calm returns the facts about the whole fleet that are normal.
 func (p fleetPage) Calm() []fact { return p.facts(true) }
 
 func (p fleetPage) facts(calm bool) (out []fact) {
@@ -119,7 +119,7 @@ type group struct {
 	Tiles []tile `json:"nodes"`
 }
 
-// Key returns the group's name, as Tile.Group returns it.
+// Key returns the group's name, in the same format as tile.Group.
 func (g group) Key() string { return g.Zone + "/" + g.Pool }
 
 const (

@@ -21,7 +21,8 @@ var pageFiles embed.FS
 //go:embed static/*
 var staticFiles embed.FS
 
-// parse makes the templates. Their functions put every address below the door's secret root.
+// parse makes the templates. Their functions begin every address with door.root, the secret prefix
+// of all paths.
 func (u *UI) parse() (common *template.Template, pages map[string]*template.Template) {
 	common = template.Must(template.New("").Funcs(template.FuncMap{
 		// line puts a text from the cluster on one line, without control characters.

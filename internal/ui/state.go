@@ -1,6 +1,7 @@
 package ui
 
-// State is a node's state on a tile. If several apply, it is the first in States.
+// State is a node's state on a tile. If several apply, it is the one that comes first in the
+// variable states.
 type State string
 
 const (

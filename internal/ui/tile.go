@@ -18,8 +18,8 @@ type tile struct {
 	State State  `json:"state"`
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
-	// Policy, Step and Reason (of the hold) are those of the repair, or of the alert that waits for
-	// one.
+	// Policy is the policy of the repair, or of the alert that waits for one. Step is the repair's
+	// step. Reason is the reason of the hold, if there is one.
 	Policy string `json:"policy,omitempty"`
 	Step   string `json:"step,omitempty"`
 	Reason string `json:"reason,omitempty"`

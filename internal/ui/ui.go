@@ -24,7 +24,7 @@ type Options struct {
 	// Reader reads with the user's own rights. The pages also use its clock.
 	Reader *inspect.Reader
 	// Token admits a browser once. FileToken admits the browser that was started with the file of
-	// OpeningFile. It is empty if there is no such file.
+	// OpeningFile. FileToken is empty if there is no such file.
 	Token, FileToken string
 	// Entered is called when a browser was admitted. next is the token that replaces Token, or empty
 	// if Token is still valid. Entered may be nil.
@@ -33,7 +33,8 @@ type Options struct {
 	ReadOnly bool
 	// Commands adds the flags that name the cluster to the commands on the page.
 	Commands inspect.Commands
-	// Sources are the inputs of a node's page besides the API server, as for `kubectl drydock why`.
+	// Sources are the inputs of a node's page besides the API server. They are the same as those of
+	// `kubectl drydock why`.
 	Sources inspect.Sources
 	// After is time.After. Tests replace it.
 	After func(time.Duration) <-chan time.Time
@@ -56,7 +57,7 @@ type UI struct {
 	// templates are the pages' templates, by name. common are the templates that every page uses.
 	templates map[string]*template.Template
 	common    *template.Template
-	// clicks are the tried changes that people may write.
+	// clicks are the actions that succeeded as a dry run, and that people may now confirm.
 	clicks clicks
 	// epoch identifies this process. A page that an earlier process served loads itself again.
 	epoch string

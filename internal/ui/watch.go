@@ -24,12 +24,12 @@ import (
 )
 
 const (
-	// askEvery is how often the program checks that the API server answers. A quiet watch does not
-	// show that.
+	// askEvery is how often the program reads the leader's Lease, to check that the API server
+	// answers. A watch without events does not show that.
 	askEvery = 5 * time.Second
 	// readAgain is how often objects are read that the user may list but not watch.
 	readAgain = 15 * time.Second
-	// askFor is how long the answer to that check may take.
+	// askFor is the time limit of one such read, and of a read of the ledger.
 	askFor = 4 * time.Second
 )
 
@@ -54,21 +54,22 @@ func (c connection) State() string {
 }
 
 // link computes the state of the connection from the results of the watches and of the regular
-// check.
+// check. Each of these is a source: see nodesSource.
 type link struct {
 	mu  sync.Mutex
 	now func() time.Time
-	// lost has the error of each failing source, by source. missing has the right that the user lacks
-	// for a source.
+	// lost has the last error of each source that fails. missing has the API server's refusal, for
+	// each source that the user may not read. The key of both is the source's name.
 	lost, missing map[string]string
 	good          time.Time
 	notify        func(connection)
-	// first is closed when each source in awaited was read once or has failed.
+	// first is closed when each source in awaited was read once or has failed, or when the regular
+	// check has failed.
 	first   chan struct{}
 	awaited map[string]bool
 }
 
-// noteResult records the result of a request for a source.
+// noteResult records the result of a request for the source. A nil err means that it succeeded.
 func (l *link) noteResult(source string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,7 +141,8 @@ func words(err error) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// These are the names of the page's sources.
+// These are the names of the sources of the page's data. presence is the regular check that the API
+// server answers.
 const (
 	nodesSource  = "nodes"
 	ledgerSource = "ledger"
@@ -166,7 +168,7 @@ func (s store) Replace(all []any, _ string) error {
 	return nil
 }
 
-// follow keeps a store equal to the API server's objects until ctx ends.
+// follow copies the API server's objects into a store, and keeps the store current until ctx ends.
 func (u *UI) follow(ctx context.Context, source string, of runtime.Object, into store, list func(context.Context, metav1.ListOptions) (runtime.Object, error), begin func(context.Context, metav1.ListOptions) (watch.Interface, error)) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -212,9 +214,9 @@ func (u *UI) watchNodes(ctx context.Context) {
 }
 
 // trim returns a Node with only the fields that the pages show, to save memory. Most of a real Node
-// is images, managedFields and other annotations. Of managedFields it keeps the entries that show
-// who holds repairs. It drops what a heartbeat changes, so that a heartbeat is not a change of the
-// page.
+// is images, managedFields and other annotations. trim keeps the entries of managedFields that show
+// who holds repairs. It drops the fields that a heartbeat changes, so that a heartbeat does not
+// count as a change.
 func trim(n *corev1.Node) *corev1.Node {
 	t := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: n.Name, UID: n.UID, Labels: n.Labels, CreationTimestamp: n.CreationTimestamp, DeletionTimestamp: n.DeletionTimestamp},
@@ -234,8 +236,8 @@ func trim(n *corev1.Node) *corev1.Node {
 	return t
 }
 
-// readLedger reads the ledger into u.fleet and returns it. If it cannot be read, Problem says why,
-// as in the plugin's commands.
+// readLedger reads the ledger into u.fleet and returns it. If the ledger cannot be read, the field
+// Problem says why.
 func (u *UI) readLedger(ctx context.Context) inspect.Ledger {
 	bounded, cancel := context.WithTimeout(ctx, askFor)
 	defer cancel()

@@ -70,8 +70,8 @@ type Answer struct {
 	Click string `json:"click,omitempty"`
 }
 
-// word carries out an action that a person requests: POST /nodes/NAME/words/WORD. It first needs a
-// request with dryRun.
+// word carries out an action that a person requests: POST /nodes/NAME/words/WORD. The page must
+// first send the same request with dryRun. The answer to that has the number that the write needs.
 func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, title, why string) {
 		u.problem(w, r, code, title, u.Reader.Cluster.Says(why))
@@ -133,8 +133,8 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asks does the action's dry run or its write, and returns the result with the cluster's name.
-// tried is the subject of the earlier dry run, or nil if this is the dry run.
+// asks runs the action as a dry run or writes it, and returns the result with the cluster's name.
+// tried is the Node and the repair of the earlier dry run. It is nil if this call is the dry run.
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
 		return outcome{code, problem{plain(u.Reader.Cluster.Says(why)), unknown}}
