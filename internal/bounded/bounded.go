@@ -89,8 +89,9 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// scan parses the JSON text only as far as it must to count values. It need not check the syntax:
-// the decoder rejects invalid JSON, and both parse it in the same way up to the first error.
+// scan reads the JSON text only far enough to count its values. It does not check the syntax,
+// because the decoder rejects invalid JSON. Up to the first error, both read the text in the same
+// way.
 func (r *reader) scan(text []byte) error {
 	for i, c := range text {
 		switch {

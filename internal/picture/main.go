@@ -1,5 +1,5 @@
-// Command picture draws docs/images/terminal.svg, the README's picture of the terminal, from what
-// the plugin's tests hold its output to.
+// Command picture draws docs/images/terminal.svg, the README's picture of a terminal. The text in
+// the picture is a golden file of the plugin's tests.
 package main
 
 import (
@@ -20,7 +20,8 @@ const (
 //go:embed terminal.svg.tmpl
 var page string
 
-// A line of the picture. A terminal wraps a longer line; Rest: it continues a wrapped line.
+// line is one line of the picture. A text that is too long for the terminal becomes several lines.
+// Rest is true for each of them except the first.
 type line struct {
 	Text          string
 	Command, Rest bool
@@ -34,7 +35,8 @@ const (
 	above      = 62
 )
 
-// shown returns what fits the picture: the table of guards after the empty line is cut and marked.
+// shown returns the lines that fit into the picture. It replaces the table of guards at the end of
+// the output by "…".
 func shown(output string) []string {
 	head, _, cut := strings.Cut(output, "\n\nGUARD ")
 	lines := strings.Split(strings.TrimRight(head, "\n"), "\n")

@@ -32,8 +32,8 @@ func Histories(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every returns n if a campaign should run only one case of n. With -short, which
-// the runs with the race detector use, n is 4. In make quick it is 16.
+// Every returns n if a set of random tests should run only one of n cases. It returns 4 with
+// -short, which the runs with the race detector use, and 16 in make quick. Otherwise it returns 1.
 func Every() int {
 	switch {
 	case os.Getenv("DRYDOCK_QUICK") != "":

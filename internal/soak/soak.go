@@ -12,11 +12,10 @@ import (
 	"testing"
 )
 
-// Whole reports whether everything must run, and not only a sample. That is so if DRYDOCK_SOAK is
-// set.
+// Whole reports whether all cases must run, not only a sample. It is true if DRYDOCK_SOAK is set.
 func Whole() bool { return os.Getenv("DRYDOCK_SOAK") != "" }
 
-// Main is the TestMain of a package with random tests. In the soak it runs a hundred times as many
+// Main is the TestMain of a package with random tests. In make soak it runs a hundred times as many
 // cases. The flag -rapid.checks sets the number exactly.
 func Main(m *testing.M) { Checks(m, 100) }
 

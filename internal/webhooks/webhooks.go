@@ -17,7 +17,8 @@ import (
 // maxKey bounds a key. The specification allows 24 to 64 bytes.
 const maxKey = 4 << 10
 
-// ReadKey reads a key from its file, all bytes. Nil: no file is named, so nothing is signed.
+// ReadKey reads all bytes of a key from its file. It returns nil without an error if path is empty.
+// Then requests are not signed.
 func ReadKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -34,7 +35,7 @@ func ReadKey(path string) ([]byte, error) {
 	return key, nil
 }
 
-// Sign sets the headers of a request with that body. Without a key there is no signature.
+// Sign sets the headers of a request with that body. If key is nil, it sets no signature.
 func Sign(h http.Header, id string, at time.Time, body, key []byte) {
 	stamp := strconv.FormatInt(at.Unix(), 10)
 	h.Set("Webhook-Id", id)
