@@ -1,14 +1,15 @@
-// Package annotation reboots machines through controllers that reboot a machine when they see an
-// annotation. The annotation is on the Node, on the object that owns the Node's machine, or, with
-// the preset metal3, on Metal3's BareMetalHost.
+// Package annotation reboots machines through another program, a controller that reboots a machine
+// when it sees a certain annotation. The annotation is on the Node or on the object that owns the
+// Node's machine. With the preset metal3, it is on Metal3's BareMetalHost.
 //
-// The API server accepts the annotation only if the object still has the UID and version that
-// Drydock read. So the annotation is written at most once, and never replaces another client's.
-// Drydock writes the attempt's ID with it, and on an object other than a Node also the Node's name.
+// Each write contains the UID and resourceVersion of the object that Drydock read. So the API
+// server refuses the write if the object has changed. Drydock therefore writes the annotation at
+// most once, and never replaces another client's value. The same write also stores the ID of the
+// repair attempt. On an object that is not a Node, it also stores the Node's name.
 //
-// That the controller removes the annotation, or reports that it is done, proves nothing. The proof
-// is the Node's new boot ID. When the attempt has ended, Ender removes the rest of Drydock's
-// annotations.
+// The controller may remove the annotation or report that the reboot is done. Neither proves a
+// reboot. The proof is the Node's new boot ID. When the attempt has ended, Ender removes the
+// remaining annotations of Drydock.
 package annotation
 
 import (
@@ -31,8 +32,8 @@ import (
 
 const (
 	nodeKey = "drydock.dev/node"
-	// askedLabel is on the objects that Drydock has written to, to find them. Nodes need no label,
-	// because they are in the cache.
+	// askedLabel is the label that Drydock sets on each object that it annotates, so that Ender can
+	// list these objects. Nodes do not get the label, because Drydock has all Nodes in its cache.
 	askedLabel = "drydock.dev/asked"
 )
 
@@ -75,14 +76,14 @@ type object struct {
 
 func (c *Client) plural() string { return strings.ToLower(c.kind) + "s" }
 
-// ours reports whether only Drydock has set the annotation.
+// ours reports whether Drydock is the only field manager of the object's annotation key.
 func ours(o *object, key string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: o.ObjectMeta}, key)
 	return err == nil && owns
 }
 
-// look returns the node's object. It changes nothing. An error says why no reboot may be requested
-// now.
+// look returns the object to annotate for the machine. It changes nothing. An error is the reason
+// why Drydock must not request a reboot now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	find := c.owner
 	switch {
@@ -107,8 +108,8 @@ func (c *Client) node(ctx context.Context, m engine.Machine) (*object, error) {
 	return &object{TypeMeta: n.TypeMeta, ObjectMeta: n.ObjectMeta}, nil
 }
 
-// owner returns the only object with the Node's spec.providerID. If the object has a Node in its
-// status, it must be this one.
+// owner returns the object with the Node's spec.providerID. It returns an error if there is not
+// exactly one, or if the object's status.nodeRef names another Node.
 func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its %s cannot be identified", c.kind)
@@ -129,14 +130,14 @@ func (c *Client) owner(ctx context.Context, m engine.Machine) (*object, error) {
 	return &all[0], nil
 }
 
-// held returns one error with everything that forbids the reboot now. It returns nil if nothing
-// forbids it.
+// held returns nil if a reboot may be requested now. Otherwise it returns one error that lists
+// every reason against it.
 func (c *Client) held(o *object) error {
 	var all kit.Holds
 	all.If(o.DeletionTimestamp != nil, kit.Machine, "%s is being deleted", kubeapi.Name(o))
 	for _, key := range slices.Sorted(maps.Keys(o.Annotations)) {
-		// With Metal3, a key with a suffix keeps the host powered off as long as the annotation
-		// exists.
+		// A key with a suffix (KEY/SUFFIX) is also a request. With Metal3, it keeps the host
+		// powered off as long as the annotation exists.
 		asked := key == c.o.Key && !metav1.HasAnnotation(o.ObjectMeta, c.o.Done) || strings.HasPrefix(key, c.o.Key+"/")
 		all.If(asked, kit.While, "%s is already being rebooted or kept off (annotation %s)", kubeapi.Name(o), c.Quote(key))
 	}

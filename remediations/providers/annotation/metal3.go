@@ -67,7 +67,8 @@ func (c *Client) host(ctx context.Context, m engine.Machine) (*object, error) {
 	return c.pick(all, parts[1], parts[2])
 }
 
-// pick returns the host with that name and that consumer. Nothing else may have either.
+// pick returns the BareMetalHost with that name, whose spec.consumerRef names the Metal3Machine
+// consumer. It returns an error if another host has the same name or the same consumer.
 func (c *Client) pick(all []object, name, consumer string) (*object, error) {
 	all = slices.DeleteFunc(all, func(one object) bool { return one.Name != name && !one.consumes(consumer) })
 	switch {
@@ -87,7 +88,7 @@ func (o *object) consumes(consumer string) bool {
 	return r.Kind == consumerKind && r.Name == consumer && (r.Namespace == "" || r.Namespace == o.Namespace)
 }
 
-// hostHeld adds the holds that come from the state of a BareMetalHost.
+// hostHeld adds to all every reason in the state of the BareMetalHost that forbids a reboot.
 func (c *Client) hostHeld(h *object, all *kit.Holds) {
 	name, state, of := kubeapi.Name(h), h.Status.Provisioning.State, h.Status
 	for _, key := range []string{pausedKey, detachedKey} {

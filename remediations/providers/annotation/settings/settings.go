@@ -1,4 +1,5 @@
-// Package settings is the configuration's section providers.annotation: reboots by annotation.
+// Package settings has the section providers.annotation of the configuration: reboots by
+// annotation.
 package settings
 
 import (
@@ -14,25 +15,26 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.annotation: schema, reader, and steps.
+// Section defines the key providers.annotation of the configuration: its schema, its reader, and
+// the steps that need it.
 var Section = section.Section{Key: "annotation", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Declared[Annotation]()}
 
-// Metal3 and Gardener are presets with rules of their own, besides the annotation.
+// Metal3 and Gardener are the names of presets that the code treats differently from other presets.
 const (
 	Metal3   = "metal3"
 	Gardener = "gardener"
 )
 
-// Presets are the annotations of known controllers.
+// Presets has the annotation of each known controller, by the preset's name.
 var Presets = map[string]Annotation{
-	// deckhouse/deckhouse candi/bashible/common-steps/all/095_check_reboot_annotation.sh.tpl. The
-	// value does not matter. The script on the node removes the annotation when the node is
-	// drained.
+	// Source: deckhouse/deckhouse
+	// candi/bashible/common-steps/all/095_check_reboot_annotation.sh.tpl. The script on the node
+	// ignores the value. It removes the annotation when the node is drained.
 	"deckhouse": {Key: "update.node.deckhouse.io/reboot", Value: "drydock"},
 	// gardener/machine-controller-manager issue 1106 proposes this annotation. No release acts on
 	// it yet (2026-09).
 	Gardener: {Key: "node.machine.gardener.cloud/trigger-reboot", Value: "true"},
-	// metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
+	// Source: metal3-io/baremetal-operator apis/metal3.io/v1alpha1/baremetalhost_types.go
 	Metal3: {Key: "reboot.metal3.io", Value: `{"mode":"hard"}`, Object: &Object{APIVersion: "metal3.io/v1alpha1", Kind: "BareMetalHost"}},
 }
 
@@ -42,8 +44,8 @@ type Annotation struct {
 	Key    string `json:"key"`
 	Value  string `json:"value"`
 	Done   string `json:"done"`
-	// Object is the kind of the annotated objects, which are in Namespace. If it is nil, the Node
-	// itself is annotated.
+	// Object is the kind of the objects to annotate, and Namespace is their namespace. If Object is
+	// nil, Drydock annotates the Node itself.
 	Object    *Object       `json:"object"`
 	Namespace string        `json:"namespace"`
 	Timeout   time.Duration `json:"timeout"`
@@ -52,7 +54,7 @@ type Annotation struct {
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Object is a kind of objects that own machines.
+// Object names a kind of API objects that stand for machines, for example BareMetalHost.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -88,8 +90,8 @@ func (c *Annotation) Check(r section.Reader, at section.Pointer) {
 	}
 }
 
-// ValueOf returns the annotation's value for a reboot. Only Metal3 has another value for a soft
-// reboot.
+// ValueOf returns the annotation's value for a reboot. soft means a restart by the operating
+// system. Only the preset metal3 has a separate value for it.
 func (c *Annotation) ValueOf(soft bool) string {
 	if soft && c.Preset == Metal3 {
 		return `{"mode":"soft"}`
