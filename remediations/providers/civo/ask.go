@@ -12,11 +12,11 @@ import (
 	"drydock.dev/drydock/internal/bounded"
 )
 
-// tries is how often Drydock sends a read at most.
+// tries is the maximum number of times that Drydock sends the same read to Civo.
 const tries = 3
 
-// ask sends a read. It repeats the read if the answer may change in a moment. Options.Timeout
-// limits all tries together. The caller must hold the turn.
+// ask sends a read. After an error that may pass, it sends the read again. Options.Timeout limits
+// all tries together. The caller must hold c.turn.
 func (c *Client) ask(ctx context.Context, use func(*civogo.Client) error) outcome {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -42,7 +42,8 @@ func (o outcome) transient() bool {
 	return o.unavailable()
 }
 
-// unavailable reports a status that says nothing about the request itself.
+// unavailable reports whether the status shows a temporary problem at Civo, and not a problem with
+// the request.
 func (o outcome) unavailable() bool {
 	return o.status >= http.StatusInternalServerError || o.status == http.StatusTooManyRequests || o.status == http.StatusRequestTimeout
 }
@@ -59,7 +60,7 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// instances returns the cluster's instances. The caller must hold the turn.
+// instances returns the cluster's instances. The caller must hold c.turn.
 func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, error) {
 	var listed []civogo.Instance
 	o := c.ask(ctx, func(api *civogo.Client) (err error) {
@@ -73,7 +74,7 @@ func (c *Client) instances(ctx context.Context, t task) ([]civogo.Instance, erro
 	return listed, nil
 }
 
-// pools returns the cluster's node pools. The caller must hold the turn.
+// pools returns the cluster's node pools. The caller must hold c.turn.
 func (c *Client) pools(ctx context.Context, t task) ([]civogo.KubernetesPool, error) {
 	var listed []civogo.KubernetesPool
 	o := c.ask(ctx, func(api *civogo.Client) (err error) {

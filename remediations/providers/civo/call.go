@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// outcome is what is known of a call after it has ended.
+// outcome is the result of one call to Civo: the parts of Civo's answer, or what failed.
 type outcome struct {
 	answer
 	transport error // why there is no complete answer
@@ -21,8 +21,9 @@ type outcome struct {
 	result    civogo.SimpleResponse
 }
 
-// call runs one call of civogo through a gateway of its own. It returns soon after ctx ends. A
-// write has a gate, which also knows whether the request was sent.
+// call runs one function of civogo. civogo sends its request to a gateway, a local HTTP server that
+// exists only for this call. call returns soon after ctx ends. g decides right before sending
+// whether the request may be sent, and knows whether it was sent. g is nil for a read.
 func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client) error) (o outcome) {
 	key, err := readKey(c.o.APIKeyFile)
 	if err != nil {
@@ -52,11 +53,11 @@ func (c *Client) call(ctx context.Context, g *kit.Gate, use func(*civogo.Client)
 	return o
 }
 
-// write sends a write. The caller must hold the turn. write releases the turn when the call has
-// ended, which may be after write has returned.
+// write sends a request that changes something. The caller must hold c.turn. write releases c.turn
+// when the call has ended, which may be after write has returned.
 func (c *Client) write(ctx, issue context.Context, t task, may func() error, use func(*civogo.Client) (*civogo.SimpleResponse, error)) error {
-	// The call may outlive its caller: to cut off a request that was sent would only make its
-	// outcome unknown.
+	// The call may continue after write has returned. If the request was already sent, cancelling
+	// it would not stop Civo. It would only make the outcome unknown.
 	run, stop := context.WithCancel(context.WithoutCancel(ctx))
 	g := kit.NewGate(issue, may)
 	tooLate := context.AfterFunc(issue, func() {
@@ -98,7 +99,8 @@ func (c *Client) write(ctx, issue context.Context, t task, may func() error, use
 	return c.doubt(t, wait.Err(), "no answer came in time")
 }
 
-// awaitLate waits for the end of a call after its caller has returned.
+// awaitLate waits for a call whose write has already returned. After another Options.Timeout it
+// cancels the call. It releases c.turn, and passes an answer to Options.Late.
 func (c *Client) awaitLate(t task, stop context.CancelFunc, done <-chan error, settle func(error) error) {
 	timer := time.NewTimer(c.o.Timeout)
 	defer timer.Stop()

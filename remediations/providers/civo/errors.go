@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// refusedError means that Civo certainly did nothing. Its text is one sentence for people: the
-// node, what happened, and what to do.
+// refusedError means that Civo certainly did nothing. Its text is one sentence for people. It names
+// the node, says what happened, and what a person can do.
 type refusedError struct {
 	Reason reason
 	Err    error // the cause; may be nil
@@ -30,15 +30,15 @@ func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
 
-// Survey returns the error as the result of a provider's Survey.
+// Survey returns the error in the form that a provider's Survey returns, the check before a step.
 func (e *refusedError) Survey() remediations.Survey { return e.as().Survey() }
 
-// Is matches the engine's errors.
+// Is reports whether the error matches one of the engine's errors, for example engine.ErrPassing.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
 
-// accountError means that Civo refuses the API key, or that the account's quota is reached. No call
-// for any machine will succeed until a person acts. It wraps a *refusedError, because nothing was
-// done.
+// accountError means that Civo refuses the API key, or that the account's quota is reached. Until a
+// person acts, calls for all machines will fail. It wraps a *refusedError, because Civo certainly
+// did nothing.
 type accountError struct{ refused *refusedError }
 
 func (e *accountError) Error() string { return e.refused.text }
@@ -97,5 +97,6 @@ func because(cause error) string {
 	return " (" + cause.Error() + ")"
 }
 
-// quote returns a foreign text for a sentence: without the API key, cut, and quoted.
+// quote makes a text from Civo safe for a message: it removes the API key, cuts the text, and
+// quotes it.
 func (c *Client) quote(text string) string { return fmt.Sprintf("%q", c.keys.Text(text)) }

@@ -13,17 +13,17 @@ import (
 // scheme is the beginning of the provider IDs that Civo's cloud controller manager sets.
 const scheme = "civo://"
 
-// providerID returns the spec.providerID of a Node on the instance.
+// providerID returns the spec.providerID that a Node on this instance has.
 func providerID(instance string) string { return scheme + instance }
 
-// Instance is a machine in Civo's data.
+// Instance has the data of a machine that Civo's API reports.
 type Instance struct {
 	ID, Hostname, Status string
 	CreatedAt            time.Time // by Civo's clock; zero if Civo did not report it
 	GPUs                 int
 }
 
-// Runs is the answer to the question whether an instance runs.
+// Runs is whether an instance is running: running, Stopped, or between.
 type Runs string
 
 const (
@@ -33,7 +33,7 @@ const (
 	between Runs = "between"
 )
 
-// Runs returns whether the instance runs, from its status.
+// Runs derives from the instance's status whether the instance is running.
 func (in Instance) Runs() Runs {
 	switch in.Status {
 	case active:
@@ -51,7 +51,7 @@ func asInstance(in civogo.Instance) Instance {
 	return Instance{ID: in.ID, Hostname: in.Hostname, Status: in.Status, CreatedAt: in.CreatedAt, GPUs: in.GPUCount}
 }
 
-// Find looks up the machine's instance. It changes nothing. Each error is a *refusedError: if Find
+// Find looks up the machine's instance. It changes nothing. Each error is a *refusedError. If Find
 // does not find the machine, Reboot would not find it either.
 func (c *Client) Find(ctx context.Context, m engine.Machine) (Instance, error) {
 	return c.lookUp(ctx, m, c.find)
@@ -84,7 +84,7 @@ func (c *Client) findForReboot(ctx context.Context, t task) (Instance, error) {
 	return in, nil
 }
 
-// find is Find for a caller that holds the turn.
+// find is Find for a caller that already holds c.turn.
 func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	id, err := c.instanceID(t)
 	if err != nil {
@@ -103,7 +103,8 @@ func (c *Client) find(ctx context.Context, t task) (Instance, error) {
 	return c.pickByHostname(t, listed)
 }
 
-// instanceID returns the instance ID in the provider ID. It is empty if the provider ID is empty.
+// instanceID returns the instance ID from the Node's provider ID, or "" if the provider ID is
+// empty.
 func (c *Client) instanceID(t task) (string, error) {
 	if t.machine.Node == "" {
 		return "", c.refuse(t, reasonNotFound, nil, "the node has no name")
@@ -118,15 +119,15 @@ func (c *Client) instanceID(t task) (string, error) {
 	return id, nil
 }
 
-// pickByID returns the listed instance with that ID. It never uses the hostname instead. Otherwise,
-// if a machine was replaced under the same name, Drydock would reboot the new one.
+// pickByID returns the listed instance with that ID. It never falls back to the hostname. A new
+// machine may have the hostname of a replaced machine, and Drydock would reboot the new one.
 func (c *Client) pickByID(t task, id string, listed []civogo.Instance) (Instance, error) {
 	t.instance = id
 	for _, in := range listed {
 		if in.ID != id {
 			continue
 		}
-		// Civo's cloud controller manager finds the instance for a provider ID with civogo's
+		// Civo's cloud controller manager sets the provider ID. It finds the instance with civogo's
 		// finder, which accepts partial matches. So the ID may belong to another machine.
 		if in.Hostname != "" && !strings.EqualFold(in.Hostname, t.machine.Node) {
 			return Instance{}, c.refuse(t, reasonAmbiguous, nil, "the Node's spec.providerID is that of another host's instance, %s", c.quote(in.Hostname))

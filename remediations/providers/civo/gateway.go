@@ -21,14 +21,15 @@ import (
 var errUnused = errors.New("civogo sent no request")
 
 const (
-	// maxRequest is the largest request of civogo. Its bodies have two short strings.
+	// maxRequest is how many bytes the gateway reads of a request body. civogo's bodies have only
+	// two short strings.
 	maxRequest = 64 << 10
-	// dialTimeout limits the connection. The TLS handshake may take as long again.
+	// dialTimeout limits the TCP connection to Civo. The TLS handshake has the same limit.
 	dialTimeout = 10 * time.Second
 )
 
-// gateway is an HTTP server on the loopback interface. It accepts exactly one request of civogo and
-// passes it on to Civo. The package comment says why.
+// gateway is an HTTP server on the loopback interface. It accepts exactly one request from civogo
+// and sends it to Civo. The package comment has the reason.
 type gateway struct {
 	ctx    context.Context // the request to Civo ends with it; civogo takes no context
 	api    *url.URL
@@ -44,7 +45,7 @@ type gateway struct {
 	err    error // why there is no complete answer
 }
 
-// answer has the parts of Civo's answer that are kept, besides its body.
+// answer has what the gateway keeps of Civo's answer. civogo decodes the body.
 type answer struct {
 	status int  // 0 if there is no complete answer
 	page   bool // the body is HTML, so it is not from Civo's API
@@ -70,10 +71,10 @@ func openGateway(ctx context.Context, api *url.URL, key string, g *kit.Gate) (*g
 	return gw, nil
 }
 
-// close ends the gateway, and the idle connection that civogo keeps for each call.
+// close closes the gateway. This also closes the idle connection that civogo leaves behind.
 func (g *gateway) close() { _ = g.server.Close() }
 
-// result returns Civo's answer, or why there is no complete one.
+// result returns Civo's answer. Without a complete answer, the error is the reason.
 func (g *gateway) result() (answer, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,7 +119,7 @@ func (g *gateway) forward(r *http.Request) (answer, []byte, error) {
 	target := *g.api
 	target.Path = strings.TrimRight(target.Path, "/") + r.URL.Path
 	target.RawQuery = r.URL.RawQuery
-	// A body in memory is sent together with the headers, or not at all.
+	// The body is in memory, so the transport sends it together with the headers, or sends nothing.
 	req, err := http.NewRequestWithContext(g.ctx, r.Method, target.String(), bytes.NewReader(sent))
 	if err != nil {
 		return answer{}, nil, fmt.Errorf("building the request: %w", err)

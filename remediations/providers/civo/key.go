@@ -7,12 +7,12 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey is the largest size of the key file. The configured path may be that of a wrong, large
-// file.
+// maxKey is the largest size of the key file, in bytes. It limits the read if the configured path
+// names a wrong, large file.
 const maxKey = 4 << 10
 
-// readKey reads the API key. The file must have one word. Errors name the file, and never contain
-// its text.
+// readKey reads the API key. The file must contain one word, the key. Errors name the file, and
+// never contain its text.
 func readKey(path string) (string, error) {
 	key, err := secretfile.Token("the API key file", path, maxKey)
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/civo/civogo"
 )
 
-// memberWithin limits the request for one instance. It is short: without an answer, there must be
-// time to read the list before the call must be sent.
+// memberWithin limits the request for one instance. If this request fails, Drydock reads the whole
+// list, and that must also finish before the time limit for sending the call.
 const memberWithin = 3 * time.Second
 
-// learn records the IDs of the cluster's instances. The caller must hold the turn.
+// learn stores the IDs of the cluster's instances in c.members. The caller must hold c.turn.
 func (c *Client) learn(listed []civogo.Instance) {
 	c.members = make(map[string]struct{}, len(listed))
 	for _, in := range listed {
@@ -22,13 +22,14 @@ func (c *Client) learn(listed []civogo.Instance) {
 }
 
 // member looks up one instance by its ID. This is cheaper than the list of all instances, which
-// grows with the cluster. By ID, Civo returns every instance of the account. So member requests
-// only an ID that the cluster's list has contained: Civo never reuses an ID, and an instance never
-// moves to another cluster.
+// grows with the cluster. Civo returns any instance of the account by ID, also one of another
+// cluster. So member requests only an ID that was in the cluster's list before. This is enough,
+// because Civo never reuses an ID, and an instance never moves to another cluster.
 //
-// found is true only if the answer has exactly that ID and hostname. Otherwise the caller must read
-// the list, also after "not found". The exception is an error: Civo refuses the key, or asks
-// clients to wait.
+// found is true only if the answer has exactly that ID, and the Node's name as hostname. If found
+// is false and err is nil, the caller must read the list, even if Civo answered "not found". err is
+// set only if Civo refuses the API key or asks clients to wait. Then the caller must not read the
+// list.
 func (c *Client) member(ctx context.Context, t task, id string) (in Instance, found bool, err error) {
 	if _, known := c.members[id]; !known {
 		return Instance{}, false, nil

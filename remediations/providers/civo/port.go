@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Rebooter is the remediation reboot. It cuts a machine's power, or lets its operating system
-// restart (soft).
+// Rebooter carries out the repair step reboot. It cuts the machine's power, or (soft) asks the
+// machine's operating system to restart.
 type Rebooter struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -23,15 +23,15 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Reboot(ctx, m, mayStill))
 }
 
-// Survey looks up the machine before an intent is written. So no attempt is used if the machine is
-// missing, if Civo is building or deleting it, or if the API does not answer.
+// Survey looks up the machine before the step. So no attempt is used if the machine is missing, if
+// Civo is building or deleting it, or if Civo's API does not answer.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, err := c.FindForReboot(ctx, m)
 	return surveyOf(err)
 }
 
-// Testify reports whether the machine's instance runs. The answer is unknown while Civo builds or
-// deletes the instance, or if its status is unknown.
+// Testify reports whether the machine's instance is running. The answer is unknown while Civo
+// builds or deletes the instance, and if Drydock does not know the instance's status.
 func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	in, err := c.Find(ctx, m)
 	if err != nil {
@@ -48,8 +48,8 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// Replacer is the remediation replace. It lets Civo delete a machine and build a new one in the
-// same pool.
+// Replacer carries out the repair step replace. Civo deletes the machine and builds a new one in
+// the same pool.
 type Replacer struct{ *Client }
 
 // Act implements engine.Actuator.
@@ -61,8 +61,8 @@ func (c Replacer) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Recycle(ctx, m, before, mayStill))
 }
 
-// Survey looks up the machine and its pool. They are recorded, because Replaced needs them to
-// recognise the replacement.
+// Survey looks up the machine and its pool, and returns them in a Before. Drydock records the
+// Before on the Node, because Replaced needs it to recognise the new machine.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	b, err := c.Look(ctx, m)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (remediat
 	return c.Client.Replaced(ctx, before)
 }
 
-// Outcome returns the outcome of a write for its error. Any error other than a refusal means that
-// the write may have been done.
+// Outcome converts the error of a write into its outcome. A nil error means accepted. A
+// *refusedError means refused. After any other error, Civo may have carried out the write.
 func Outcome(err error) (remediations.CallOutcome, error) {
 	var refused *refusedError
 	switch {
@@ -93,7 +93,7 @@ func Outcome(err error) (remediations.CallOutcome, error) {
 	return remediations.CallUnknown, err
 }
 
-// surveyOf returns the error of a read as the result of a Survey.
+// surveyOf converts the error of a read into the result of a Survey. A nil error means no obstacle.
 func surveyOf(err error) remediations.Survey {
 	if err == nil {
 		return remediations.Survey{}

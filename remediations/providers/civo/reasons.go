@@ -5,7 +5,7 @@ import "drydock.dev/drydock/remediations/providers/kit"
 // reason is why Civo did nothing, or why this package did not call Civo.
 type reason string
 
-// All reasons.
+// The reasons why Civo did nothing, or was not called.
 const (
 	reasonNotFound       reason = "NotFound"       // the cluster does not have the instance
 	reasonAmbiguous      reason = "Ambiguous"      // more than one instance could be the node's
@@ -24,7 +24,8 @@ const (
 	reasonWithheld       reason = "Withheld"       // the caller's mayStill returned an error
 )
 
-// reasons maps each reason to its concern, and to the advice for people.
+// reasons has two values for each reason: which machines it concerns and for how long (its
+// concern), and the advice for people.
 var reasons = map[reason]struct {
 	concern kit.Concern
 	advice  string
@@ -46,5 +47,5 @@ var reasons = map[reason]struct {
 	reasonWithheld:       {kit.Passing, "the leading replica decides again"},
 }
 
-// Concern returns the concern of the reason.
+// Concern returns which machines the reason concerns, and for how long.
 func (r reason) Concern() kit.Concern { return reasons[r].concern }

@@ -9,11 +9,13 @@ import (
 )
 
 // Reboot hard-reboots the machine, as if its power was cut. Nil means that Civo accepted the
-// reboot; the machine is not back yet. A *refusedError means that Civo certainly did nothing. An
-// *unknownError means that Civo may have done the reboot, so it counts as done.
+// request; the machine has not booted yet. A *refusedError means that Civo certainly did nothing.
+// After an *unknownError, Civo may have rebooted the machine, so the caller must treat the reboot
+// as done.
 //
-// mayStill is called when the connection is established, before the first byte of the request is
-// sent. If it returns an error, the request is not sent. A nil mayStill checks nothing.
+// Reboot calls mayStill when the connection is established, before it sends the first byte of the
+// request. If mayStill returns an error, Reboot does not send the request. A nil mayStill checks
+// nothing.
 func (c *Client) Reboot(ctx context.Context, m engine.Machine, mayStill func() error) error {
 	return c.reboot(ctx, task{verb: "rebooting", machine: m}, mayStill, (*civogo.Client).HardRebootInstance)
 }
@@ -30,8 +32,8 @@ func (c *Client) reboot(ctx context.Context, t task, mayStill func() error, call
 	})
 }
 
-// once makes one write: it waits for its turn, looks up the machine, and sends the request. All
-// this must be done within IssueWithin.
+// once sends one write. It waits until no other call is in progress, looks up the machine, and
+// sends the request. All this must be done within Options.IssueWithin.
 func (c *Client) once(ctx context.Context, t task, mayStill func() error,
 	lookUp func(context.Context, task) (Instance, error),
 	use func(*civogo.Client, Instance) (*civogo.SimpleResponse, error),

@@ -21,21 +21,21 @@ const (
 	failed   = "FAILED"
 )
 
-// Before describes the machine and its pool before a replacement. It is recorded with the intent.
-// Without it, Drydock could not prove afterwards that the machine was replaced, and not only
-// deleted.
+// Before has the machine and its pool before a replacement. Drydock records it on the Node before
+// the call. Without it, Drydock could only prove that the machine was deleted, and not that a new
+// one replaced it.
 type Before struct {
 	InstanceID string `json:"instance"`
 	Hostname   string `json:"hostname"`
 	PoolID     string `json:"pool"`
 	PoolCount  int    `json:"count"` // how many instances the pool should have
-	// Newest is when the youngest of the cluster's instances was created, by Civo's clock. A
-	// younger instance is new. It is zero if Civo did not report the time.
+	// Newest is the creation time of the cluster's youngest instance, by Civo's clock. An instance
+	// with a later creation time is new. Newest is zero if Civo reported no creation times.
 	Newest time.Time `json:"newest,omitzero"`
 }
 
-// Look looks up the machine and its pool for a replacement. It changes nothing. It requires more
-// than a reboot:
+// Look looks up the machine and its pool for a replacement. It changes nothing. Its conditions are
+// stricter than for a reboot:
 //   - The ID in the provider ID and the exact hostname belong to the same instance, and no other
 //     instance has that hostname.
 //   - Civo is not building or deleting the instance.
@@ -61,10 +61,10 @@ func (c *Client) Look(ctx context.Context, m engine.Machine) (Before, error) {
 	return Before{InstanceID: in.ID, Hostname: in.Hostname, PoolID: pool.ID, PoolCount: pool.Count, Newest: newest(all)}, nil
 }
 
-// Recycle lets Civo delete the machine and build another one in its pool, without a drain. It first
-// looks up the machine again, and refuses if it is not the one in before. mayStill and the errors
-// are as for Reboot. Nil means that Civo has begun; Replaced reports when the replacement is
-// complete.
+// Recycle requests that Civo deletes the machine and builds another one in its pool. The node is
+// not drained. Recycle first looks up the machine again, and refuses if it is not the machine in
+// before. mayStill and the errors are the same as for Reboot. Nil means that Civo has begun;
+// Replaced reports when the replacement is complete.
 func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, mayStill func() error) error {
 	lookUp := func(ctx context.Context, t task) (Instance, error) {
 		in, _, err := c.pickForRecycling(ctx, t)
@@ -79,9 +79,9 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 	})
 }
 
-// pickForRecycling returns the instance that may be recycled, and all instances of the cluster. A
-// recycle names only the hostname. So pickForRecycling refuses a hostname that two instances share,
-// even if they differ in letter case.
+// pickForRecycling returns the instance that may be recycled, and all instances of the cluster.
+// Civo finds the machine to recycle only by its hostname. So pickForRecycling refuses a hostname
+// that two instances share, even if they differ in letter case.
 func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
 	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
 	id, err := c.instanceID(t)
@@ -114,7 +114,7 @@ func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civo
 	return in, listed, nil
 }
 
-// poolOf returns the only pool that lists the instance.
+// poolOf returns the pool that lists the instance. It returns an error if there is not exactly one.
 func (c *Client) poolOf(ctx context.Context, t task) (civogo.KubernetesPool, error) {
 	listed, err := c.pools(ctx, t)
 	if err != nil {
@@ -136,7 +136,7 @@ func lists(p civogo.KubernetesPool, id string) bool {
 	return slices.ContainsFunc(p.Instances, func(in civogo.KubernetesInstance) bool { return in.ID == id })
 }
 
-// newest returns when the youngest instance was created.
+// newest returns the creation time of the youngest instance. It is zero if no instance has one.
 func newest(all []civogo.Instance) time.Time {
 	var latest time.Time
 	for _, in := range all {

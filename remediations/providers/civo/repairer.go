@@ -15,8 +15,8 @@ import (
 )
 
 // Names of the Deployment of Civo's node-agent, and of the environment variables that configure it
-// (civo/node-agent charts/templates/deployment.yaml). Velero also has a Deployment node-agent,
-// without these variables.
+// (civo/node-agent charts/templates/deployment.yaml). Velero may also run a Deployment with the
+// name node-agent, but without these variables.
 const (
 	nodeAgent            = "node-agent"
 	nodeAgentNamespace   = "kube-system"
@@ -25,7 +25,7 @@ const (
 )
 
 // NodeAgents returns the Deployments of Civo's node-agent that reboot nodes. It leaves out a
-// Deployment that only monitors, or that has no replicas.
+// Deployment that has no replicas, or that only monitors nodes.
 func NodeAgents(ctx context.Context, api kubernetes.Interface) (out []coverage.Repairer, err error) {
 	all, err := api.AppsV1().Deployments(nodeAgentNamespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + nodeAgent})
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Replaced queries Civo for the progress of a replacement. It is complete if the old instance is
-// gone, the pool's desired count is unchanged, and that many instances of the pool are ACTIVE.
-// Instances that existed before and are off need not be ACTIVE. The error of a failed read is a
-// *refusedError, and proves nothing.
+// Replaced reports the progress of a replacement. The replacement is complete if the old instance
+// is gone, the pool's desired count is unchanged, and that many instances of the pool are ACTIVE.
+// Instances that existed before and are off need not be ACTIVE. If a read fails, the error is a
+// *refusedError, and nothing is known.
 func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
 	t := task{verb: "checking the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
@@ -41,9 +41,10 @@ func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Repl
 	return r, nil
 }
 
-// oldGone reports whether the old instance is gone. If not, or if that is unknown, it returns the
-// reasons. A DELETING instance is not gone: something may still write to its disks. That a list
-// lacks the instance counts only if the list has all other entries that it must have.
+// oldGone reports whether the old instance is gone. If it exists, or if this is unknown, oldGone
+// returns false and the reason. A DELETING instance is not gone: it may still write to its disks.
+// oldGone trusts a list without the old instance only if the list is complete: it must not be
+// empty, and must have each ACTIVE instance of the node pools.
 func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (bool, []string) {
 	unlisted := 0
 	for _, p := range pools {
@@ -67,9 +68,9 @@ func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.Ku
 	return true, nil
 }
 
-// poolWhole returns the provider IDs of the pool's new instances, and what the pool lacks compared
-// with before. A new instance is ACTIVE and younger than all instances before. If Civo does not
-// report creation times, no instance is new.
+// poolWhole returns the provider IDs of the pool's new instances, and what is still wrong with the
+// pool compared with before. An instance is new if it is ACTIVE and younger than all instances
+// before. If Civo reports no creation times, no instance counts as new.
 func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors, lacks []string) {
 	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
 	if i < 0 {
@@ -89,8 +90,9 @@ func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.
 				successors = append(successors, providerID(in.ID))
 			}
 		case shutOff, stopped, failed:
-			// An instance that existed before and is off need not be ACTIVE afterwards. Without
-			// creation times, the instance that is off may be the new one.
+			// An old instance that is off need not become ACTIVE, so fewer instances are needed.
+			// Without creation times, this does not apply: the instance that is off may be the new
+			// one.
 			if !young && !before.Newest.IsZero() {
 				need--
 			}

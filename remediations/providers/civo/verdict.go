@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// readVerdict returns the error of a read, a *refusedError, or nil. Only a 2xx that civogo could
-// decode is a success. asked names the requested data.
+// readVerdict returns the error of a read: nil, or a *refusedError. The read succeeded only if the
+// status is 2xx and civogo could decode the answer. asked names the requested data, for the error.
 func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	switch {
 	case o.keyError != nil:
@@ -38,7 +38,7 @@ func (c *Client) readVerdict(t task, o outcome, asked string) error {
 	return c.refuse(t, reasonBadAnswer, o.err, "the answer from %s is not Civo's API: %s instead of the %s", c.o.APIURL.Host, o.kind(), asked)
 }
 
-// kind describes the answer by its status, and whether it is an HTML page.
+// kind describes the answer for a message: its status, and whether it is an HTML page.
 func (o outcome) kind() string {
 	if o.page {
 		return fmt.Sprintf("an HTML page with HTTP %d", o.status)
@@ -46,12 +46,12 @@ func (o outcome) kind() string {
 	return fmt.Sprintf("HTTP %d", o.status)
 }
 
-// rejection returns the error for a 4xx answer of Civo itself.
+// rejection returns the error for a 4xx answer that is from Civo itself, and not from a proxy.
 func (c *Client) rejection(t task, o outcome) error {
 	why := c.reasonOf(o)
 	switch why {
 	case reasonUnknownCluster:
-		// Civo gives the same answer for a cluster in another region.
+		// Civo answers the same if the cluster is in another region.
 		return c.refuse(t, why, o.err, "unknown cluster, or wrong region: Civo has no cluster %s in region %s", c.o.ClusterID, c.o.Region)
 	case reasonWrongRegion:
 		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or the region is unavailable", c.o.Region)
@@ -66,8 +66,8 @@ func (c *Client) rejection(t task, o outcome) error {
 	}
 }
 
-// writeVerdict returns the error of a write: nil, a *refusedError, or an *unknownError if it is not
-// certain that nothing was done.
+// writeVerdict returns the error of a write. It is nil if Civo accepted the write, and a
+// *refusedError if Civo certainly did nothing. Otherwise it is an *unknownError.
 func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outcome) error {
 	switch {
 	case o.keyError != nil:
@@ -98,8 +98,8 @@ func (c *Client) writeVerdict(issue context.Context, t task, g *kit.Gate, o outc
 	return nil
 }
 
-// resultVerdict returns the error of an HTTP 200 without success. An answer without a result is not
-// from Civo, and proves nothing.
+// resultVerdict returns the error of a 2xx answer whose result is not "success". An answer without
+// a result is not from Civo, so the outcome is unknown.
 func (c *Client) resultVerdict(t task, o outcome) error {
 	r := o.result
 	if r.Result == "" {

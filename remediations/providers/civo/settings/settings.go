@@ -1,4 +1,4 @@
-// Package settings is the configuration's section providers.civo.
+// Package settings has the section providers.civo of the configuration.
 package settings
 
 import (
@@ -15,7 +15,8 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.civo: schema, reader, and steps.
+// Section defines the key providers.civo of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "civo", Schema: schema, Steps: map[string]string{"reboot": "", "replace": ""}, Read: section.Declared[Civo]()}
 
 // Civo is the content of providers.civo.
@@ -35,7 +36,8 @@ func (c *Civo) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot", "replace"}, Scheme: "civo://", NodeSelector: c.NodeSelector}
 }
 
-// Testifies implements section.Testifier: Civo knows whether an instance runs.
+// Testifies implements section.Testifier. It is true, because Civo knows whether an instance is
+// running.
 func (c *Civo) Testifies() bool { return true }
 
 // Warn implements section.Warner.
