@@ -1,21 +1,22 @@
-// Package clusterapi replaces the machines behind Nodes through Cluster API. The management cluster
-// may be this cluster or another one.
+// Package clusterapi replaces the machines behind Nodes through Cluster API. The management
+// cluster, which has Cluster API's objects, may be this cluster or another one.
 //
-// Drydock requests the replacement, and the Machine's MachineSet carries it out: it drains the
-// Node, deletes the machine and makes a new one. The request has one of three forms:
+// Drydock requests the replacement of a Machine, and the Machine's MachineSet carries it out.
+// Cluster API drains the Node, deletes the machine and makes a new one. The request has one of
+// three forms:
 //
 //   - If a MachineHealthCheck selects the Machine, Drydock sets the annotation
 //     cluster.x-k8s.io/remediate-machine to the attempt's ID.
-//   - Otherwise, Drydock sets the conditions HealthCheckSucceeded=False and OwnerRemediated=False
-//     in the Machine's status, in the form of v1beta2. Conditions of the same names below
-//     status.deprecated have no effect.
+//   - If no MachineHealthCheck selects the Machine, Drydock sets two conditions in the Machine's
+//     status: HealthCheckSucceeded=False and OwnerRemediated=False. It uses the form of v1beta2,
+//     because conditions of the same names below status.deprecated have no effect.
 //   - If withoutHealthCheck is delete in the configuration, Drydock deletes the Machine instead of
 //     setting conditions.
 //
 // A Machine is the Node's only if both have the same spec.providerID, and the Machine's
 // status.nodeRef names the Node. No other Machine of the cluster may have this provider ID or name
-// this Node. The Machine's UID is recorded with the intent and sent with each write. So the API
-// server refuses a write to another Machine of the same name.
+// this Node. Drydock records the Machine's UID on the Node before the request, and sends the UID
+// with each write. So the API server refuses a write to another Machine of the same name.
 package clusterapi
 
 import (
@@ -28,7 +29,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client: the section of the configuration, and what it needs beside that.
+// Options configure a Client. They are the configuration's section providers.clusterAPI and the
+// connection to this cluster.
 type Options struct {
 	settings.ClusterAPI
 	// API is the connection to this cluster's API server, which has the Nodes.

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// held returns one error with everything that forbids the replacement now. It returns nil if
-// nothing forbids it.
+// held returns nil if the replacement may be requested now. Otherwise it returns one error that
+// lists every reason against it.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.clusterHolds(s, &all)
@@ -45,8 +45,8 @@ func (c *Client) machineHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// repairHolds adds a hold if Cluster API is already repairing or replacing the Machine, or if this
-// was requested.
+// repairHolds adds a reason to all if a repair or replacement of the Machine is in progress or is
+// already requested.
 func (c *Client) repairHolds(m *machine, all *kit.Holds) {
 	all.If(m.DeletionTimestamp != nil, kit.While, "%s is already being deleted: %s", kubeapi.Name(m), c.condition(m.Status.Get(deleting)))
 	all.If(m.has(remediateKey), kit.Machine, "a replacement of %s is already requested (annotation %s, value %s); wait for it, or remove the annotation", kubeapi.Name(m), remediateKey, c.Quote(m.Annotations[remediateKey]))
@@ -73,9 +73,10 @@ func (c *Client) ownerHolds(s *sight, all *kit.Holds) {
 	inFlightHolds(s, all)
 }
 
-// inFlightHolds adds a hold if the MachineDeployment's limit of replacements at the same time is
-// reached. Cluster API counts only Machines that its MachineSet deletes. Drydock also counts
-// Machines whose replacement is requested, and those that others delete.
+// inFlightHolds adds a reason to all if the MachineDeployment allows no further replacement now
+// (spec.remediation.maxInFlight). Cluster API counts only Machines that its MachineSet deletes.
+// Drydock also counts Machines whose replacement is requested, and Machines that another client
+// deletes.
 func inFlightHolds(s *sight, all *kit.Holds) {
 	d := s.deployment
 	limit := d.Spec.Remediation.MaxInFlight
@@ -117,5 +118,5 @@ func (c *Client) checkHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// condition describes a condition that Cluster API sets.
+// condition describes a condition of Cluster API for a message.
 func (c *Client) condition(of *metav1.Condition) string { return c.Says("Cluster API", of) }

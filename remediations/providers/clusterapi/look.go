@@ -13,7 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// way is the form of the request for a replacement (see the package comment).
+// way is the form of the request for a replacement: by annotation, by conditions, or by deletion.
+// The package comment explains the forms.
 type way string
 
 const (
@@ -22,7 +23,7 @@ const (
 	remove   way = "delete"
 )
 
-// sight has a Machine, and the objects that influence its replacement.
+// sight has the node's Machine and all objects that decide whether it may be replaced.
 type sight struct {
 	cluster    cluster
 	machine    *machine
@@ -33,8 +34,8 @@ type sight struct {
 	way        way
 }
 
-// look reads the node's Machine and the objects around it. It changes nothing. An error says why no
-// replacement may be requested now.
+// look reads the node's Machine, and the Cluster, owners and MachineHealthChecks of the Machine. It
+// changes nothing. An error is the reason why Drydock must not request a replacement now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	s := &sight{}
 	if err := c.readCluster(ctx, &s.cluster); err != nil {
@@ -75,7 +76,8 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	return err
 }
 
-// pick returns the Machine that is the node's, or an error if that is not certain.
+// pick returns the node's Machine from all. It returns an error if it is not certain which Machine
+// this is.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine cannot be identified"}
@@ -103,8 +105,9 @@ func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	return one, nil
 }
 
-// readOwners reads the MachineSet that would make the new Machine, and the MachineDeployment that
-// owns the MachineSet.
+// readOwners reads the MachineSet that owns the Machine, and the MachineDeployment that owns the
+// MachineSet, if there is one. It returns an error if the Machine belongs to the control plane, or
+// to no MachineSet.
 func (c *Client) readOwners(ctx context.Context, s *sight, all []machine) error {
 	owner := metav1.GetControllerOf(s.machine)
 	_, control := s.machine.Labels[controlLabel]

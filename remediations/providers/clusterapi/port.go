@@ -11,11 +11,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation replace. The Machine's MachineSet deletes the Machine and makes a new
+// Replacer carries out the repair step replace. The MachineSet deletes the Machine and makes a new
 // one.
 type Replacer struct{ *Client }
 
-// before is recorded with the intent.
+// before has the facts that Drydock records on the Node before the request. They are needed to
+// prove the replacement afterwards.
 type before struct {
 	kubeapi.SetBefore
 	// Cluster is the UID of the Cluster object. The UID changes if the Machines move to another
@@ -33,7 +34,8 @@ func (b *before) read(kept remediations.Before) error {
 	return b.Whole()
 }
 
-// Survey looks up the Machine, and reports everything that forbids its replacement.
+// Survey checks the Machine before the step. It reports everything that forbids its replacement,
+// and changes nothing.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {

@@ -18,15 +18,17 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// findsIllness are the paths of the fields with a MachineHealthCheck's own conditions of an
-// unhealthy node. A MachineHealthCheck without any acts only on Drydock's requests.
+// findsIllness has the paths of the fields that make a MachineHealthCheck detect an unhealthy node
+// or Machine by itself. If all these fields are empty, the MachineHealthCheck acts only on
+// Drydock's requests.
 var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"spec", "checks", "unhealthyMachineConditions"}, {"spec", "unhealthyConditions"}}
 
 // MachineHealthChecks returns the MachineHealthChecks that detect unhealthy nodes by themselves.
 // Each repairs the Nodes of the Machines that it selects in its Cluster
-// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). If of names a
-// Cluster, only that Cluster's checks count: other Clusters of a management cluster may have Nodes
-// of the same names. If the kind is not installed, the result is empty.
+// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). of is a namespace and
+// a Cluster. If its name is empty, the checks of all Clusters count. Otherwise only those of this
+// Cluster count, because the Nodes of different Clusters may have equal names. If Cluster API is
+// not installed, the result is empty.
 func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := kit.List(ctx, api, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
@@ -68,8 +70,8 @@ func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.Na
 	return out, nil
 }
 
-// MachineHealthChecksElsewhere is MachineHealthChecks for the management cluster of a kubeconfig.
-// timeout limits each request.
+// MachineHealthChecksElsewhere is like MachineHealthChecks, but reads the management cluster of the
+// kubeconfig, which is a file's path. timeout limits each request.
 func MachineHealthChecksElsewhere(ctx context.Context, kubeconfig string, of types.NamespacedName, timeout time.Duration) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replaced reports the progress of the replacement. That a Machine is missing proves something only
-// under three conditions:
+// Replaced reports the progress of the replacement. A Machine that is missing from the list proves
+// a deletion only under three conditions:
 //   - The Cluster and the MachineSet are still the same objects.
 //   - The Cluster is not paused, as it is while its objects move to another management cluster.
 //   - The list has all Machines that the MachineSet counts.
@@ -58,7 +58,8 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return c.compare(was, &set, all), nil
 }
 
-// compare returns what the present Machines prove about the replacement.
+// compare compares the existing Machines with the facts from before the replacement. It returns
+// what is proven, and what is still missing.
 func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) remediations.Replacement {
 	var old, blocked string
 	for i := range all {
@@ -76,8 +77,7 @@ func (c Replacer) compare(was before, set *kubeapi.MachineSet, all []machine) re
 	return r
 }
 
-// progress describes how far Cluster API is with the replacement of the Machine, and what blocks
-// it.
+// progress describes, for a message, how far Cluster API is with the replacement of the Machine.
 func (c *Client) progress(m *machine) string {
 	if m.DeletionTimestamp != nil {
 		return c.condition(m.Status.Get(deleting))
@@ -94,8 +94,8 @@ func (c *Client) progress(m *machine) string {
 // volumes or hooks.
 var waits = []string{"DrainingNode", "WaitingForPreDrainHook", "WaitingForVolumeDetach", "WaitingForPreTerminateHook"}
 
-// blocked describes what blocks the deletion of the Machine. It returns "" if Cluster API reports
-// nothing.
+// blocked describes what the deletion of the Machine is waiting for. It returns "" if Cluster API
+// reports nothing.
 func (c *Client) blocked(m *machine) string {
 	said := m.Status.Get(deleting)
 	if m.DeletionTimestamp == nil || said == nil || said.Status != metav1.ConditionTrue || said.Message == "" || !slices.Contains(waits, said.Reason) {

@@ -15,15 +15,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// markedBy is the beginning of the message in the conditions that request a replacement for
-// Drydock.
+// markedBy is the beginning of the message in the conditions that Drydock sets to request a
+// replacement. By this message, Drydock recognises its own conditions.
 const markedBy = "Drydock asks for a replacement, attempt "
 
-// fieldManager is Drydock's name as the manager of the fields that it writes.
+// fieldManager is Drydock's name in managedFields.
 const fieldManager = "drydock"
 
-// asking returns the API request for a replacement in the form w. It contains the Machine's UID, so
-// that it never changes a new Machine of the same name.
+// asking returns the API request for a replacement in the form w. The request contains the
+// Machine's UID. So it never changes a new Machine of the same name.
 func asking(w way, m *machine, attempt string, now time.Time) kubeapi.Request {
 	r := kubeapi.Request{Method: http.MethodPatch, Path: "machines/" + m.Name, Query: url.Values{"fieldManager": {fieldManager}}}
 	switch w {
@@ -50,8 +50,9 @@ type change struct {
 }
 
 // marking returns the patch that sets the two conditions, so that the MachineSet replaces the
-// Machine. All other conditions stay. It is a JSON patch, because the API server accepts no UID as
-// a precondition of an apply or a merge into a status, but it checks an operation "test".
+// Machine. All other conditions stay. It is a JSON patch, because a JSON patch can check the
+// Machine's UID with an operation "test". The API server accepts no UID as a precondition of an
+// apply or a merge patch of the status.
 func marking(m *machine, attempt string, now time.Time) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}}
 	if len(m.Status.Conditions) == 0 {
@@ -73,8 +74,8 @@ func marking(m *machine, attempt string, now time.Time) []change {
 	return out
 }
 
-// unmarking returns the patch that removes the two conditions. The API server refuses it if the
-// Machine has changed since it was read.
+// unmarking returns the patch that removes the two conditions that request a replacement. The API
+// server refuses it if the Machine has changed since Drydock read it.
 func unmarking(m *machine) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}, {"test", "/metadata/resourceVersion", m.ResourceVersion}}
 	for i, of := range slices.Backward(m.Status.Conditions) {
@@ -85,11 +86,11 @@ func unmarking(m *machine) []change {
 	return out
 }
 
-// giveUpPods sets the annotation that prevents Cluster API from draining the Node again. Otherwise
-// a pod that may not be evicted could block the replacement forever. It is a separate write before
-// the request, because neither a DELETE nor a write to the status can set an annotation. If the
-// request has no effect, Share.GiveBack removes the annotation. An annotation of another client
-// stays.
+// giveUpPods sets an annotation on the Machine, so that Cluster API does not drain the Node a
+// second time. Otherwise a pod that may not be evicted could block the replacement forever.
+// giveUpPods keeps an annotation of another client. It is a separate write before the request for
+// the replacement, because neither a DELETE nor a write to the status can set an annotation. If the
+// request has no effect, Share.GiveBack removes the annotation.
 func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
 	if m.has(noDrainKey) {
 		return nil
@@ -102,13 +103,15 @@ func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) err
 	return nil
 }
 
-// ask sends the request for the replacement once, and returns the outcome.
+// ask sends the request for the replacement, at most once. It returns whether the API server
+// accepted it.
 func (c *Client) ask(ctx context.Context, s *sight, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	r := asking(s.way, s.machine, attempt, time.Now())
 	return c.Change(ctx, r, mayStill, func(body []byte) bool { return granted(s, attempt, body) })
 }
 
-// granted reports whether the answer shows the Machine in the requested state.
+// granted reports whether the API server's answer shows that the request took effect on this
+// Machine.
 func granted(s *sight, attempt string, body []byte) bool {
 	var shown machine
 	if s.way == remove {

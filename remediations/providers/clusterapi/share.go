@@ -16,17 +16,21 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Share prevents the MachineHealthCheck from replacing a Machine while Drydock repairs its node in
-// another way, for example by a reboot through its BMC. For this it sets the annotation
-// skip-remediation. Share also withdraws Drydock's request for a replacement, if the replacement
-// has not begun when the repair ends. It finds such Machines by a label, also after a crash.
+// Share keeps Drydock and Cluster API from repairing the same machine at the same time. While
+// Drydock repairs a node in another way, for example by a reboot through its BMC, Share sets the
+// annotation skip-remediation on the Machine. The MachineHealthCheck then does not replace the
+// Machine.
+//
+// When the repair ends, Share removes what Drydock has set, also Drydock's request for a
+// replacement that has not begun. It finds the Machines by a label, also after a crash.
 type Share struct {
 	*Client
-	// Registry has the remediations that records on Nodes may name.
+	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
+	// Nodes may name them.
 	Registry remediations.Registry
 }
 
-// itself is the name of this provider. Share does nothing against its own replacement.
+// itself is the name of this provider. Share does not prevent a replacement by this provider.
 const itself = "clusterAPI"
 
 // Free implements engine.Reserver.
@@ -35,8 +39,9 @@ func (c Share) Free(ctx context.Context, m engine.Machine, by string) error {
 	return err
 }
 
-// Take implements engine.Reserver. Before a replacement by Cluster API that will be requested by
-// conditions, it sets the label on the Machine: a write to the status cannot set a label.
+// Take implements engine.Reserver. It sets the annotation skip-remediation if a MachineHealthCheck
+// could replace the Machine. Before a replacement by conditions, which is this provider's own step,
+// it sets only the label for GiveBack. The later write to the status cannot set a label.
 func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	if by == itself {
 		return c.label(ctx, m)
@@ -48,7 +53,8 @@ func (c Share) Take(ctx context.Context, m engine.Machine, by string) error {
 	return c.change(ctx, one, map[string]any{"labels": map[string]any{keptLabel: "true"}, "annotations": map[string]any{skipKey: m.Attempt}}, "preventing the MachineHealthCheck from replacing %s")
 }
 
-// label sets the label on the node's Machine. GiveBack uses the label to find the Machine.
+// label sets keptLabel on the node's Machine, if its replacement will be requested by conditions.
+// GiveBack finds the Machine by this label.
 func (c Share) label(ctx context.Context, m engine.Machine) error {
 	about := func(err error) error { return c.Sentence(err, "the Machine of node %q", m.Node) }
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", nil)
@@ -68,8 +74,9 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested")
 }
 
-// shared returns the node's Machine, if Cluster API could replace it by itself. It returns nil if
-// Cluster API could not. If that replacement has already begun, it returns an error.
+// shared returns the node's Machine if a MachineHealthCheck could replace it. It returns nil if
+// none could, and for this provider's own replacement. It returns an error if a replacement or
+// another repair by Cluster API is in progress.
 func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
 	if by == itself {
 		return nil, nil
@@ -99,7 +106,7 @@ func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machin
 	return s.machine, nil
 }
 
-// names reports whether a Machine of the Cluster could be the node's.
+// names reports whether any Machine of the Cluster has the Node's provider ID or names the Node.
 func (c Share) names(m engine.Machine, all []machine) bool {
 	for i := range all {
 		one := &all[i]
@@ -110,14 +117,17 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 	return false
 }
 
-// GiveBack checks each Machine with Drydock's label once. If the repair of the Machine's node has
-// ended, it removes what Drydock has set. The MachineHealthCheck then acts on the Machine again,
-// Cluster API may drain its Node, and a replacement that has not begun is no longer requested.
+// GiveBack goes once through all Machines with Drydock's label. If the repair of a Machine's node
+// has ended, GiveBack removes what Drydock has set on the Machine. This withdraws a request for a
+// replacement that has not begun. Afterwards the MachineHealthCheck may replace the Machine again,
+// and Cluster API may drain its Node.
 //
-// GiveBack keeps values that others have set, or have changed since. It keeps everything on a
-// Machine that is being deleted, because a drain would begin again. It keeps a request for a
-// Machine whose Node is gone, because that repair continues without its Node. The error joins the
-// errors of all Machines.
+// GiveBack does not remove:
+//   - Values that another client has set, or has changed since.
+//   - Anything on a Machine that is being deleted, because a drain would begin again.
+//   - A request on a Machine whose Node is gone, because that repair continues without its Node.
+//
+// The error joins the errors of all Machines.
 func (c Share) GiveBack(ctx context.Context) error {
 	all, err := kubeapi.List[machine](ctx, c.Client.Client, "machines", "Machine", url.Values{"labelSelector": {keptLabel + "=true"}})
 	if err != nil {
@@ -139,8 +149,8 @@ func (c Share) GiveBack(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// giveBack removes from the Machine what Drydock has set. It removes the label last, because the
-// label is needed to find the Machine again after a crash.
+// giveBack removes everything from the Machine that Drydock has set. The label is removed in the
+// last write, because it is needed to find the Machine again after a crash.
 func (c Share) giveBack(ctx context.Context, one *machine) error {
 	if one.marked() {
 		r := kubeapi.Request{
@@ -162,8 +172,8 @@ func (c Share) giveBack(ctx context.Context, one *machine) error {
 	return c.change(ctx, one, change, "removing Drydock's annotations from %s")
 }
 
-// over reports whether no repair of the Machine's node is in progress. A repair between two steps
-// is in progress.
+// over reports whether the repair of the Machine's node has ended. A repair that waits between two
+// steps has not ended.
 func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	if one.Status.NodeRef.Name == "" {
 		return !one.asked(), nil
@@ -183,8 +193,9 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 	return true, nil
 }
 
-// change writes the metadata of this Machine. The API server refuses the write if another Machine
-// now has its name.
+// change changes the Machine's metadata. The API server refuses the write if the Machine was
+// replaced by another one of the same name. doing is the text of the error, with %s for the
+// Machine's name.
 func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
 	metadata["uid"] = one.UID
 	r := kubeapi.Request{
@@ -194,7 +205,8 @@ func (c *Client) change(ctx context.Context, one *machine, metadata map[string]a
 	return c.write(ctx, one, r, doing)
 }
 
-// write sends the change, and takes the Machine's new resourceVersion from the answer.
+// write sends the change. It updates the Machine's resourceVersion from the answer, for the next
+// write.
 func (c *Client) write(ctx context.Context, one *machine, r kubeapi.Request, doing string) error {
 	a := c.Send(ctx, r)
 	var shown machine

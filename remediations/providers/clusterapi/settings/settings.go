@@ -1,4 +1,4 @@
-// Package settings is the configuration's section providers.clusterAPI.
+// Package settings has the section providers.clusterAPI of the configuration.
 package settings
 
 import (
@@ -15,14 +15,15 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.clusterAPI: schema, reader, and steps.
+// Section defines the key providers.clusterAPI of the configuration: its schema, its reader, and
+// the steps that need it.
 var Section = section.Section{Key: "clusterAPI", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Declared[ClusterAPI]()}
 
 // ClusterAPI is the content of providers.clusterAPI.
 type ClusterAPI struct {
 	Cluster types.NamespacedName `json:"cluster"`
-	// WithoutHealthCheck is how to request the replacement of a Machine that no MachineHealthCheck
-	// selects: by conditions, or by delete.
+	// WithoutHealthCheck is the form of the request if no MachineHealthCheck selects the Machine:
+	// conditions, or delete.
 	WithoutHealthCheck string        `json:"withoutHealthCheck"`
 	Timeout            time.Duration `json:"timeout"`
 	// Kubeconfig is the path of a kubeconfig for the management cluster. If it is empty, this
@@ -31,11 +32,12 @@ type ClusterAPI struct {
 	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
 	// that no other provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are the user names in the requests of Cluster API's controllers about Nodes.
+	// Users are the user names that Cluster API's controllers use in their requests about Nodes.
 	Users []string `json:"users"`
 }
 
-// Delete reports whether Drydock deletes a Machine that no MachineHealthCheck selects.
+// Delete reports whether Drydock deletes the Machine to replace it, if no MachineHealthCheck
+// selects the Machine.
 func (c *ClusterAPI) Delete() bool { return c.WithoutHealthCheck == "delete" }
 
 // Serves implements section.Provider.
@@ -43,6 +45,6 @@ func (c *ClusterAPI) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"replace"}, NodeSelector: c.NodeSelector, Users: c.Users}
 }
 
-// Configure implements section.Configurer. Reserves lets Drydock prevent the MachineHealthCheck
-// from replacing a machine that Drydock repairs in another way.
+// Configure implements section.Configurer. It sets Reserves, so that Drydock can prevent the
+// MachineHealthCheck from replacing a machine while Drydock repairs it in another way.
 func (*ClusterAPI) Configure(c *remediations.Config) { c.Reserves = true }
