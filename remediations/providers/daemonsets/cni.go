@@ -22,17 +22,18 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// CNI applies the manifest of the cluster's CNI again. Drydock downloads nothing: the manifest is
-// in a file, or under a key of a ConfigMap. CNI is an engine.Actuator, an engine.Surveyor and an
-// engine.PodProver.
+// CNI carries out the repair step apply-cni: it applies the manifest of the cluster's CNI again.
+// Drydock downloads nothing. The manifest is in a file, or in a ConfigMap under a key. CNI
+// implements engine.Actuator, engine.Surveyor and engine.PodProver.
 type CNI struct {
 	Client kubernetes.Interface
-	// File is the path of the manifest. If it is empty, the manifest is under Key of ConfigMap.
+	// File is the path of the manifest. If it is empty, the manifest is the value of Key in
+	// ConfigMap.
 	File      string
 	ConfigMap types.NamespacedName
 	Key       string
-	// DaemonSet is the DaemonSet whose versions Drydock compares. It must be in the manifest and in
-	// the cluster.
+	// DaemonSet is the CNI's DaemonSet. It must be in the manifest and in the cluster, because
+	// Drydock compares the two versions.
 	DaemonSet types.NamespacedName
 }
 
@@ -42,8 +43,8 @@ var (
 	_ engine.PodProver = CNI{}
 )
 
-// Survey reads the manifest and the cluster, and applies all objects as a dry run. So a refusal
-// uses no attempt, and no apply ends halfway.
+// Survey reads the manifest and the cluster, and applies all objects as a dry run. So an object
+// that the API server would refuse uses no attempt, and does not stop a real apply halfway.
 func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, installed, err := c.look(ctx)
 	if err != nil {
@@ -52,7 +53,7 @@ func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(beforeRollout(installed, m.Node))
 }
 
-// Act applies the manifest, one object after the other. Objects that pods need are first.
+// Act applies the manifest, one object after the other. It begins with the objects that pods need.
 func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	wanted, installed, err := c.look(ctx)
 	if err == nil {
@@ -82,8 +83,9 @@ func (c CNI) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return remediations.CallAccepted, nil
 }
 
-// Proven reports whether all pods of the DaemonSet match the manifest and are available. If the
-// DaemonSet already matched, its generation and its pods stay the same, and that is enough.
+// Proven reports whether the DaemonSet is not older than the manifest, and all its pods are up to
+// date and available. A new generation and new pods are not required, because the DaemonSet may
+// have matched the manifest before.
 func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	wanted, err := c.manifest(ctx)
 	if err != nil {
@@ -100,7 +102,7 @@ func (c CNI) Proven(ctx context.Context, b remediations.Before) (remediations.Po
 	return out, nil
 }
 
-// look returns the manifest and the DaemonSet in the cluster. It returns an error if the manifest
+// look returns the manifest, and the DaemonSet in the cluster. It returns an error if the manifest
 // must not be applied now.
 func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	wanted, err := c.manifest(ctx)
@@ -130,8 +132,9 @@ func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	return wanted, installed, nil
 }
 
-// try applies the object as a dry run. An error about missing rights concerns every node. Any other
-// refusal concerns the manifest; the API server answers 500 to an object that does not fit its
+// try applies the object as a dry run. If rights are missing, or the error may pass, the error
+// concerns every node. Otherwise it is a Refusal, because the manifest is wrong. HTTP 500 also
+// counts as a wrong manifest: it is the API server's answer to an object that does not fit its
 // schema.
 func (c CNI) try(ctx context.Context, o manifestObject) error {
 	err := c.apply(ctx, o, true)
@@ -145,7 +148,7 @@ func (c CNI) try(ctx context.Context, o manifestObject) error {
 }
 
 // mustBeThere checks an object of a kind that Drydock does not write. It returns an error if the
-// object is not in the cluster as the manifest has it, because a person must then apply the
+// object is missing in the cluster, or differs from the manifest. A person must then apply the
 // manifest.
 func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	text, err := c.request("GET", o).SetHeader("Accept", "application/json").Do(ctx).Raw()
@@ -167,10 +170,10 @@ func (c CNI) mustBeThere(ctx context.Context, o manifestObject) error {
 	return nil
 }
 
-// pin sets the UID and resourceVersion of the compared DaemonSet on the object, so that the API
-// server refuses the write if the DaemonSet changes now. Otherwise Drydock could downgrade a
-// DaemonSet that was updated after the comparison. pin reads the DaemonSet again, because its
-// status changes often.
+// pin prevents a downgrade of a DaemonSet that was updated after Drydock compared the versions. It
+// sets the DaemonSet's UID and resourceVersion on the object, so that the API server refuses the
+// write if the DaemonSet has changed. pin first reads the DaemonSet again, because each change of
+// its status changes the resourceVersion.
 func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.DaemonSet) error {
 	if o.kind.Kind != "DaemonSet" || o.GetName() != installed.Name {
 		return nil
@@ -187,8 +190,8 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 	return nil
 }
 
-// apply writes the manifest's fields of the object, and takes their ownership from other field
-// managers.
+// apply writes the object by server-side apply. It forces conflicts: other field managers lose the
+// fields that are in the manifest. If dry is true, it is a dry run.
 func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -202,8 +205,8 @@ func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 		Body(body).Do(ctx).Error()
 }
 
-// request returns a request for the object. The client must not repeat it, because the repetition
-// could come long after the intent.
+// request returns a request for the object that client-go never repeats. A repeated request could
+// arrive long after Drydock's decision.
 func (c CNI) request(verb string, o manifestObject) *rest.Request {
 	version, root := o.kind.GroupVersion(), "/apis"
 	if version.Group == "" {
@@ -213,13 +216,14 @@ func (c CNI) request(verb string, o manifestObject) *rest.Request {
 		NamespaceIfScoped(o.GetNamespace(), o.kind.namespaced).Resource(o.kind.resource).Name(o.GetName()).MaxRetries(0)
 }
 
-// applied returns the objects that Drydock writes.
+// applied returns the manifest's objects that Drydock writes. The others must already exist.
 func (m *manifest) applied() []manifestObject {
 	return slices.DeleteFunc(slices.Clone(m.objects), func(o manifestObject) bool { return !o.kind.applied })
 }
 
-// manifest reads the present manifest. A Refusal is about its content and concerns this repair. If
-// the manifest cannot be read at all, the error concerns every node.
+// manifest reads the manifest from its file or ConfigMap. An error about its content is a Refusal,
+// and concerns only this repair. If the manifest cannot be read at all, the error concerns every
+// node.
 func (c CNI) manifest(ctx context.Context) (*manifest, error) {
 	if c.File == "" {
 		found, err := c.Client.CoreV1().ConfigMaps(c.ConfigMap.Namespace).Get(ctx, c.ConfigMap.Name, metav1.GetOptions{})

@@ -18,9 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Pod restarts a node's pod of one DaemonSet. It deletes the pod, and the DaemonSet's controller
-// creates a new one from the present template. Pod is an engine.Actuator, an engine.Surveyor and an
-// engine.PodProver.
+// Pod carries out a repair step that restarts a node's pod of one DaemonSet. It deletes the pod,
+// and the DaemonSet's controller creates a new one from the present template. Pod implements
+// engine.Actuator, engine.Surveyor and engine.PodProver.
 type Pod struct {
 	Client    kubernetes.Interface
 	DaemonSet types.NamespacedName
@@ -32,8 +32,8 @@ var (
 	_ engine.PodProver = Pod{}
 )
 
-// Survey looks up the pod before the intent. So a missing pod uses no attempt, and the pod's UID is
-// recorded before the deletion.
+// Survey looks up the pod before the step. It returns the pod's UID, which is recorded on the Node
+// before the pod is deleted. If the pod is missing, no attempt is used.
 func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -42,20 +42,22 @@ func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()})
 }
 
-// before is the state before a restart, which is recorded with the intent. Its JSON names are old
-// and do not fit all values, but existing records have them.
+// before is the state before a restart, recorded on the Node. The JSON names do not describe all
+// values, because the format is older than some of them. Existing records need these names.
 type before struct {
-	// Instance is the pod's UID. For a rollout it is UID/GENERATION of the DaemonSet.
+	// Instance is the pod's UID. For a rollout it is the DaemonSet's UID and generation:
+	// UID/GENERATION.
 	Instance string `json:"instance"`
-	// Hostname is the Node. Pool is the DaemonSet. Count is how many pods it should have.
+	// Hostname is the Node's name. Pool is the DaemonSet, as namespace/name. Count is the number of
+	// pods that the DaemonSet should have. It is set only for a rollout.
 	Hostname string `json:"hostname"`
 	Pool     string `json:"pool"`
 	Count    int    `json:"count"`
 }
 
-// surveyTrouble returns an error as the result of a Survey. A Refusal has its own concern, mostly
-// one node. A final answer of the API server needs a correction of the setup, and a missing answer
-// passes. Both concern all nodes.
+// surveyTrouble converts an error into the result of a Survey. A Refusal already says which nodes
+// it concerns, mostly one node. Any other error concerns all nodes. If the API server refuses for
+// good, a person must correct the setup. If it gives no answer, Drydock tries again.
 func surveyTrouble(err error) remediations.Survey {
 	var found *kit.Refusal
 	why := kit.Passing
@@ -68,7 +70,8 @@ func surveyTrouble(err error) remediations.Survey {
 	return (&kit.Refusal{Why: why, Text: err.Error()}).Survey()
 }
 
-// Act deletes the pod that Survey recorded. It never deletes another pod of that name.
+// Act deletes the pod that Survey recorded. It never deletes a newer pod, even if it has the same
+// name.
 func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -91,8 +94,8 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", kit.NameOf(pod), m.Node))
 }
 
-// written returns the error of a failed write. An error that may pass uses no attempt: the API
-// server is busy, or refuses a right that it granted a moment ago.
+// written returns the error of a failed write. It is a Refusal that uses no attempt if the API
+// server is busy, or refuses a right. The right was there a moment ago, so both may pass.
 func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -100,16 +103,16 @@ func written(err error, doing string) error {
 	return &kit.Refusal{Why: kit.Passing, Again: remediations.AskPassing, Text: doing + ": " + err.Error(), Cause: err}
 }
 
-// delete deletes the pod with this UID. The client must not repeat the request, because the
-// repetition could come long after the intent.
+// delete deletes the pod with this UID. client-go must not repeat the request, because a repeated
+// request could arrive long after Drydock's decision.
 func (d Pod) delete(ctx context.Context, pod *corev1.Pod) error {
 	o := metav1.DeleteOptions{Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
 	return d.Client.CoreV1().RESTClient().Delete().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).
 		MaxRetries(0).Body(&o).Do(ctx).Error()
 }
 
-// outcomeOf returns the outcome of a failed write. It is CallRefused if the API server certainly
-// changed nothing.
+// outcomeOf returns the outcome of a failed write: CallRefused if the API server certainly changed
+// nothing, and CallUnknown otherwise.
 func outcomeOf(err error) remediations.CallOutcome {
 	if apierrors.IsTooManyRequests(err) || apierrors.IsNotFound(err) || kit.Final(err) {
 		return remediations.CallRefused
@@ -166,8 +169,9 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	return &pods[0], nil
 }
 
-// onNode returns all pods of the DaemonSet on the node. It selects pods by their owner's UID,
-// because any pod may have the labels. An error never means that there are no pods.
+// onNode returns all pods of the DaemonSet on the node. It checks the UID of each pod's owner,
+// because any pod may have the DaemonSet's labels. If it returns an error, the node may still have
+// pods.
 func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)
 	if err != nil {

@@ -27,19 +27,19 @@ const (
 	maxObjects = 64
 )
 
-// kindOf has the names that the API server uses for a kind of objects.
+// kindOf is a kind of API objects, with its names in the API server's URLs.
 type kindOf struct {
 	schema.GroupVersionKind
 	resource   string
 	namespaced bool
 	// applied means that Drydock writes objects of this kind. Objects of other kinds must already
-	// be in the cluster as the manifest has them: with rights to write them, Drydock could give
-	// itself any right.
+	// be in the cluster as in the manifest. Drydock has no rights to write them, because with these
+	// rights it could give itself any right.
 	applied bool
 }
 
-// manifestKinds are all kinds that a manifest may have, in the order of the apply: first the kinds
-// that pods need, then the kinds that make pods.
+// manifestKinds has all kinds that a manifest may contain. Drydock applies objects in this order:
+// first the kinds that pods need, then the kinds that create pods.
 var manifestKinds = []kindOf{
 	{schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}, "customresourcedefinitions", false, false},
 	{schema.GroupVersionKind{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole"}, "clusterroles", false, false},
@@ -56,7 +56,7 @@ var manifestKinds = []kindOf{
 	{schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "DaemonSet"}, "daemonsets", true, true},
 }
 
-// manifestObject is one object of a manifest.
+// manifestObject is one object of a manifest, with its kind.
 type manifestObject struct {
 	*unstructured.Unstructured
 	kind kindOf
@@ -69,13 +69,14 @@ func (o manifestObject) String() string {
 	return o.kind.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// manifest is a manifest that Drydock may apply if the state of the cluster allows it.
+// manifest is a manifest with only allowed objects. Whether it may be applied now depends on the
+// state of the cluster.
 type manifest struct {
 	objects   []manifestObject // in the order of the apply
 	daemonSet *appsv1.DaemonSet
 }
 
-// readManifest parses a manifest, and returns a Refusal if Drydock must never apply it.
+// readManifest parses a manifest. It returns a Refusal if Drydock must never apply this manifest.
 func readManifest(data []byte, daemonSet types.NamespacedName) (*manifest, error) {
 	if len(data) > maxManifest {
 		return nil, kit.Refuse(kit.Machine, "the manifest is larger than %d bytes", maxManifest)
@@ -151,7 +152,7 @@ func readObject(document []byte, namespace string) (*manifestObject, error) {
 	case !out.kind.namespaced && o.GetNamespace() != "":
 		return nil, fmt.Errorf("%s has a namespace, but its kind has none; remove it", out)
 	}
-	// The API server maintains these fields, so the manifest's values are not used.
+	// The API server sets these fields itself, so the manifest's values are removed.
 	for _, path := range [][]string{{"status"}, {"metadata", "managedFields"}, {"metadata", "uid"}, {"metadata", "resourceVersion"}, {"metadata", "generation"}, {"metadata", "creationTimestamp"}} {
 		unstructured.RemoveNestedField(o.Object, path...)
 	}

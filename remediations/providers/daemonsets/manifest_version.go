@@ -11,11 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// versionLabel is the label with a DaemonSet's version.
+// versionLabel is the label whose value is a DaemonSet's version.
 const versionLabel = "app.kubernetes.io/version"
 
-// versionsOf returns all versions of a DaemonSet, by their place: the label, and each container's
-// image. A nil version cannot be parsed, so it is unknown.
+// versionsOf returns the versions of a DaemonSet. The map's keys say where each version is from:
+// the label, or a container's image. A nil value means that the text is not a version.
 func versionsOf(ds *appsv1.DaemonSet) map[string]*version.Version {
 	out := map[string]*version.Version{}
 	if text, ok := ds.Labels[versionLabel]; ok {
@@ -47,8 +47,9 @@ func semantic(text string) *version.Version {
 	return v
 }
 
-// neverOlder returns an error if the wanted DaemonSet would make any part of the installed one
-// older, or if their versions cannot be compared. Otherwise it returns a text with the versions.
+// neverOlder returns an error if the wanted DaemonSet has an older version than the installed one,
+// in its label or in any image. It also returns an error if it cannot compare the versions. The
+// text that it returns has both versions.
 func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	have, want := versionsOf(installed), versionsOf(wanted)
 	said := ""
@@ -73,8 +74,8 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	return said, nil
 }
 
-// sameImage reports whether a container has the same image in both DaemonSets. This is enough if
-// the image shows no version.
+// sameImage reports whether a container has the same image in both DaemonSets. Then its version is
+// the same, even if the image's tag is not a version.
 func sameImage(a, b *appsv1.DaemonSet, where string) bool {
 	image := imageOf(a, where)
 	return image != "" && image == imageOf(b, where)

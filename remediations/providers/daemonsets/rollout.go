@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// fieldManager is Drydock's name as the manager of the fields that it writes.
+	// fieldManager is Drydock's name in managedFields.
 	fieldManager = "drydock"
-	// restartedAt is the annotation of a pod template that kubectl rollout restart sets to get new
-	// pods.
+	// restartedAt is the annotation that kubectl rollout restart writes into a pod template. The
+	// change of the template makes the controller replace the pods.
 	restartedAt = "kubectl.kubernetes.io/restartedAt"
 )
 
-// Rollouts restarts all pods of a DaemonSet like kubectl rollout restart: a few at a time, by the
-// DaemonSet's update strategy. It is an engine.Actuator, an engine.Surveyor and an
-// engine.PodProver.
+// Rollouts carries out the repair step rollout-restart. It restarts all pods of a DaemonSet like
+// kubectl rollout restart: a few at a time, by the DaemonSet's update strategy. Rollouts implements
+// engine.Actuator, engine.Surveyor and engine.PodProver.
 type Rollouts struct {
 	Client kubernetes.Interface
-	// Allowed are the DaemonSets that may be restarted. A step that names another one is refused.
+	// Allowed has the DaemonSets that may be restarted. A step for any other DaemonSet is refused.
 	Allowed []types.NamespacedName
 	Now     func() time.Time
 }
@@ -42,8 +42,8 @@ var (
 	_ engine.PodProver = Rollouts{}
 )
 
-// Survey reads the DaemonSet before the intent. So no attempt is used on a DaemonSet that cannot be
-// restarted.
+// Survey checks the DaemonSet before the step. So a DaemonSet that cannot be restarted uses no
+// attempt.
 func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err != nil {
@@ -52,7 +52,8 @@ func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(beforeRollout(ds, m.Node))
 }
 
-// beforeRollout returns the DaemonSet's state for the record. A rollout must change its generation.
+// beforeRollout returns the DaemonSet's state before the rollout, for the record on the Node. It
+// includes the generation, which a rollout must change.
 func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	return before{
 		Instance: fmt.Sprintf("%s/%d", ds.UID, ds.Generation), Hostname: node, Pool: ds.Namespace + "/" + ds.Name,
@@ -60,7 +61,8 @@ func beforeRollout(ds *appsv1.DaemonSet, node string) before {
 	}
 }
 
-// unchanged returns an error if the DaemonSet has changed since the record.
+// unchanged returns an error if the DaemonSet's UID or generation has changed since Survey recorded
+// them.
 func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 	var was before
 	if err := m.Before.Read(&was); err != nil {
@@ -72,8 +74,8 @@ func unchanged(m engine.Machine, ds *appsv1.DaemonSet) error {
 	return nil
 }
 
-// Act writes the present time into the DaemonSet's pod template, if the DaemonSet has not changed
-// since the record.
+// Act writes the present time into the DaemonSet's pod template. It refuses if the DaemonSet has
+// changed since Survey.
 func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err == nil {
@@ -102,8 +104,8 @@ func (r Rollouts) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcomeOf(err), written(err, fmt.Sprintf("restarting the pods of DaemonSet %s", m.DaemonSet))
 }
 
-// Proven reports whether the DaemonSet has changed since the record, and all its pods are up to
-// date and available.
+// Proven reports whether the DaemonSet has a newer generation than the recorded one, and all its
+// pods are up to date and available.
 func (r Rollouts) Proven(ctx context.Context, b remediations.Before) (remediations.PodProof, error) {
 	return rolledOut(ctx, r.Client, b)
 }
@@ -132,7 +134,8 @@ func rolledOut(ctx context.Context, client kubernetes.Interface, kept remediatio
 	return out, nil
 }
 
-// look returns the DaemonSet. It returns an error if its pods must not be restarted now.
+// look returns the DaemonSet that text names (namespace/name). It returns an error if its pods must
+// not be restarted now.
 func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, error) {
 	name, err := namespacedName(text)
 	if err != nil {
@@ -151,8 +154,8 @@ func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, err
 	return ds, nil
 }
 
-// rollable returns why a change of the template would not create new pods, or must not be made now.
-// It returns "" if the change may be made.
+// rollable returns "" if the DaemonSet's template may be changed now to restart its pods. Otherwise
+// it returns the reason, for example that the DaemonSet's update strategy would restart nothing.
 func rollable(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case ds.DeletionTimestamp != nil:
@@ -167,8 +170,8 @@ func rollable(ds *appsv1.DaemonSet) string {
 	return ""
 }
 
-// unfinished returns what the rollout still lacks, like kubectl rollout status. It returns "" if
-// the rollout is complete.
+// unfinished returns "" if the rollout is complete. Otherwise it returns what is missing, by the
+// same rules as kubectl rollout status.
 func unfinished(ds *appsv1.DaemonSet) string {
 	switch s := ds.Status; {
 	case s.ObservedGeneration < ds.Generation:

@@ -15,13 +15,14 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// PodWitness reports the state of a node's pod of a DaemonSet.
+// PodWitness reports whether a DaemonSet's pod on a node is Ready. A policy may require this sign
+// beside its alert.
 type PodWitness struct{ Client kubernetes.Interface }
 
 var _ engine.Witness = PodWitness{}
 
-// Testify reports whether the DaemonSet's pod on the node is Ready. If there is no pod, the answer
-// is unknown, because the DaemonSet may not select the node.
+// Testify reports whether the DaemonSet's pod on the node is Ready. If the node has no pod, the
+// answer is unknown, because the DaemonSet may not be meant for this node.
 func (w PodWitness) Testify(ctx context.Context, m engine.Machine, s signs.Sign) signs.Testimony {
 	namespace, name, _ := strings.Cut(s.Name, "/")
 	d := Pod{Client: w.Client, DaemonSet: types.NamespacedName{Namespace: namespace, Name: name}}

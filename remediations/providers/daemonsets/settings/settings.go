@@ -1,4 +1,5 @@
-// Package settings has the configuration's sections providers.daemonSets and providers.clusterWide.
+// Package settings has the sections providers.daemonSets and providers.clusterWide of the
+// configuration.
 package settings
 
 import (
@@ -19,7 +20,9 @@ var (
 	clusterWide string
 )
 
-// DaemonSetsSection and ClusterWideSection declare the two sections: schema, reader, and steps.
+// DaemonSetsSection and ClusterWideSection define two keys of the configuration:
+// providers.daemonSets and providers.clusterWide. Each has its schema, its reader, and the steps
+// that need it.
 var (
 	DaemonSetsSection = section.Section{
 		Key: "daemonSets", Schema: daemonSets, Read: section.Declared[DaemonSets](),
@@ -31,8 +34,8 @@ var (
 	}
 )
 
-// DaemonSets is the content of providers.daemonSets: the DaemonSets whose pod on a node may be
-// restarted. An empty name means not configured.
+// DaemonSets is the content of providers.daemonSets: kube-proxy's and the CNI's DaemonSet, whose
+// pod on a node Drydock may restart. An empty name means that the DaemonSet is not configured.
 type DaemonSets struct {
 	KubeProxy types.NamespacedName `json:"kubeProxy"`
 	CNI       types.NamespacedName `json:"cni"`
@@ -65,11 +68,12 @@ type ClusterWide struct {
 	RolloutRestart []types.NamespacedName
 	// CNI is the manifest for apply-cni. It is nil if apply-cni is not configured.
 	CNI *CNIManifest
-	// Bounds has how many nodes must be unhealthy before such a step.
+	// Bounds is how many nodes must be unhealthy before Drydock takes a step that affects all
+	// nodes.
 	Bounds remediations.ClusterWide
 }
 
-// CNIManifest is the manifest that apply-cni applies: a file, or a key of a ConfigMap.
+// CNIManifest says where the manifest for apply-cni is: in a file, or in a ConfigMap under a key.
 type CNIManifest struct {
 	File         string
 	ConfigMap    types.NamespacedName
@@ -124,7 +128,7 @@ func (c *ClusterWide) Serves() (p remediations.Provider) {
 // Configure implements section.Configurer.
 func (c *ClusterWide) Configure(core *remediations.Config) { core.ClusterWide = c.Bounds }
 
-// Rolls reports whether rollout-restart may restart the DaemonSet.
+// Rolls reports whether the step rollout-restart may restart the DaemonSet (namespace/name).
 func (c *ClusterWide) Rolls(daemonSet string) bool {
 	return slices.ContainsFunc(c.RolloutRestart, func(n types.NamespacedName) bool { return n.String() == daemonSet })
 }
