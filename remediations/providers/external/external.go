@@ -1,23 +1,24 @@
-// Package external reboots and replaces machines through other remediators in the cluster.
-// SelfNodeRemediation and FenceAgentsRemediation of Medik8s, Metal3Remediation, and others with the
-// same contract reboot machines. MachineDeletionRemediation of Medik8s replaces machines.
+// Package external reboots and replaces machines through other programs in the cluster, called
+// remediators. SelfNodeRemediation and FenceAgentsRemediation of Medik8s, Metal3Remediation, and
+// others with the same contract reboot machines. MachineDeletionRemediation of Medik8s replaces
+// machines.
 //
-// A remediator acts as long as a remediation object exists. Drydock makes the object from the
-// template in the plan's step:
+// A remediator acts as long as a remediation object for the Node exists. The step in the plan names
+// a template, and Drydock makes the object from it:
 //   - kind: the template's kind without "Template"
 //   - namespace: the template's
 //   - name: the Node's; for a Metal3Remediation, the name of the Node's Machine, which owns it
 //   - spec: the template's spec.template.spec
 //   - annotations: the Node, the template, and Drydock's attempt
 //
-// The API server refuses a second object of the same name, so Drydock makes it at most once. Any
-// other object for the Node is a hold, whether another attempt or another client made it. This
-// applies to all kinds that have a template in the plans. The object's status is not a proof. The
-// proof is the Node's new boot ID, or the new Machine.
+// The API server refuses a second object of the same name, so Drydock makes the object at most
+// once. If another object for the Node exists, Drydock makes none, even if an earlier attempt of
+// Drydock made that object. This applies to all kinds that have a template in the plans. The
+// object's status is not a proof. The proof is the Node's new boot ID, or the new Machine.
 //
-// When the attempt has ended, Ender sets the annotation at which a remediator stops, and deletes
-// the object. At the deletion, remediators undo their changes: for example, they remove their
-// taints.
+// When the attempt has ended, Ender deletes the object. If the remediator may still be working,
+// Ender first sets an annotation at which remediators stop. At the deletion, remediators undo their
+// own changes. For example, they remove their taints.
 package external
 
 import (
@@ -32,14 +33,15 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client: the section of the configuration, and what it needs beside that.
+// Options configure a Client. They are the configuration's section providers.external and some
+// values that are not in this section.
 type Options struct {
 	settings.External
 	// API is the connection to the API server.
 	API *rest.Config
 	// Now returns the current time.
 	Now func() time.Time
-	// Templates are the templates in the plans.
+	// Templates has the templates that the plans name.
 	Templates []remediations.Template
 }
 
@@ -61,13 +63,14 @@ func New(o Options) (*Client, error) {
 	return &Client{core, o}, nil
 }
 
-// Requests returns how many requests one attempt sends at most: up to six before an object is made,
-// one to make it, and one after a refusal. For each further kind in the plans there is one more
-// request that lists its objects, and one for the Machines if the kind is Metal3's.
+// Requests returns the maximum number of requests that one attempt sends: up to six before the
+// object is made, one to make it, and one after a refusal. Each further kind in the plans adds one
+// request that lists its objects. If the kind is Metal3Remediation, it adds a second request, for
+// the Machines.
 func (c *Client) Requests() int { return 8 + 2*max(0, len(c.o.Templates)-1) }
 
-// places returns one template for each API version, kind and namespace, because their objects are
-// listed together.
+// places returns one template for each API version, kind and namespace. One list request finds the
+// objects of all templates that agree in these three.
 func places(templates []remediations.Template) (out []remediations.Template) {
 	for _, t := range templates {
 		if !slices.ContainsFunc(out, func(o remediations.Template) bool { return samePlace(o, t) }) {
@@ -81,7 +84,7 @@ func samePlace(a, b remediations.Template) bool {
 	return a.APIVersion == b.APIVersion && a.Kind == b.Kind && a.Namespace == b.Namespace
 }
 
-// of returns a client for the objects of the template's API group in its namespace.
+// of returns a client for the objects of the template's API group, in the template's namespace.
 func (c *Client) of(t remediations.Template) *kubeapi.Client {
 	return c.core.In(t.APIVersion, t.Namespace, "the remediator of the template must be installed")
 }

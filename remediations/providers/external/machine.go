@@ -12,19 +12,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// The parts of OpenShift's Machine API that Drydock reads. A MachineDeletionRemediation deletes the
-// machine through this API.
+// Names in OpenShift's Machine API. A MachineDeletionRemediation deletes the machine through this
+// API.
 const (
 	machineVersion = "machine.openshift.io/v1beta1"
-	// machines is the namespace of all Machines of the Machine API.
+	// machines is the namespace where the Machine API has all its Machines.
 	machines = "openshift-machine-api"
-	// machineKey is the Node's annotation with the Machine that the remediator would delete. A
-	// kubelet can forge it, so Drydock compares it with the Machine.
+	// machineKey is the Node's annotation that names its Machine (namespace/name). The remediator
+	// deletes the Machine that the annotation names. A kubelet can forge it, so Drydock compares it
+	// with the Machine.
 	machineKey = "machine.openshift.io/machine"
 	phaseKey   = "machine.openshift.io/instance-state"
 )
 
-// sight has a Node's Machine, and the MachineSet that would make a new one.
+// sight has the Node's Machine, and the MachineSet that makes the new one.
 type sight struct {
 	machine *kubeapi.Machine
 	set     kubeapi.MachineSet
@@ -40,8 +41,8 @@ func (c *Client) listMachines(ctx context.Context) ([]kubeapi.Machine, error) {
 }
 
 // machineOf returns the Node's Machine and its MachineSet. The Machine must be the one that the
-// remediator would delete. machineOf changes nothing. An error says why the Machine may not be
-// deleted now.
+// remediator would delete. machineOf changes nothing. An error is the reason why the Machine must
+// not be deleted now.
 func (c *Client) machineOf(ctx context.Context, n *corev1.Node) (*sight, error) {
 	all, err := c.listMachines(ctx)
 	if err != nil {

@@ -12,17 +12,18 @@ import (
 )
 
 const (
-	// Annotations and a label of the contract between remediators and their clients.
+	// Annotations and a label that all remediators and their clients use in the same way.
 	nodeKey     = "remediation.medik8s.io/node-name"
 	templateKey = "remediation.medik8s.io/template-name"
 	timedOutKey = "remediation.medik8s.io/nhc-timed-out"
 	excludeKey  = "remediation.medik8s.io/exclude-from-remediation"
-	// rebootableKey is the annotation that SelfNodeRemediation's agent sets on its Node. If it is
-	// not "true", the agent never reboots the Node.
+	// rebootableKey is an annotation on the Node, set by the agent of SelfNodeRemediation on that
+	// node. The agent reboots the Node only if the value is "true".
 	rebootableKey = "is-reboot-capable.self-node-remediation.medik8s.io"
 
-	// attemptKey is the annotation with Drydock's attempt that made the object. madeLabel is on all
-	// objects of Drydock, to find them.
+	// attemptKey is the annotation with the ID of Drydock's attempt. madeLabel is a label with the
+	// value madeBy. Both are on each object that Drydock makes, and Drydock finds its objects by
+	// the label.
 	attemptKey = remediations.AttemptKey
 	madeLabel  = "app.kubernetes.io/managed-by"
 	madeBy     = "drydock"
@@ -31,8 +32,9 @@ const (
 	metal3   = "Metal3Remediation"
 )
 
-// kindOf returns the kind of the objects that are made from the template. plural returns a kind's
-// form in a URL's path. All known remediators use these forms.
+// kindOf returns the kind of the objects that are made from the template: its kind without
+// "Template". plural returns the kind as it is in a URL's path. All known remediators use these
+// forms.
 func kindOf(t remediations.Template) string { return strings.TrimSuffix(t.Kind, "Template") }
 
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
@@ -50,8 +52,8 @@ type status struct {
 	Phase      string             `json:"phase,omitempty"`
 }
 
-// about returns the name of the object's Node, by the rule of remediators: the annotation, or else
-// the object's name.
+// about returns the name of the Node that the object is for. By the rule of remediators, this is
+// the value of the annotation nodeKey, or the object's name if there is no annotation.
 func (o *object) about() string {
 	if node := o.Annotations[nodeKey]; node != "" {
 		return node
@@ -59,7 +61,7 @@ func (o *object) about() string {
 	return o.Name
 }
 
-// specOf returns the spec that the template has for its objects.
+// specOf returns the spec for objects that are made from the template: spec.template.spec.
 func specOf(template *object) (json.RawMessage, error) {
 	var spec struct {
 		Template struct {

@@ -13,10 +13,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Remediator is the remediation external. It makes a remediation object.
+// Remediator carries out the repair step external. It makes a remediation object, and a remediator
+// reboots the machine.
 type Remediator struct{ *Client }
 
-// Survey reports everything that forbids the object.
+// Survey checks the Node before the step. It reports everything that forbids a remediation object
+// now, and changes nothing.
 func (c Remediator) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if _, _, err := c.look(ctx, m); err != nil {
 		return c.core.Sentence(err, "the remediation of node %q", m.Node).Survey()
@@ -38,7 +40,7 @@ func (c Remediator) act(ctx context.Context, m engine.Machine, mayStill func() e
 	return c.make(ctx, m, made, mayStill)
 }
 
-// make makes the object, once, and returns the outcome.
+// make sends the request for the object once, and returns the outcome.
 func (c *Client) make(ctx context.Context, m engine.Machine, made *object, mayStill func() error) (remediations.CallOutcome, error) {
 	if m.Attempt == "" {
 		return remediations.CallRefused, kit.Refuse(kit.Machine, "the attempt has no ID, which the object needs")
@@ -52,8 +54,9 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	if outcome != remediations.CallRefused || ctx.Err() != nil || errors.Is(err, engine.ErrAccount) {
 		return outcome, err
 	}
-	// An object of that name may already exist. It is this attempt's if it has the attempt's ID,
-	// for example after a lost answer; otherwise it is another client's.
+	// The request may have failed because an object of that name exists. If it has this attempt's
+	// ID, this attempt made it, for example if an answer was lost. Otherwise it is another client's
+	// object.
 	var there object
 	if api.Get(ctx, r.Path+"/"+made.Name, made.Kind, &there) == nil && mine(&there, made) {
 		return remediations.CallAccepted, nil

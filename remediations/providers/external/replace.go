@@ -11,11 +11,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation external-replace. It makes a MachineDeletionRemediation. The
+// Replacer carries out the repair step external-replace. It makes a MachineDeletionRemediation. The
 // remediator deletes the Node's Machine, and the Machine's MachineSet makes a new one.
 type Replacer struct{ *Client }
 
-// read returns the data that was recorded with the intent.
+// read returns the facts that Survey found and that are recorded on the Node.
 func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	if err := kept.Read(&was); err != nil {
 		return was, err
@@ -23,7 +23,8 @@ func read(kept remediations.Before) (was kubeapi.SetBefore, err error) {
 	return was, was.Whole()
 }
 
-// Survey looks up the Machine, and reports everything that forbids its deletion.
+// Survey checks the Machine before the step. It reports everything that forbids its deletion, and
+// changes nothing.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, _, err := c.sight(ctx, m)
 	if err != nil {

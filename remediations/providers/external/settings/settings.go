@@ -1,4 +1,5 @@
-// Package settings is the configuration's section providers.external: remediators in the cluster.
+// Package settings has the section providers.external of the configuration: remediators in the
+// cluster.
 package settings
 
 import (
@@ -14,15 +15,18 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.external: schema, reader, and steps.
+// Section defines the key providers.external of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "external", Schema: schema, Steps: map[string]string{"external": "", "external-replace": ""}, Read: section.Declared[External]()}
 
-// External is the content of providers.external. The templates are in the plans.
+// External is the content of providers.external. The templates for remediation objects are in the
+// plans and not here.
 type External struct {
 	Timeout time.Duration `json:"timeout"`
 	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are the user names in the requests of the Machine API's controllers about Nodes.
+	// Users are the user names that the Machine API's controllers use in their requests about
+	// Nodes.
 	Users []string `json:"users"`
 }
 
