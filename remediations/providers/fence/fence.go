@@ -1,12 +1,13 @@
-// Package fence reboots machines by fence agents of the Linux-HA protocol. An agent switches the
-// machine off, and on again when its status says that the machine is off. In the step powerOff the
-// machine stays off.
+// Package fence reboots machines by fence agents of the Linux-HA protocol: programs that switch the
+// power of machines. For a reboot, an agent switches the machine off. When the agent's status shows
+// that the machine is off, the agent switches it on again. In the step powerOff the machine stays
+// off.
 //
-// Each attempt requests the switch-off at most once. An agent that was started may have reached its
-// device, however it ended. So only if the agent was not started, nothing was done for certain. The
-// switch-on may be repeated: the engine calls Complete until the machine has booted.
+// Each attempt requests the switch-off at most once. An agent that was started may have switched
+// the machine off, even if it failed. So "nothing was done" is certain only if the agent was not
+// started. The switch-on may be repeated: the engine calls Complete until the machine has booted.
 //
-// An agent's status names no machine. Only the configuration says which machine is the Node's.
+// An agent's status names no machine. So only the configuration shows which machine is the Node's.
 package fence
 
 import (
@@ -33,8 +34,8 @@ type Client struct {
 	devices sync.Map // a semaphore for each program and address: one agent at a time
 }
 
-// New reads the tables of machines, and checks that each agent is an executable program. It runs
-// none. nodes returns all Nodes of the cluster.
+// New reads the tables of machines, and checks that each agent is an executable program. It runs no
+// agent. nodes must return all Nodes of the cluster.
 func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, error)) (*Client, error) {
 	c := &Client{Fence: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{}, Otherwise: kit.Unreached}, nodes: nodes}
 	for i, in := range o.Agents {
@@ -47,24 +48,25 @@ func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, erro
 	return c, nil
 }
 
-// step is a remediation that switches a machine off.
+// step is a repair step that switches a machine off: reboot or powerOff.
 type step struct {
 	*Client
-	// forGood means that the machine stays off, so it does not matter if it is already off.
+	// forGood is true for powerOff: the machine stays off. Then the machine may already be off
+	// before the step.
 	forGood bool
 }
 
-// Act implements engine.Actuator. For a reboot, it refuses a machine that is already off, unless
-// Drydock has switched it off: a person may have done it on purpose.
+// Act implements engine.Actuator. For a reboot, it refuses a machine that is already off, because a
+// person may have switched it off on purpose. This does not apply if Drydock switched it off.
 func (c step) Act(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	outcome, err := c.off(ctx, m, mayStill)
 	doing := map[bool]string{true: "switching off", false: "rebooting"}[c.forGood]
 	return c.Ended(outcome, err, fmt.Sprintf("%s node %q by its fence agent", doing, m.Node), "the agent was started, so the machine may be off")
 }
 
-// off switches the machine off. A survey has already checked that this is allowed; without a
-// survey, off checks it itself. A powerOff needs the survey's record, because nothing else could
-// later prove that the machine is off.
+// off switches the machine off. Survey has already checked the power state. Without a Survey, off
+// checks it itself. powerOff requires the record of a Survey, because only this record can later
+// prove that the machine is off.
 func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	one, err := c.find(ctx, m)
 	switch {
@@ -91,14 +93,15 @@ func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
 }
 
-// errOff refuses a reboot of a machine that is off, because it may have been switched off on
+// errOff is the refusal to reboot a machine that is off. A person may have switched it off on
 // purpose.
 var errOff = kit.Refuse(kit.Machine, "the machine is off, and Drydock reboots only running machines; switch it on unless it was switched off on purpose")
 
-// offToo reports whether the machine may already be off.
+// offToo reports whether the step is allowed on a machine that is already off.
 func (c step) offToo(m engine.Machine) bool { return c.forGood || m.SwitchedOff }
 
-// allowed returns the Node's machine, or an error if its power state forbids the step.
+// allowed returns the Node's machine. It returns an error if the machine's power state forbids the
+// step.
 func (c step) allowed(ctx context.Context, m engine.Machine) (*machine, error) {
 	one, is, err := c.look(ctx, m)
 	if err == nil && is == off && !c.offToo(m) {
@@ -116,15 +119,15 @@ func (c step) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	return remediations.Keeping(kept{one.digest(), m.Node, m.SystemUUID})
 }
 
-// Rebooter is the remediation reboot. Act switches the machine off, and Complete switches it on
-// again.
+// Rebooter carries out the repair step reboot. Act switches the machine off, and Complete switches
+// it on again.
 type Rebooter struct{ step }
 
-// NewRebooter returns the remediation reboot.
+// NewRebooter returns a Rebooter for the client's machines.
 func NewRebooter(c *Client) Rebooter { return Rebooter{step{Client: c}} }
 
-// Complete implements engine.Completer. It switches the machine on if it is off. It returns true
-// when the status says that the machine is on.
+// Complete implements engine.Completer. If the agent's status says that the machine is off,
+// Complete switches it on. It returns true only if the status says that the machine is on.
 func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func() error) (bool, error) {
 	one, is, err := c.look(ctx, m)
 	if err == nil && is == off {
@@ -138,10 +141,11 @@ func (c Rebooter) Complete(ctx context.Context, m engine.Machine, mayStill func(
 	return is == on, nil // after the switch-on, the status of the next call is the proof
 }
 
-// PowerOff is the remediation powerOff. The machine stays off, so it has no Complete.
+// PowerOff carries out the repair step powerOff. The machine stays off, so PowerOff has no
+// Complete.
 type PowerOff struct{ step }
 
-// NewPowerOff returns the remediation powerOff.
+// NewPowerOff returns a PowerOff for the client's machines.
 func NewPowerOff(c *Client) PowerOff { return PowerOff{step{c, true}} }
 
 // PoweredOff implements engine.PowerProver.

@@ -18,7 +18,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxTable is the largest table of machines, in bytes: thousands of lines.
+// maxTable is the largest size of a table of machines, in bytes. Thousands of lines fit.
 const maxTable = 1 << 20
 
 type agent struct {
@@ -39,14 +39,14 @@ func newAgent(in settings.Agent) (*agent, error) {
 	return a, err
 }
 
-// machine is a machine, with its agent and the agent's options for it.
+// machine is the machine behind a Node: the fence agent for it, and the agent's options.
 type machine struct {
 	*agent
 	options map[string]string // without the secrets
 }
 
-// find returns the machine that the configuration has for the Node, or an error if that is not
-// certain. If a survey has recorded the machine, it must still be the same.
+// find returns the machine that the configuration has for the Node. It returns an error if this is
+// not certain, or if it is no longer the machine that a Survey has recorded (m.Before).
 func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -94,17 +94,21 @@ func (c *Client) find(ctx context.Context, m engine.Machine) (*machine, error) {
 	return found[0], nil
 }
 
-// address returns the device's address. Agents name this option ipaddr or ip.
+// address returns the address of the power device from the agent's options. Agents name this option
+// ipaddr or ip.
 func address(options map[string]string) string { return cmp.Or(options["ipaddr"], options["ip"]) }
 
-// device identifies the machine's device by program and address.
+// device returns a key for the machine's power device: the agent's program and the device's
+// address.
 func (m *machine) device() string { return m.Program + " " + address(m.options) }
 
-// own reports whether the device serves only this machine: its line in the table sets the address.
+// own reports whether the power device serves only this machine. This is so if the address is set
+// in the machine's line of the table, and not in the agent's options for all its machines.
 func (m *machine) own() bool { return address(m.options) != address(m.Options) }
 
-// kept is recorded by the survey. Later calls act only on a machine with this digest: if the table
-// has changed, they refuse. Node and SystemUUID are needed to find the machine for a later proof.
+// kept has the facts that Survey records on the Node. Machine is a digest of the agent and its
+// options. Later calls refuse if the configuration has changed, so that the digest differs. Node
+// and SystemUUID are needed to find the machine for a later proof.
 type kept struct {
 	Machine    string `json:"machine"`
 	Node       string `json:"node,omitempty"`

@@ -1,4 +1,4 @@
-// Package settings is the configuration's section providers.fence: fence agents.
+// Package settings has the section providers.fence of the configuration: fence agents.
 package settings
 
 import (
@@ -19,7 +19,8 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.fence: schema, reader, and steps.
+// Section defines the key providers.fence of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "fence", Schema: schema, Steps: map[string]string{"reboot": "", "powerOff": ""}, Read: section.Declared[Fence]()}
 
 // Fence is the content of providers.fence.
@@ -32,31 +33,31 @@ type Fence struct {
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Agent is a fence agent with the machines that it reaches.
+// Agent is a fence agent, and the machines whose power it can switch.
 type Agent struct {
 	// Program is the absolute path of the agent.
 	Program string            `json:"agent"`
 	Options map[string]string `json:"options"`
-	// SecretFiles has the files of options whose values are secrets, by option.
+	// SecretFiles has the paths of files with secret values. The key is the name of the agent's
+	// option.
 	SecretFiles map[string]string `json:"secretFiles"`
-	// MachinesFile is the path of the table with the agent's machines. If it is empty, Selector
-	// selects the Nodes of the machines.
+	// MachinesFile is the path of a table with the agent's machines. If it is empty, the agent
+	// serves the machines of all Nodes that Selector selects.
 	MachinesFile string                `json:"machinesFile"`
 	Selects      *metav1.LabelSelector `json:"nodeSelector"`
 	Selector     k8slabels.Selector    `json:"-"`
 }
 
-// PerNode is the text in an option that is replaced by the Node's name.
+// PerNode is a placeholder in the value of an option. It is replaced by the Node's name.
 const PerNode = "{node}"
 
 var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
-// own are the options that only Drydock may set: action, and options that change the output. With
-// some of them an agent writes its secrets to a log or file.
+// own has the options that only Drydock may set. They are the action, and options that change the
+// output. With some of the latter, an agent writes its secrets to a log or file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
-// forbids returns why the configuration must not set the option. It returns "" if the configuration
-// may set it.
+// forbids returns why the configuration must not set the option, or "" if it may set it.
 func forbids(name string) string {
 	switch {
 	case !option.MatchString(name):
@@ -107,5 +108,6 @@ func (c *Fence) Serves() remediations.Provider {
 	return remediations.Provider{Steps: []string{"reboot", "powerOff"}, NodeSelector: c.NodeSelector}
 }
 
-// Testifies implements section.Testifier: an agent knows whether its machine is on.
+// Testifies implements section.Testifier. It is true, because an agent's status shows whether the
+// machine is on.
 func (c *Fence) Testifies() bool { return true }

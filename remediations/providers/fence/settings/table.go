@@ -12,19 +12,20 @@ import (
 	"drydock.dev/drydock/internal/config/section"
 )
 
-// Machine is one line of a table. If Node or UUID is empty, it is not compared.
+// Machine is one line of the table of an agent's machines. An empty Node or UUID is not compared.
 type Machine struct {
 	Node    string
 	UUID    section.UUID
 	Options map[string]string
 }
 
-// Is reports whether the line has the Node's name, and whether it has the machine's UUID.
+// Is compares the line with a Node. byName means that the line has the Node's name, and byUUID that
+// it has the machine's UUID.
 func (m Machine) Is(node string, uuid section.UUID) (byName, byUUID bool) {
 	return m.Node == node, m.UUID != (section.UUID{}) && m.UUID.Canonical() == uuid.Canonical()
 }
 
-// String returns the node and the UUID of the line.
+// String returns the line's node name and UUID, for messages.
 func (m Machine) String() string {
 	var ids []string
 	if m.Node != "" {
@@ -36,8 +37,8 @@ func (m Machine) String() string {
 	return strings.Join(ids, ", ")
 }
 
-// ReadTable parses the agent's table. It is an error if two lines have the same Node, UUID or
-// options.
+// ReadTable parses a table of machines. It returns an error if two lines have the same Node, the
+// same UUID, or the same options.
 func ReadTable(table []byte, of *Agent) ([]Machine, error) {
 	rows, err := readTable(table, of)
 	if err != nil {
