@@ -8,19 +8,20 @@ import (
 	"time"
 )
 
-// restartPrefix and a unit's name form the name of the transient unit that restarts the unit. While
-// that transient unit exists, systemd refuses a second one.
+// restartPrefix is the beginning of a transient unit's name; the name of a real unit follows.
+// systemd restarts the real unit through this transient unit. While it exists, systemd refuses a
+// second one of the same name.
 const restartPrefix = "drydock-restart-"
 
-// descriptionPrefix and the name of an attempt form the description of the transient unit. The
-// host's journal shows it.
+// descriptionPrefix is the beginning of the transient unit's description; the attempt's name
+// follows. The description appears in the host's journal.
 const descriptionPrefix = "drydock:"
 
-// command is one command of the closed list (see doc.go), as separate words.
+// command is one command for a host, as separate words. Only the commands that doc.go lists exist.
 type command []string
 
-// show returns the command that reads the state of a unit and of the transient unit that restarts
-// it, both at the same moment.
+// show returns the command that reads the state of a unit, and of the transient unit that restarts
+// it. One command reads both, so the two states belong to the same moment.
 func (c *Client) show(unit string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func (c *Client) show(unit string) (command, error) {
 	return command{"/usr/bin/systemctl", "show", "--property=LoadState,ActiveState,SubState,InvocationID,Description", "--", unit, restartPrefix + unit}, nil
 }
 
-// journal returns the command that reads a unit's last journal lines.
+// journal returns the command that reads the last 40 lines of a unit's journal.
 func (c *Client) journal(unit string) (command, error) {
 	if err := c.allows(unit); err != nil {
 		return nil, err
@@ -36,8 +37,8 @@ func (c *Client) journal(unit string) (command, error) {
 	return c.asRoot("/usr/bin/journalctl", "--unit="+unit, "--lines=40", "--no-pager", "--output=short-iso"), nil
 }
 
-// restart returns the command that has systemd restart a unit through a transient unit. The
-// transient unit continues without its client. It exists for the hold and then ends, even if the
+// restart returns the command that makes a transient unit, which restarts the unit. The restart
+// continues if the SSH connection ends. The transient unit exists for Options.Hold, even if the
 // restart fails: the dash in ExecStartPre ignores a failure.
 func (c *Client) restart(unit, attempt string) (command, error) {
 	if err := c.allows(unit); err != nil {
@@ -51,14 +52,15 @@ func (c *Client) restart(unit, attempt string) (command, error) {
 		"/usr/bin/sleep", strconv.Itoa(int(c.o.Hold/time.Second))), nil
 }
 
-// helper is the path of the script deploy/hosts/drydock-host on a host. Only this script can reboot
-// a host.
+// helper is the path of the script drydock-host on a host (deploy/hosts/drydock-host). Only this
+// script can reboot a host.
 const helper = "/usr/local/sbin/drydock-host"
 
-// boot returns the command that reads the host's boot ID and the allowed ways of a reboot.
+// boot returns the command that reads the host's boot ID, and which kinds of reboot the host
+// allows.
 func (c *Client) boot() command { return c.asRoot(helper, "boot") }
 
-// reboot returns the command that reboots the host if its boot ID is still bootID.
+// reboot returns the command that reboots the host, if the host's boot ID still equals bootID.
 func (c *Client) reboot(how How, bootID, attempt string) (command, error) {
 	if how != Clean && how != Sysrq {
 		return nil, fmt.Errorf("%q is not a way to reboot", clip(string(how)))
@@ -80,8 +82,8 @@ func (c *Client) asRoot(words ...string) command {
 }
 
 // safeArgument matches a word without characters that a shell interprets. spacedArgument also
-// allows spaces, and line puts such a word in quotes. Both are needed because sshd passes each line
-// to a shell, and systemd-run takes the command of ExecStartPre as one word with spaces.
+// allows spaces, and command.line puts such a word in quotes. sshd passes each command to a shell.
+// One word has spaces: the command in ExecStartPre.
 var (
 	safeArgument   = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 	spacedArgument = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./ -]+$`)

@@ -7,31 +7,34 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Errors that callers distinguish. Every other error concerns the host or its answer.
+// The errors that callers distinguish by errors.Is. Any other error concerns the host or its
+// answer.
 var (
-	// ErrUnreachable means that there was no connection, it was cut, or no answer came in time.
+	// ErrUnreachable means that there was no connection, that the connection was cut, or that no
+	// answer came in time.
 	ErrUnreachable = errors.New("the host cannot be reached over SSH")
 	// ErrHostKey means that the host did not prove its identity. Nothing was sent to it.
 	ErrHostKey = errors.New("the host's key is not known")
-	// errDenied means that the host refuses the key, or sudo refuses the command.
+	// errDenied means that the host rejects Drydock's key, or that sudo or drydock-host refuses the
+	// command.
 	errDenied = errors.New("the host refuses")
-	// ErrNoUnit means that the host has no such unit.
+	// ErrNoUnit means that the host has no unit of that name, or that the unit is masked.
 	ErrNoUnit = errors.New("the host has no such unit")
-	// ErrBooted means that the host has booted since the decision, so the reboot was not carried
-	// out.
+	// ErrBooted means that the host has booted since Drydock decided to reboot it. Nothing was
+	// done.
 	ErrBooted = errors.New("the host has booted since the decision")
 	// errInhibited means that a systemd inhibitor blocks the shutdown of the host.
 	errInhibited = errors.New("a shutdown of the host is blocked")
 	// ErrBusy means that the unit is being restarted on the host, or was restarted within
-	// Options.Hold. The error is a *busyError. The value is the same as rescue.ErrBusy, which the
-	// rescue compares with.
+	// Options.Hold. The error is a *busyError. ErrBusy is the same value as rescue.ErrBusy, because
+	// package rescue compares errors with its own value.
 	ErrBusy = rescue.ErrBusy
 	// errSetup means that Drydock's own key or known_hosts file is unusable, so SSH to every host
 	// fails until a person corrects the file.
 	errSetup = errors.New("SSH cannot be used")
 )
 
-// busyError is ErrBusy with the name of the attempt that restarts the unit.
+// busyError matches ErrBusy. Attempt is the name of the attempt that restarts the unit.
 type busyError struct {
 	Attempt string
 	text    string
@@ -39,10 +42,11 @@ type busyError struct {
 
 func (e *busyError) Error() string { return e.text }
 
-// Is reports a match with ErrBusy.
+// Is reports whether target is ErrBusy.
 func (e *busyError) Is(target error) bool { return target == ErrBusy }
 
-// kindError is a sentence for people that matches one of the errors above.
+// kindError is an error for people: text is one sentence. errors.Is finds kind, one of the errors
+// above, and the cause.
 type kindError struct {
 	kind, cause error
 	text        string
@@ -57,7 +61,7 @@ func (e *kindError) Unwrap() []error {
 	return []error{e.kind, e.cause}
 }
 
-// kinded returns a kindError. The cause's text comes from another program, so it is clipped.
+// kinded returns a kindError. The cause may contain text of another program, so clip makes it safe.
 func kinded(kind, cause error, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	if cause != nil {
@@ -66,7 +70,7 @@ func kinded(kind, cause error, format string, args ...any) error {
 	return &kindError{kind: kind, cause: cause, text: text}
 }
 
-// task says what was tried, for the text of an error.
+// task names the operation, the host and the unit, for the text of an error.
 type task struct{ verb, host, unit string }
 
 func (t task) fail(err error) error {

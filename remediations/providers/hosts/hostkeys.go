@@ -15,20 +15,21 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// hostKeys are the keys of a known_hosts file. Drydock never adds a key.
+// hostKeys has the keys of a known_hosts file. Drydock never adds a key.
 //
-// A host must show the key for its name. A Node's addresses are what its kubelet reports, and a
-// lying kubelet must not cause a restart of another machine's kubelet. So a line about an address
-// counts only if an operator configured the address, and if no line is about the name.
+// A host must have a key that the file has for the host's name. A line for an address is used only
+// if an operator configured the address, and the file has no line for the name. Other addresses
+// come from the Node's kubelet. A kubelet that reports a false address must not cause a restart on
+// another machine.
 type hostKeys struct {
 	file  string
 	check ssh.HostKeyCallback
-	// authority has the numbers of the lines with a certificate authority (@cert-authority).
+	// authority is true for the number of each line with a certificate authority (@cert-authority).
 	authority map[int]bool
 }
 
-// readHostKeys parses the known_hosts file at path. content is what the caller has read from the
-// file. It is an error if the file has changed since.
+// readHostKeys parses the known_hosts file at path. content is the file's content, which the caller
+// has read before. If the file has changed since then, readHostKeys returns an error.
 func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	check, err := knownhosts.New(path)
 	if err != nil {
@@ -46,17 +47,20 @@ func readHostKeys(path string, content []byte) (*hostKeys, error) {
 	return h, nil
 }
 
-// pinned has the keys that the known_hosts file has for one host.
+// pinned has the keys that the known_hosts file has for one host. plain are keys of the host
+// itself, and authorities are keys that sign host certificates.
 type pinned struct {
 	hosts *hostKeys
-	// subject is the host's name with its port, or the address if no line is about the name.
+	// subject is the last host:port that was looked up in the file: the host's name, or its address
+	// if the file has no line for the name.
 	subject            string
 	plain, authorities []knownhosts.KnownKey
-	// subjects are the names and addresses that a line for this host may be about.
+	// subjects has the host's name, and also its address if an operator configured the address. A
+	// line for any of them is a line for this host.
 	subjects []string
 }
 
-// of returns the keys that the file has for a host, which is contacted at the address.
+// of returns the keys that the file has for a host. address is where Drydock connects to the host.
 func (h *hostKeys) of(host Host, address string, port int) pinned {
 	p := pinned{hosts: h, subjects: []string{host.Name}}
 	if host.Configured {
@@ -80,10 +84,10 @@ func (h *hostKeys) of(host Host, address string, port int) pinned {
 	return p
 }
 
-// algorithms returns the host key algorithms in order of preference. The known keys' algorithms are
-// first, so that a host with several keys shows a known one. All others follow, so that an error
-// can name the unknown key that a host shows. Certificates are included only if an authority is
-// known.
+// algorithms returns the host key algorithms, the preferred ones first. The algorithms of the known
+// keys are first, so that a host with several keys uses a known one. All others follow, so that an
+// error can name an unknown key that the host uses. Algorithms for certificates are included only
+// if the file has an authority.
 func (p pinned) algorithms() []string {
 	var out []string
 	if len(p.authorities) > 0 {
@@ -120,8 +124,8 @@ func algorithmsOf(keyType string) []string {
 	return nil
 }
 
-// verify checks the key that a host shows. If it rejects the key, the error is ErrHostKey and names
-// the key.
+// verify checks the key that a host uses to identify itself. If the key is not the host's, the
+// error is ErrHostKey and names the key.
 func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	seen := key
 	certificate, vouched := key.(*ssh.Certificate)
@@ -142,8 +146,8 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	case vouched:
 		return nil
 	}
-	// The library's own check is not used here: it also accepts an authority's key as the key of a
-	// host.
+	// The library's check is not used for a plain key, because it also accepts the key of an
+	// authority.
 	for _, k := range p.plain {
 		if bytes.Equal(k.Key.Marshal(), key.Marshal()) {
 			return nil
@@ -152,7 +156,7 @@ func (p pinned) verify(key ssh.PublicKey, remote net.Addr) error {
 	return kinded(ErrHostKey, nil, "the host showed the key %s, but %s has %s; if the host was rebuilt, correct the line; if not, an attacker may be between Drydock and the host", fingerprint(seen), p.hosts.file, p.known())
 }
 
-// known lists up to three of the host's keys in the file, for a sentence.
+// known describes up to three of the keys that the file has for the host, for a message.
 func (p pinned) known() string {
 	var out []string
 	for _, k := range p.plain {
@@ -167,15 +171,15 @@ func (p pinned) known() string {
 	return strings.Join(out, ", ")
 }
 
-// noKey is a key that matches no line, so that the library's error lists the host's keys in the
-// file.
+// noKey is a key that is in no file. The library's error for an unknown key lists all keys that the
+// file has for the host.
 type noKey struct{}
 
 func (noKey) Type() string                        { return "none" }
 func (noKey) Marshal() []byte                     { return []byte("nobody's") }
 func (noKey) Verify([]byte, *ssh.Signature) error { return errors.New("this key signs nothing") }
 
-// nowhere is a placeholder for the network address that the library's function requires.
+// nowhere is a placeholder for a parameter of the library, the network address of the host.
 type nowhere struct{}
 
 func (nowhere) Network() string { return "tcp" }

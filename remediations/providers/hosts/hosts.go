@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// defaultHold is how long the transient unit exists after a restart. Meanwhile systemd refuses
-	// another restart of the unit.
+	// defaultHold is the default of Options.Hold; minHold and maxHold are its limits.
 	defaultHold, minHold, maxHold = time.Minute, time.Second, 10 * time.Minute
-	// defaultKeep is how long an unused connection stays open: longer than the time between a
-	// survey and the call.
+	// defaultKeep is how long an unused connection stays open. It is longer than the time between a
+	// provider's Survey and its Act, so that both use one connection.
 	defaultKeep = 30 * time.Second
 )
 
-// Options configure a Client: the section of the configuration, and what it needs beside that.
+// Options configure a Client. They are the configuration's section providers.hosts and two
+// durations that are not in the configuration.
 type Options struct {
 	settings.Hosts
-	// Hold is how long systemd refuses another restart of the same unit. Whole seconds. The default
-	// is 1 min.
+	// Hold is how long the transient unit of a restart exists on the host. Meanwhile systemd
+	// refuses another restart of the same unit. Hold must be whole seconds. The default is 1 min.
 	Hold time.Duration
 	// Keep is how long an unused connection stays open. The default is 30 s.
 	Keep time.Duration
@@ -39,8 +39,8 @@ type Client struct {
 	lines map[string]*line // by host name
 }
 
-// New checks the options and reads both files. It opens no connection. The error names the option
-// that is missing or wrong.
+// New checks the options, and reads the key file and the known_hosts file. It opens no connection.
+// An error names the option that is missing or wrong.
 func New(o Options) (*Client, error) {
 	for _, d := range []struct {
 		to   *time.Duration
@@ -67,22 +67,22 @@ func New(o Options) (*Client, error) {
 
 // Status is the state of a unit, as systemd reports it.
 type Status struct {
-	// Loaded reports that the host has the unit, and that the unit is not masked. Active reports
-	// that it runs.
+	// Loaded is true if the host has the unit, and the unit is not masked. Active is true if the
+	// unit runs.
 	Loaded, Active bool
 	// State is systemd's own text, for example active/running or activating/auto-restart.
 	State string
 	// InvocationID changes each time the unit is started; it is empty if the unit was never
 	// started.
 	InvocationID string
-	// Restarting names the attempt that is restarting the unit, or restarted it within the last
-	// hold. It is empty if there is no such attempt. If a transient unit of that name is not from
-	// Drydock, Restarting is that unit's description.
+	// Restarting is the name of the attempt that is restarting the unit, or has restarted it within
+	// Options.Hold. It is empty if there is no such attempt. If another program made the transient
+	// unit, Restarting is the description of that unit.
 	Restarting string
 }
 
-// Status reads the state of a unit on the host. If the host has no such unit, the error is
-// ErrNoUnit.
+// Status reads the state of a unit on the host. If the unit does not exist or is masked, the error
+// is ErrNoUnit.
 func (c *Client) Status(ctx context.Context, h Host, unit string) (Status, error) {
 	t := task{"reading the state of", h.Name, unit}
 	show, err := c.show(unit)
@@ -128,7 +128,7 @@ func (c *Client) Evidence(ctx context.Context, h Host, unit string) (string, err
 	return lastLines(a.stdout.String(), maxEvidence), nil
 }
 
-// Close closes all connections that no command uses. The client stays usable.
+// Close closes all connections that are not in use. The Client opens new ones when it needs them.
 func (c *Client) Close() {
 	c.mu.Lock()
 	lines := make([]*line, 0, len(c.lines))
@@ -141,11 +141,11 @@ func (c *Client) Close() {
 	}
 }
 
-// maxEvidence is how many bytes of a unit's journal Evidence returns.
+// maxEvidence limits the text that Evidence returns, in bytes.
 const maxEvidence = 4 << 10
 
-// readStatus parses the output of the command that Client.show returns: the properties of the unit,
-// then those of the transient unit that restarts it.
+// readStatus parses the output of the command from Client.show. First are the properties of the
+// unit, then the properties of the transient unit that restarts it.
 func readStatus(said string) (Status, error) {
 	blocks := strings.Split(strings.TrimSpace(strings.ReplaceAll(said, "\r", "")), "\n\n")
 	if len(blocks) != 2 {

@@ -11,13 +11,14 @@ import (
 	"drydock.dev/drydock/internal/secretfile"
 )
 
-// maxKey and maxKnownHosts are the largest sizes of the two files, in bytes.
+// maxKey and maxKnownHosts are the largest sizes of the key file and the known_hosts file, in
+// bytes.
 const (
 	maxKey        = 64 << 10
 	maxKnownHosts = 4 << 20
 )
 
-// identity holds Drydock's key and the known hosts, as both files were when they were read.
+// identity has Drydock's key and the known hosts, as they were in both files at one time.
 type identity struct {
 	signer ssh.Signer
 	hosts  *hostKeys
@@ -25,7 +26,7 @@ type identity struct {
 	digest [sha256.Size]byte
 }
 
-// readIdentity reads both files. No error contains a part of the key.
+// readIdentity reads the key file and the known_hosts file. Errors never contain a part of the key.
 func readIdentity(keyFile, knownHostsFile string) (*identity, error) {
 	key, err := secretfile.Read("the SSH key file", keyFile, maxKey)
 	if err != nil {

@@ -8,24 +8,25 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// maxPing limits how long an idle connection may take to answer a keepalive. A machine that has
-// lost power never answers.
+// maxPing limits how long Drydock waits for the answer to a keepalive on an idle connection. A
+// machine that has lost power never answers.
 const maxPing = 3 * time.Second
 
-// line is the only connection to a host. Commands take turns: the holder of the semaphore turn may
-// use the connection.
+// line holds the only SSH connection to a host. Commands use it one after the other.
 type line struct {
 	client *Client
 	name   string
-	// users counts the commands that hold the turn or wait for it. The client's mutex guards it.
+	// users is the number of commands that hold turn or wait for it. The client's mutex guards
+	// users.
 	users int
-	// Only the holder of turn may use conn and idle.
+	// turn is held by the command that uses the host now. Only this command may use conn and idle.
 	turn *semaphore.Weighted
 	conn *connection
 	idle *time.Timer
 }
 
-// take waits until the caller may use the host's line, and returns the line. give must follow.
+// take waits until no other command uses the host, and returns the host's line. The caller must
+// call give afterwards.
 func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	c.mu.Lock()
 	l := c.lines[h.Name]
@@ -45,7 +46,7 @@ func (c *Client) take(ctx context.Context, h Host) (*line, error) {
 	return l, nil
 }
 
-// give passes the line to the next command. An open connection is kept for Options.Keep.
+// give releases the line for the next command. An open connection stays open for Options.Keep.
 func (l *line) give() {
 	if l.conn != nil {
 		l.idle = time.AfterFunc(l.client.o.Keep, l.hangUpIfIdle)
@@ -54,8 +55,8 @@ func (l *line) give() {
 	l.leave()
 }
 
-// leave ends one use of the line. It removes the line from the client if there are no users and no
-// connection.
+// leave counts one user less. If the line then has no users and no connection, leave removes it
+// from the client.
 func (l *line) leave() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
@@ -87,8 +88,9 @@ func (l *line) hangUp() {
 	}
 }
 
-// open makes sure that the line has a live connection to one of the host's present addresses, made
-// with the present key and known_hosts files.
+// open makes sure that the line has a usable connection. It replaces a connection that does not
+// answer, or whose address the host no longer has. It also does so if the key or known_hosts file
+// has changed.
 func (l *line) open(ctx context.Context, h Host) error {
 	if l.conn != nil && !l.good(ctx, h) {
 		l.hangUp()

@@ -14,10 +14,10 @@ import (
 	"drydock.dev/drydock/remediations/providers/hosts/settings"
 )
 
-// The forms of names that are allowed in a command, or in a host's answer.
+// The forms that are allowed for names in a command, and for values in a host's answer.
 var (
-	// unitName does not begin with a dash, because it could then be an option. It has no character
-	// that a shell or systemd interprets.
+	// unitName matches no dash at the beginning, because systemctl would read the name as an
+	// option. It matches no character that a shell or systemd interprets.
 	unitName    = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9:_.@-]*\.service$`)
 	attemptName = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 	stateWord   = regexp.MustCompile(`^[a-z-]{1,32}$`)
@@ -25,18 +25,19 @@ var (
 	invocation  = regexp.MustCompile(`^([0-9a-f]{32})?$`)
 )
 
-// maxUnit is the longest name of a unit: systemd allows 255 bytes, and restartPrefix is put before
-// the name.
+// maxUnit is the longest name of a unit, in bytes. systemd allows 255 bytes, and restartPrefix is
+// added to the name.
 const maxUnit = 200
 
-// Host is a machine that runs sshd.
+// Host is a machine that Drydock reaches over SSH.
 type Host struct {
-	// Name is the name of the machine's Node. Addresses are IP addresses, tried in this order.
+	// Name is the name of the machine's Node. Addresses has the machine's IP addresses. Drydock
+	// tries them in this order.
 	Name      string
 	Addresses []string
-	// Configured reports that an operator wrote the addresses in the configuration. Then lines of
-	// known_hosts about these addresses count. Otherwise the kubelet reported the addresses, and
-	// only lines about the name count.
+	// Configured means that an operator wrote the addresses in the configuration. Then lines of
+	// known_hosts for these addresses are valid for the host. Otherwise the kubelet reported the
+	// addresses, and only lines for the name are valid.
 	Configured bool
 }
 
@@ -58,9 +59,9 @@ func (h Host) check() error {
 	return nil
 }
 
-// ofNode returns the host of a Node. Its addresses are those of the Node that have one of the
-// types, in the order of types. Values that are not IP addresses, or that cannot belong to a
-// machine, are skipped. If no address remains, it returns an error.
+// ofNode returns the host of a Node. The host has the Node's addresses of the given types, in the
+// order of types. Values that are not IP addresses, or that cannot belong to a machine, are
+// skipped. If no address remains, ofNode returns an error.
 func ofNode(n *corev1.Node, types []corev1.NodeAddressType) (Host, error) {
 	h := Host{Name: n.Name}
 	for _, t := range types {
@@ -86,7 +87,7 @@ func checkUnit(unit string) error {
 	return nil
 }
 
-// allows returns an error unless Options.Units has the unit.
+// allows returns an error unless providers.hosts of the configuration names the unit.
 func (c *Client) allows(unit string) error {
 	if !slices.Contains(c.units, unit) {
 		return fmt.Errorf("the unit %q is not one of those that Drydock may restart (%s); add it to providers.hosts.units", clip(unit), strings.Join(c.units, ", "))

@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// Nodes reads a Node from the API server. Drydock's cache keeps no addresses of Nodes, and an old
-// address may now belong to another machine.
+// Nodes reads a Node from the API server. Drydock's cache does not keep the addresses of Nodes. Old
+// addresses from a cache would be dangerous, because they may now belong to another machine.
 type Nodes interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Node, error)
 }
@@ -26,15 +26,15 @@ type Nodes interface {
 type Machines struct {
 	Client *Client
 	Nodes  Nodes
-	// Types are the types of a Node's addresses that Drydock uses, in this order.
+	// Types has the types of Node addresses that Drydock uses, the preferred ones first.
 	Types []corev1.NodeAddressType
 }
 
-// nodeWithin limits the read of a Node. It is short, because a call must be sent within ten
-// seconds, and there must be time for a second read.
+// nodeWithin limits one read of a Node. A call must be sent within ten seconds of Drydock's intent,
+// and there must be time for a second read.
 const nodeWithin = 3 * time.Second
 
-// of returns the host of the Node that m names, and the Node.
+// of returns the host of the Node m.Node, and the Node.
 func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
 	reading, cancel := context.WithTimeout(ctx, nodeWithin)
 	defer cancel()
@@ -53,10 +53,11 @@ func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node,
 	return host, n, err
 }
 
-// Unit is the remediation that restarts a unit on a Node's machine.
+// Unit carries out the repair steps that restart a systemd unit on a Node's machine.
 type Unit struct {
 	Machines
-	// Name is the unit. If it is empty, the step names the unit.
+	// Name is the unit's name. If it is empty, Drydock restarts the unit that the plan's step
+	// names.
 	Name string
 }
 
@@ -70,8 +71,8 @@ func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return outcome, unreached(err)
 }
 
-// Survey reads the unit's state and its last journal lines before an intent is written. So no
-// attempt is used on a host that is unreachable.
+// Survey reads the unit's state and its last journal lines before the step. So an unreachable host
+// uses no attempt.
 func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	unit := cmp.Or(u.Name, m.Unit)
 	host, _, err := u.of(ctx, m)
@@ -92,13 +93,14 @@ func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey 
 	return s
 }
 
-// Rebooter is the remediation reboot or sysrq on a Node's machine.
+// Rebooter carries out the repair step reboot or sysrq on a Node's machine.
 type Rebooter struct {
 	Machines
 	How How
 }
 
-// before is recorded with the intent. BootID is the boot that the reboot must end.
+// before has the boot ID that Survey found. Drydock records it on the Node before the reboot. The
+// reboot is carried out only while the host still has this boot ID.
 type before struct {
 	BootID string `json:"bootID"`
 }
@@ -117,9 +119,9 @@ func (r Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return outcome, unreached(err)
 }
 
-// Survey reads the host's boot ID, which must equal the ID in the Node's status. A different ID
-// belongs to another machine, or the kubelet has not started since the last boot. In both cases, a
-// new boot ID on the Node would not prove that Drydock's reboot took place.
+// Survey reads the host's boot ID, which must equal the boot ID in the Node's status. If they
+// differ, the host is another machine, or the kubelet has not started since the last boot. In both
+// cases, a new boot ID on the Node would not prove that Drydock rebooted the machine.
 func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	host, n, err := r.of(ctx, m)
 	if err != nil {
@@ -139,13 +141,13 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(before{BootID: is.ID})
 }
 
-// passing returns a refusal for an error of this host that may pass in a moment.
+// passing returns a refusal that concerns only this host. Drydock tries again soon.
 func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }
 
-// unreached wraps the error as passing in two cases: the host could not be reached, or mayStill
-// stopped the command, which may happen because the host is slow.
+// unreached applies passing to two errors: the host could not be reached, or mayStill stopped the
+// command. The second may also happen because the host is slow. Any other error stays unchanged.
 func unreached(err error) error {
 	if no := (withheld{}); errors.Is(err, ErrUnreachable) || errors.As(err, &no) {
 		return passing(err)
@@ -155,8 +157,9 @@ func unreached(err error) error {
 
 func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 
-// refusalOf returns the error as a refusal with its concern. Only an error of Drydock's own key or
-// known_hosts file concerns more than one host.
+// refusalOf converts the error into a refusal, and sets what the refusal concerns. It concerns more
+// than one host only if Drydock's own key or known_hosts file is unusable, or if the error itself
+// says so.
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {
@@ -173,12 +176,12 @@ func refusalOf(err error) *kit.Refusal {
 	return e
 }
 
-// evidenceFor limits the read of a kubelet's last journal lines. A call must be sent within ten
-// seconds after its intent, and a restart does not need these lines.
+// evidenceFor limits the read of a kubelet's last journal lines. A restart does not need these
+// lines, and the command must be sent within ten seconds of Drydock's decision.
 const evidenceFor = 3 * time.Second
 
-// Kubelets lets the rescue of API servers observe the control-plane hosts and restart their
-// kubelets. Each of these hosts runs an API server and a kubelet.
+// Kubelets is for the repair of API servers (package rescue). It observes the API servers on the
+// control-plane hosts, and restarts the kubelets of these hosts.
 type Kubelets struct {
 	*ControlPlane
 	Client *Client

@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// How is the way of a reboot.
+// How is the kind of a reboot: Clean or Sysrq.
 type How string
 
 const (
@@ -19,16 +19,16 @@ const (
 	Sysrq How = "sysrq"
 )
 
-// Boot is one boot of a host.
+// Boot is the present boot of a host, and the kinds of reboot that the host allows.
 type Boot struct {
-	// ID is the boot ID, which changes with each boot.
+	// ID is the kernel's boot ID, which changes with each boot.
 	ID string
-	// Sysrq reports that the host also allows Sysrq; it always allows Clean.
+	// Sysrq is true if the host allows both Sysrq and Clean. Otherwise it allows only Clean.
 	Sysrq bool
 }
 
-// Boot reads the host's boot ID and the allowed ways of a reboot. If the host allows none, the
-// error is errDenied.
+// Boot reads the host's boot ID, and the kinds of reboot that the host allows. If the host allows
+// none, the error is errDenied.
 func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
@@ -46,8 +46,8 @@ func (c *Client) Boot(ctx context.Context, h Host) (Boot, error) {
 	return Boot{ID: id, Sysrq: allows == "sysrq"}, nil
 }
 
-// Reboot reboots the host if its boot ID is still bootID. The host itself compares the ID when it
-// carries out the command. Reboot calls mayStill right before it sends the command, and sends the
+// Reboot reboots the host if its boot ID is still bootID. The script on the host compares the IDs
+// right before the reboot. Reboot calls mayStill right before it sends the command, and sends the
 // command once.
 //
 // CallAccepted means that the host confirmed that it reboots. CallRefused means that certainly
@@ -85,8 +85,8 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: the reboot may have been done; treat it as done, and check whether the host boots", clip(h.Name))
 }
 
-// against returns why the host must not be rebooted in the way how; it returns nil if the host may
-// be rebooted.
+// against returns the reason why the host must not be rebooted: it has booted since, or it does not
+// allow this kind of reboot. It returns nil if the host may be rebooted.
 func (b Boot) against(how How, bootID string) error {
 	switch {
 	case b.ID != bootID:

@@ -11,8 +11,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// lookFirst and lookMost are the shortest and the longest wait between two reads of a unit's state
-// after its restart. The first wait is short, because most restarts take a moment.
+// lookFirst is the wait before the unit's state is read a second time after a restart. Each further
+// wait is twice as long, up to lookMost. The first wait is short, because most restarts take a
+// moment.
 const (
 	lookFirst = 200 * time.Millisecond
 	lookMost  = 2 * time.Second
@@ -59,8 +60,9 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	return remediations.CallRefused, t.fail(fmt.Errorf("nothing was done: %w", err))
 }
 
-// certain reports whether a command that ended with err certainly did nothing. Then the program
-// that refused is known: a program that runs before systemd, or systemd itself.
+// certain reports whether a command that ended with err certainly did nothing. This is certain only
+// if a program refused the command before it had an effect: a program that runs before systemd, or
+// systemd itself.
 func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
@@ -76,13 +78,16 @@ func (a *answer) certain(err error) bool {
 	return false
 }
 
-// The exit codes of a shell that could not start a command.
+// Exit codes of a shell that could not start the command.
 const notExecutable, notFound = 126, 127
 
-// settle waits for the effect of a restart that was sent, until the unit has a new invocation or
-// the time has ended. doubt is the error of the command; it is nil if systemd accepted the command.
-// With a doubt, only the transient unit with the attempt's name proves that systemd accepted the
-// restart. A new invocation alone is not proof: a kubelet that crashes and restarts has one, too.
+// settle waits for the effect of a restart that was sent. It ends when the unit has a new
+// invocation ID, or when the time is up. doubt is the error of the command, or nil if systemd
+// accepted the command.
+//
+// If doubt is not nil, settle requires a second proof: a transient unit with the attempt's name,
+// which shows that systemd accepted the restart. A new invocation ID alone is not enough, because a
+// kubelet that crashes and starts again also has one.
 func (c *Client) settle(ctx context.Context, h Host, t task, before Status, attempt string, doubt error) (remediations.CallOutcome, error) {
 	limit, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()

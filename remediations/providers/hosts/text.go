@@ -7,14 +7,15 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// maxText is how many bytes of a foreign text are quoted.
+// maxText is how many bytes of another program's text Drydock quotes in a message.
 const maxText = 200
 
-// clip makes a foreign text safe to show: one printable line, cut to maxText.
+// clip makes a text of another program safe for a message: one printable line of at most maxText
+// bytes.
 func clip(s string) string { return text.Line(s, maxText) }
 
-// lastLines returns the last lines of a text, in at most that many bytes, with printable characters
-// only. Its first line is complete, unless the last line alone is too long.
+// lastLines returns the end of a text, with printable characters only. most limits its length in
+// bytes. The result begins with a whole line, unless the last line alone is too long.
 func lastLines(text string, most int) string {
 	text = strings.Map(func(r rune) rune {
 		switch {
