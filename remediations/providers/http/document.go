@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// machine has the Node's data about its machine.
+// machine has the data that a Node shows about its machine. The receiver finds the machine by it.
 type machine struct {
 	Node       string `json:"node"`
 	UID        string `json:"uid"`
@@ -20,7 +20,8 @@ type machine struct {
 	BootID     string `json:"bootID"`
 }
 
-// documentOf returns the document that requests the action.
+// documentOf returns the document that requests the action (reboot, powerOff or replace) from the
+// receiver.
 func documentOf(action string, m engine.Machine) document {
 	d := document{Action: action, machine: machineOf(m), Attempt: m.Attempt, Soft: m.Soft, Policy: m.Policy, Deadline: m.Deadline.UTC().Truncate(time.Second)}
 	if m.Alert != nil {
@@ -33,14 +34,15 @@ func machineOf(m engine.Machine) machine {
 	return machine{Node: m.Node, UID: m.UID, ProviderID: m.ProviderID, SystemUUID: m.SystemUUID, BootID: m.BootID}
 }
 
-// document is the JSON document for a receiver, in the form of docs/http-request.schema.json.
+// document is the JSON document that Drydock sends to the receiver. docs/http-request.schema.json
+// describes it.
 type document struct {
 	Version string `json:"version"`
 	Action  string `json:"action"`
 	machine
-	// Attempt and the fields after it are empty in an observe request.
+	// Attempt and the fields after it are empty if the action is observe.
 	Attempt string `json:"attempt,omitempty"`
-	// Soft requests a restart by the operating system instead of a power cycle.
+	// Soft requests a restart by the operating system. Otherwise the machine's power is cut.
 	Soft     bool      `json:"soft,omitempty"`
 	Policy   string    `json:"policy,omitempty"`
 	Alert    *alert    `json:"alert,omitempty"`
@@ -55,24 +57,24 @@ type alert struct {
 // observe is the action that requests the machine's state and changes nothing.
 const observe = "observe"
 
-// States of the machine and of its last job in an observation.
+// The states of a machine, and the states of the receiver's last job on it.
 const (
 	running, off, gone, unknown = "running", "off", "gone", "unknown"
 	working, done, failed       = "working", "done", "failed"
 )
 
-// runs maps each state of the machine to the answer whether it runs. For "gone" the answer is
-// unknown, because it is not certain that the receiver means the Node's present machine.
+// runs has, for each state of the machine, the answer to "does the machine run?". For "gone" the
+// answer is unknown, because the receiver may mean an earlier machine of this Node.
 var runs = map[string]signs.Answer{running: signs.Well, off: signs.Ill, gone: signs.Unknown, unknown: signs.Unknown}
 
-// observation is the receiver's answer about a machine, in the form of
-// docs/http-observation.schema.json.
+// observation is the receiver's answer about a machine. docs/http-observation.schema.json describes
+// it.
 type observation struct {
 	UID     string   `json:"uid"`
 	Can     []string `json:"can"`
 	Machine string   `json:"machine"`
 	Message string   `json:"message"`
-	// Job is the last job on this machine. It is nil if there was no job.
+	// Job is the receiver's last job on this machine. It is nil if there was no job.
 	Job *struct {
 		Attempt string `json:"attempt"`
 		State   string `json:"state"`
@@ -82,8 +84,9 @@ type observation struct {
 	Successors []string `json:"successors"`
 }
 
-// parse decodes an observation. Its uid must be that of the Node in the request: an answer about
-// another machine, for example from a cache, has another one.
+// parse decodes and checks an observation. uid is the UID of the Node in the request. If the answer
+// has another UID, it is about another machine, for example from a cache, and parse returns an
+// error.
 func parse(body []byte, uid string) (o observation, err error) {
 	err = json.Unmarshal(body, &o)
 	switch {

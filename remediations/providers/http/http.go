@@ -1,13 +1,14 @@
-// Package http calls an operator's own HTTP receiver, which acts on machines. Drydock sends one
-// POST with a JSON document for each action.
+// Package http repairs machines through an HTTP server of the cluster's operator, called the
+// receiver. For each action, Drydock sends one POST with a JSON document, and the receiver acts on
+// the machine.
 //
 // The document has all data that the Node shows about its machine. Only the receiver can compare
-// the data with its machines. So an answer of the receiver to a document concerns only that
+// the data with its machines. So if the receiver rejects a document, this concerns only that
 // machine.
 //
-// net/http repeats a request with an Idempotency-Key if the connection breaks, because it treats
-// the request as repeatable. To prevent that, each request here uses a new connection, and a body
-// that cannot be read twice.
+// If a connection breaks, net/http repeats a request that has an Idempotency-Key. Drydock must not
+// send a request twice. So each request has a new connection, and a body that net/http cannot read
+// again.
 package http
 
 import (
@@ -33,11 +34,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxDocument is the largest document, in bytes. An alert on a Node has up to 16 labels of 256
-// bytes.
+// maxDocument is the largest document, in bytes. It is large enough for an alert on a Node, which
+// has up to 16 labels of 256 bytes.
 const maxDocument = 32 << 10
 
-// answers limits an answer, which has a few short texts.
+// answers limits the size of an answer. An answer has a few short texts.
 var answers = bounded.Limits{Bytes: 64 << 10, Values: 1000, Depth: 16}
 
 // Client calls the receiver. It is safe for concurrent use.
@@ -48,8 +49,8 @@ type Client struct {
 	way  http.RoundTripper
 }
 
-// New checks that all files can be read. It sends no request. Drydock never follows redirects, even
-// if the configuration allows them.
+// New checks that all configured files can be read. It sends no request. The Client never follows
+// redirects, even if the configuration allows them.
 func New(o settings.HTTP) (*Client, error) {
 	c := &Client{HTTP: o, Reporter: kit.Reporter{Secrets: &redact.Keyring{Mark: "[secret]"}, Otherwise: kit.Unreached}, urls: o.URLs()}
 	_, err := webhooks.ReadKey(c.SigningKeyFile)
@@ -63,8 +64,8 @@ func New(o settings.HTTP) (*Client, error) {
 	return c, nil
 }
 
-// post sends the document once. The gate decides right before sending. An observe request has no
-// gate.
+// post sends the document once. The gate decides right before sending whether the request may be
+// sent. It is nil for an observe request, which changes nothing.
 func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -97,8 +98,8 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	return kit.Exchange(c.way, req, answers, gate)
 }
 
-// own reports whether the answer may be from the receiver: it is empty, a JSON object, or plain
-// text. An HTML page is from a proxy.
+// own reports whether the answer may be from the receiver. This is so if it is empty, a JSON
+// object, or plain text. An HTML page is from a proxy.
 func own(a kit.Answer) bool {
 	body := bytes.TrimSpace(a.Body)
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))

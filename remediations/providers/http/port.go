@@ -16,14 +16,14 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Action is a remediation that the receiver carries out. Name is the action: reboot, powerOff or
+// Action carries out one repair step through the receiver. Name is the step: reboot, powerOff or
 // replace.
 type Action struct {
 	*Client
 	Name string
 }
 
-// verbs has the verb for each action, for messages.
+// verbs has the text for messages, by the name of the action.
 var verbs = map[string]string{"reboot": "rebooting", "powerOff": "switching off", "replace": "replacing"}
 
 // Act implements engine.Actuator.
@@ -50,8 +50,8 @@ func (c Action) act(ctx context.Context, m engine.Machine, mayStill func() error
 	return remediations.CallUnknown, &kit.Refusal{Text: e.Text, Cause: e.Cause}
 }
 
-// Survey implements engine.Surveyor. It records the data about the machine that the later proof
-// needs. A reboot needs none, because the Node itself proves it.
+// Survey implements engine.Surveyor. It returns the data about the machine that a later proof
+// needs. A reboot needs no data, because the Node's new boot ID proves the reboot.
 func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	if err := c.ask(ctx, m, c.Name); err != nil {
 		return c.Sentence(err, "the receiver about node %q", m.Node).Survey()
@@ -62,7 +62,8 @@ func (c Action) Survey(ctx context.Context, m engine.Machine) remediations.Surve
 	return remediations.Keeping(machineOf(m))
 }
 
-// refusals has the HTTP statuses of a receiver that did nothing, and what each concerns.
+// refusals has the HTTP statuses that mean that the receiver did nothing. Each has a Refusal, which
+// says which machines are concerned.
 var refusals = map[int]kit.Refusal{
 	400: {Why: kit.Machine, Text: "it refuses the request"},
 	401: {Why: kit.Account, Text: "it refuses Drydock; check signingKeyFile and httpConfig"},
@@ -73,7 +74,7 @@ var refusals = map[int]kit.Refusal{
 	429: {Why: kit.Passing, Again: remediations.AskPassing, Text: "it receives too many requests"},
 }
 
-// explain returns the reason of an answer that is not a success.
+// explain returns why an answer is not a success.
 func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	var ours *kit.Refusal
 	var untrusted *tls.CertificateVerificationError
@@ -104,7 +105,8 @@ func (c *Client) explain(a kit.Answer) *kit.Refusal {
 	return &e
 }
 
-// sentence returns the text in the answer: the field message of a JSON object, or the plain text.
+// sentence returns the message in the answer: the field message of a JSON object, or the plain
+// text.
 func (c *Client) sentence(a kit.Answer) string {
 	var said struct{ Message string }
 	if json.Unmarshal(a.Body, &said) != nil && !json.Valid(a.Body) {
@@ -129,8 +131,8 @@ func (c *Client) look(ctx context.Context, m machine) (observation, error) {
 	return o, nil
 }
 
-// ask returns an error if the receiver's observation forbids the action. It returns nil if nothing
-// does, or if no observe.url is configured.
+// ask requests the machine's state, and returns an error if the state forbids the action. It
+// returns nil if nothing forbids it, and also if no observe.url is configured.
 func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error {
 	if c.urls[observe] == "" {
 		return nil // no observe.url is configured
@@ -149,8 +151,8 @@ func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error
 	return nil
 }
 
-// later requests the state of the machine that a survey recorded. what says what the request should
-// find out, for the error.
+// later requests the present state of the machine that a Survey has recorded. what is the end of
+// the error message "the receiver did not say WHAT".
 func (c *Client) later(ctx context.Context, b remediations.Before, what string) (was machine, o observation, err error) {
 	if err = b.Read(&was); err != nil {
 		return was, o, err
@@ -161,20 +163,20 @@ func (c *Client) later(ctx context.Context, b remediations.Before, what string) 
 	return was, o, err
 }
 
-// Testify reports whether the machine runs.
+// Testify reports whether the machine runs, according to the receiver.
 func (c *Client) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) signs.Testimony {
 	o, err := c.look(ctx, machineOf(m))
 	return c.Testimony("the receiver", o.Machine, runs[o.Machine], err)
 }
 
-// PowerOff is the remediation powerOff.
+// PowerOff carries out the repair step powerOff.
 type PowerOff struct{ Action }
 
-// NewPowerOff makes the remediation powerOff.
+// NewPowerOff returns the PowerOff that uses the client.
 func NewPowerOff(c *Client) PowerOff { return PowerOff{Action{c, "powerOff"}} }
 
-// PoweredOff implements engine.PowerProver. While the receiver's job is working, it may switch the
-// machine on again.
+// PoweredOff implements engine.PowerProver. It does not trust the state "off" while the receiver is
+// still working on its job, because the job may switch the machine on again.
 func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missing string, err error) {
 	_, o, err := c.later(ctx, b, "whether the machine is off")
 	switch {
@@ -188,14 +190,15 @@ func (c PowerOff) PoweredOff(ctx context.Context, b remediations.Before) (missin
 	return "", nil
 }
 
-// Replacer is the remediation replace.
+// Replacer carries out the repair step replace.
 type Replacer struct{ Action }
 
-// NewReplacer makes the remediation replace.
+// NewReplacer returns the Replacer that uses the client.
 func NewReplacer(c *Client) Replacer { return Replacer{Action{c, "replace"}} }
 
-// Replaced reports the progress of the replacement. Only "gone" proves that the old machine is gone
-// for good. A machine that is off may come back, and then two machines would write to its volumes.
+// Replaced reports the progress of the replacement. The old machine counts as gone only if the
+// receiver reports "gone". A machine that is off may start again, and two machines would then write
+// to the same volumes.
 func (c Replacer) Replaced(ctx context.Context, b remediations.Before) (r remediations.Replacement, err error) {
 	was, o, err := c.later(ctx, b, "the progress of the replacement")
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package settings is the configuration's section providers.http: a receiver that acts on machines.
+// Package settings has the section providers.http of the configuration: a receiver that acts on
+// machines.
 package settings
 
 import (
@@ -16,18 +17,20 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.http: schema, reader, and steps.
+// Section defines the key providers.http of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "http", Schema: schema, Steps: map[string]string{"reboot": ".reboot", "powerOff": ".powerOff", "replace": ".replace"}, Read: section.Declared[HTTP]()}
 
 // HTTP is the content of providers.http.
 type HTTP struct {
-	// Reboot, PowerOff, Replace and Observe have the URL for the requests of that kind. Drydock
-	// sends no requests of a kind that is nil.
+	// Reboot, PowerOff, Replace and Observe have the receiver's URL for each kind of request. If a
+	// field is nil, Drydock sends no requests of this kind.
 	Reboot   *Place `json:"reboot"`
 	PowerOff *Place `json:"powerOff"`
 	Replace  *Place `json:"replace"`
 	Observe  *Place `json:"observe"`
-	// SigningKeyFile has the signing key, byte for byte. If it is empty, requests are not signed.
+	// SigningKeyFile is the path of a file. All its bytes are the signing key. If it is empty,
+	// Drydock does not sign requests.
 	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout limits one request.
@@ -36,13 +39,13 @@ type HTTP struct {
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
 }
 
-// Place has the URL for the requests of one kind.
+// Place is the receiver's URL for one kind of request.
 type Place struct {
 	URL string `json:"url"`
 	to  *url.URL
 }
 
-// URLs returns the URLs by action.
+// URLs returns the configured URLs. The keys are reboot, powerOff, replace and observe.
 func (c *HTTP) URLs() map[string]string {
 	urls := map[string]string{}
 	c.each(func(key string, p *Place) { urls[key] = p.URL })
@@ -92,8 +95,8 @@ func (c *HTTP) Serves() remediations.Provider {
 	return out
 }
 
-// Testifies implements section.Testifier: a receiver with observe.url knows whether the machine
-// runs.
+// Testifies implements section.Testifier. It is true if observe.url is configured, because the
+// receiver then reports whether a machine runs.
 func (c *HTTP) Testifies() bool { return c.Observe != nil }
 
 // Warn implements section.Warner.
