@@ -8,7 +8,7 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-// budget is a disruption budget of a NodePool.
+// budget is one disruption budget of a NodePool, in Karpenter's form.
 type budget struct {
 	Nodes    string   `json:"nodes"`
 	Reasons  []string `json:"reasons"`
@@ -27,9 +27,10 @@ func (b budget) String() string {
 	return said
 }
 
-// forbids reports whether the budget allows no disruption now, whatever its reasons. A budget with
-// a schedule is active for its duration after each time of the schedule, in UTC. The parser and the
-// comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go IsActive).
+// forbids reports whether the budget allows no disruption at all now. It ignores the budget's
+// reasons. A budget with a schedule is active for its duration after each time of the schedule, in
+// UTC. The parser and the comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go
+// IsActive).
 func (b budget) forbids(now time.Time) (bool, error) {
 	if n := strings.TrimSuffix(b.Nodes, "%"); n != "0" && n != "00" {
 		return false, nil

@@ -14,11 +14,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxPodHolds is how many pods a message names at most.
+// maxPodHolds is the maximum number of pods that a message names.
 const maxPodHolds = 3
 
-// held returns one error with everything that forbids the deletion now. It returns nil if nothing
-// forbids it.
+// held returns nil if the NodeClaim may be deleted now. Otherwise it returns one error that lists
+// every reason against it.
 func (c *Client) held(s *sight) error {
 	var all kit.Holds
 	c.nodeHolds(s, &all)
@@ -38,15 +38,15 @@ func (c *Client) nodeHolds(s *sight, all *kit.Holds) {
 	all.If(s.node.DeletionTimestamp != nil, kit.While, "Node %s is already being deleted", node)
 	all.If(tainted(disruptedKey), kit.While, "Karpenter is already disrupting Node %s (taint %s)", node, disruptedKey)
 	all.If(tainted(rebootingKey), kit.While, "Karpenter is rebooting Node %s (taint %s)", node, rebootingKey)
-	// Karpenter removes the taint when the machine has booted. The condition stays until the Node
-	// is Ready.
+	// Karpenter removes the taint when the machine has booted. After that, only the condition shows
+	// the reboot, until the Node is Ready.
 	all.If(s.claim.Status.True(rebooting), kit.While, "Karpenter is rebooting the instance of NodeClaim %s: %s", claim, c.condition(s.claim.Status.Get(rebooting)))
 	all.If(!slices.Contains(s.node.Finalizers, finalizer), kit.Machine, "Node %s lacks the finalizer %s, so Karpenter would terminate the instance without a drain", node, finalizer)
 	c.forbidden(s, all)
 }
 
-// forbidden adds a hold if an annotation forbids Karpenter to replace the machine. Annotations that
-// Drydock itself sets on the Node do not count.
+// forbidden adds a reason to all for each annotation on the Node or NodeClaim that forbids a
+// replacement. It ignores annotations that Drydock itself has set on the Node.
 func (c *Client) forbidden(s *sight, all *kit.Holds) {
 	own := c.registry.ReadJournal(&s.node)
 	for _, key := range []string{doNotDisrupt, doNotRepair} {
@@ -74,8 +74,8 @@ func (c *Client) poolHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// podHolds returns a hold for each pod that would block the drain. The pods are read only if the
-// NodeClaim has no terminationGracePeriod, which would end the drain.
+// podHolds returns a reason for each pod that could block Karpenter's drain. A drain with a
+// terminationGracePeriod ends by itself. In that case s.pods is empty, and there are no reasons.
 func podHolds(s *sight) (out kit.Holds) {
 	for i := range s.pods {
 		pod := &s.pods[i]
@@ -101,7 +101,7 @@ func podHolds(s *sight) (out kit.Holds) {
 	return out
 }
 
-// drained reports whether Karpenter would wait for the pod's eviction.
+// drained reports whether Karpenter's drain evicts the pod, and waits for its end.
 func drained(p *corev1.Pod) bool {
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {
@@ -110,9 +110,8 @@ func drained(p *corev1.Pod) bool {
 	return !kit.Finished(p) && p.DeletionTimestamp == nil && !mirror && !stays
 }
 
-// blocks reports whether the API server would refuse the pod's eviction because of the budget. A
-// pod that is not ready may be evicted if the budget's policy allows it, or if enough pods are
-// healthy.
+// blocks reports whether the budget b makes the API server refuse to evict the pod. A pod that is
+// not ready may be evicted if the budget's policy allows it, or if enough pods are healthy.
 func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	selector, err := metav1.LabelSelectorAsSelector(b.Spec.Selector)
 	if b.Namespace != p.Namespace || b.Status.DisruptionsAllowed > 0 || err == nil && !selector.Matches(k8slabels.Set(p.Labels)) {
@@ -132,5 +131,5 @@ func blocks(b *policyv1.PodDisruptionBudget, p *corev1.Pod) bool {
 	return b.Status.CurrentHealthy < b.Status.DesiredHealthy || b.Status.DesiredHealthy == 0
 }
 
-// condition describes a condition that Karpenter sets.
+// condition describes a condition of Karpenter for a message.
 func (c *Client) condition(of *metav1.Condition) string { return c.Says("Karpenter", of) }

@@ -4,12 +4,15 @@
 // Drydock deletes the Node's NodeClaim once, by its UID. Karpenter then drains the Node, terminates
 // the instance, and deletes the Node and the NodeClaim. It makes a new NodeClaim if pods need one.
 //
-// A NodeClaim is the Node's only if the Node's ownerReference has the NodeClaim's name and UID,
-// both have the same provider ID, and the NodeClaim's status.nodeName is the Node. If another
-// NodeClaim or Node has the same values, Drydock refuses.
+// A NodeClaim is the Node's only under three conditions:
+//   - The Node's ownerReference has the NodeClaim's name and UID.
+//   - Both have the same provider ID.
+//   - The NodeClaim's status.nodeName is the Node.
 //
-// Karpenter does not check a manual deletion against its own rules, so Drydock checks them: the
-// annotation do-not-disrupt, a disruption in progress, and budgets that allow no disruption.
+// Drydock refuses if another NodeClaim or Node has one of these values.
+//
+// If a client deletes a NodeClaim, Karpenter does not check its own rules. So Drydock checks them:
+// the annotation do-not-disrupt, a disruption in progress, and budgets that allow no disruption.
 package karpenter
 
 import (
@@ -23,14 +26,16 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Options configure a Client: the section of the configuration, and what it needs beside that.
+// Options configure a Client. They are the configuration's section providers.karpenter and some
+// values that are not in this section.
 type Options struct {
 	settings.Karpenter
 	// API is the connection to the API server.
 	API *rest.Config
 	// Now returns the current time, for the schedules of budgets.
 	Now func() time.Time
-	// Registry has the remediations, besides the shipped ones, that a record on the Node may name.
+	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
+	// Nodes may name them.
 	Registry remediations.Registry
 }
 

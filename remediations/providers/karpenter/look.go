@@ -13,20 +13,21 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// sight has a Node, its NodeClaim, and the objects that influence its replacement.
+// sight has the Node, its NodeClaim, and all objects that decide whether the NodeClaim may be
+// deleted.
 type sight struct {
 	node   corev1.Node
 	claim  *nodeClaim
 	pool   nodePool
 	claims []nodeClaim // all NodeClaims of the NodePool, this one included
-	// pods are the Node's pods. budgets are all PodDisruptionBudgets. Both are read only if the
-	// drain has no time limit.
+	// pods has the Node's pods, and budgets has all PodDisruptionBudgets of the cluster. Both are
+	// empty if the NodeClaim has a terminationGracePeriod, which ends the drain.
 	pods    []corev1.Pod
 	budgets []policyv1.PodDisruptionBudget
 }
 
-// look reads the Node, its NodeClaim and the objects around it. It changes nothing. An error says
-// why the NodeClaim may not be deleted now.
+// look reads the Node, its NodeClaim, its NodePool, and what could block its drain. It changes
+// nothing. An error is the reason why Drydock must not delete the NodeClaim now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")
@@ -52,7 +53,8 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	return s, c.held(s)
 }
 
-// pick returns the NodeClaim that is the Node's, or an error if that is not certain.
+// pick returns the Node's NodeClaim from all. It returns an error if it is not certain which
+// NodeClaim this is.
 func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	of := owners(n.OwnerReferences, nodeClaimKind)
 	if len(of) != 1 {
@@ -81,8 +83,9 @@ func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	return found, nil
 }
 
-// readPool reads the NodePool. It returns an error if another Node of the NodePool belongs to the
-// same NodeClaim or has the same provider ID.
+// readPool reads the NodePool that owns the NodeClaim, and all NodeClaims of this NodePool. It
+// returns an error if another Node of the NodePool belongs to the same NodeClaim, or has the same
+// provider ID.
 func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error {
 	name, of := s.claim.Labels[poolLabel], owners(s.claim.OwnerReferences, "NodePool")
 	if name == "" || len(of) != 1 || of[0].Name != name {
@@ -121,8 +124,8 @@ func (c *Client) readPool(ctx context.Context, s *sight, all []nodeClaim) error 
 	return nil
 }
 
-// readPods reads the pods and budgets that could block the drain forever, if the NodeClaim has no
-// terminationGracePeriod.
+// readPods reads the pods and PodDisruptionBudgets that could block the drain. It reads nothing if
+// the NodeClaim has a terminationGracePeriod, because this ends the drain.
 func (c *Client) readPods(ctx context.Context, s *sight) (err error) {
 	if s.claim.Spec.TerminationGracePeriod != "" {
 		return nil

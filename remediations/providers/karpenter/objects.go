@@ -25,8 +25,9 @@ const (
 	registered   = "Registered"
 	initialized  = "Initialized"
 	readyPool    = "Ready"
-	// rebooting is the condition type of a reboot by Karpenter. It is True from Karpenter's
-	// decision until the Node is Ready again, or has failed to become Ready in time.
+	// rebooting is the type of the condition that shows a reboot by Karpenter. The condition is
+	// True from Karpenter's decision until the Node is Ready again, or has failed to become Ready
+	// in time.
 	rebooting     = "Rebooting"
 	nodeClaimKind = "NodeClaim"
 )
@@ -44,7 +45,7 @@ type nodeClaim struct {
 	} `json:"status"`
 }
 
-// up reports whether the NodeClaim has a Node that can run pods.
+// up reports whether the NodeClaim has a Node that can run pods, and is not being deleted.
 func (n *nodeClaim) up() bool {
 	return n.DeletionTimestamp == nil && n.Status.True(registered) && n.Status.True(initialized) && n.Status.NodeName != "" && n.Status.ProviderID != ""
 }
@@ -63,7 +64,7 @@ type nodePool struct {
 	Status kubeapi.StatusConditions `json:"status"`
 }
 
-// owners returns the owner references to Karpenter's objects of that kind.
+// owners returns those owner references that name a Karpenter object of this kind.
 func owners(of []metav1.OwnerReference, kind string) (out []metav1.OwnerReference) {
 	for _, one := range of {
 		if one.Kind == kind && strings.HasPrefix(one.APIVersion, group+"/") {

@@ -17,12 +17,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// displacedBefore is a margin before the first sign of the fault. The fault may have displaced pods
-// earlier, because an alert has a delay before it fires, and clocks differ.
+// displacedBefore is subtracted from the time of the earliest sign of the fault. Pods may have lost
+// their node before this sign, because an alert fires with a delay, and clocks differ.
 const displacedBefore = 30 * time.Minute
 
-// displacedSince returns the earliest creation time of a pod that replaces a pod of the unhealthy
-// Node. A pod that has waited for longer never ran there.
+// displacedSince returns a time for the Node n, which is unhealthy. A pod that was created before
+// this time does not replace a pod of the Node. The time is the earliest sign of the fault, minus
+// displacedBefore.
 func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	since := c.now()
 	journal := c.registry.ReadJournal(n)
@@ -38,15 +39,17 @@ func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	return since.Add(-displacedBefore).UTC().Truncate(time.Second)
 }
 
-// waiting describes the pods that may need another machine. It returns none if every pod has a
-// node.
+// waiting describes the pods that may need a new machine, for messages. If the result is empty, the
+// cluster needs no new machine.
 //
-// If the Node is gone, a pod that is still assigned to it counts, because its replacement is not
-// created yet. This is so for pods of a StatefulSet. A pod without a node counts for every
-// NodePool, because a displaced pod may have taken its place.
+// If the Node is gone, pods that are still assigned to it count. For example, a StatefulSet creates
+// a pod's replacement only when the old pod is gone.
 //
-// Pods that already waited before the fault do not count. Neither do pods that no new machine
-// helps: a DaemonSet's pod, which is for one node, and a pod with a scheduling gate.
+// Pods without a node also count, whichever NodePool they could use, because a displaced pod may
+// have taken their place. But these pods do not count:
+//   - Pods that were created before the fault.
+//   - Pods of a DaemonSet, because each is for one existing node.
+//   - Pods with a scheduling gate, because a new machine does not help them.
 func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts []string, err error) {
 	if nodeGone {
 		left, err := kubeapi.List[corev1.Pod](ctx, c.core, "pods", "Pod", url.Values{"fieldSelector": {"spec.nodeName=" + was.Node}})
@@ -79,7 +82,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 	return texts, nil
 }
 
-// waits describes why the pod has no node.
+// waits describes for a message since when the pod has had no node, and why.
 func (c *Client) waits(pod *corev1.Pod) string {
 	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, condition := range pod.Status.Conditions {

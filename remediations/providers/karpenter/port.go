@@ -12,11 +12,12 @@ import (
 	"drydock.dev/drydock/remediations/providers/kubeapi"
 )
 
-// Replacer is the remediation replace. Drydock deletes the Node's NodeClaim, and Karpenter does the
-// rest.
+// Replacer carries out the repair step replace. Drydock deletes the Node's NodeClaim, and Karpenter
+// replaces the machine.
 type Replacer struct{ *Client }
 
-// before is recorded with the intent.
+// before has the facts that Drydock records on the Node before the deletion. They are needed to
+// prove the replacement afterwards.
 type before struct {
 	Claim      string `json:"claim"`
 	UID        string `json:"uid"`
@@ -25,10 +26,11 @@ type before struct {
 	NodeUID    string `json:"nodeUID"`
 	Pool       string `json:"pool"`
 	PoolUID    string `json:"poolUID"`
-	// Newest is when the youngest NodeClaim of the NodePool was created, by the API server's clock.
+	// Newest is the creation time of the NodePool's youngest NodeClaim, by the API server's clock.
+	// A NodeClaim with a later creation time is new.
 	Newest time.Time `json:"newest"`
-	// Since is a cutoff: only pods that were created at or after it count as displaced by the
-	// fault. It is zero in records of earlier versions, and then every pod counts.
+	// Since is the earliest creation time of a pod that may replace a pod of the unhealthy Node. It
+	// is zero in records of earlier versions; then every pod counts.
 	Since time.Time `json:"since"`
 }
 
@@ -42,7 +44,8 @@ func (b *before) read(kept remediations.Before) error {
 	return nil
 }
 
-// Survey looks up the NodeClaim, and reports everything that forbids its deletion.
+// Survey checks the NodeClaim before the step. It reports everything that forbids its deletion, and
+// changes nothing.
 func (c Replacer) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	s, err := c.look(ctx, m)
 	if err != nil {

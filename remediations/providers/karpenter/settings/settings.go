@@ -1,4 +1,4 @@
-// Package settings is the configuration's section providers.karpenter.
+// Package settings has the section providers.karpenter of the configuration.
 package settings
 
 import (
@@ -14,7 +14,8 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.karpenter: schema, reader, and steps.
+// Section defines the key providers.karpenter of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "karpenter", Schema: schema, Steps: map[string]string{"replace": ""}, Read: section.Declared[Karpenter]()}
 
 // Karpenter is the content of providers.karpenter.
@@ -23,7 +24,7 @@ type Karpenter struct {
 	// NodeSelector selects the Nodes that the provider serves. A nil selector selects all Nodes
 	// that no other provider claims.
 	NodeSelector k8slabels.Selector `json:"nodeSelector"`
-	// Users are the user names in Karpenter's requests about Nodes.
+	// Users are the user names that Karpenter uses in its requests about Nodes.
 	Users []string `json:"users"`
 }
 
