@@ -10,16 +10,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// PodsPerPage is how many pods one page of a list from the API server holds. A node has at most 110
-// pods unless its configuration allows more.
+// PodsPerPage is the number of pods on one page of a list from the API server. By default a node
+// has at most 110 pods, so a node's list has one or two pages.
 const PodsPerPage = 100
 
-// maxSaid is how many bytes of another system's error text Brief keeps.
+// maxSaid is the maximum length in bytes of the text that Brief returns.
 const maxSaid = 200
 
-// Final reports whether a repeated request would get the same error: rights are missing, or an
-// admission policy or webhook refused the request. These are 403, 422 and every other 4xx status,
-// except those that pass by themselves.
+// Final reports whether the API server refused the request for good, so that the same request would
+// get the same error. For example, rights are missing, or an admission webhook refused it. This is
+// so for each 4xx status except 401, 408 and 429, and except a 403 because the namespace is being
+// deleted.
 func Final(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -29,15 +30,16 @@ func Final(err error) bool {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests: // a freshly started API server may answer 401 to a good token (kubernetes/kubernetes#65785)
 		return false
 	case http.StatusForbidden:
-		// A namespace that is being deleted allows no eviction, but its pods are deleted soon
-		// anyway.
+		// In a namespace that is being deleted, an eviction gets 403. This passes, because the pods
+		// are deleted soon.
 		return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	default:
 		return code >= 400 && code < 500
 	}
 }
 
-// Brief returns the error's text, with the causes that make it specific, cut to a bounded length.
+// Brief returns the error's text, cut to maxSaid bytes. It appends the causes that the API server
+// reports, because they have the details.
 func Brief(err error) string {
 	said := err.Error()
 	var status apierrors.APIStatus

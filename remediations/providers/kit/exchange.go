@@ -17,14 +17,14 @@ type Answer struct {
 	Body   []byte
 	Again  time.Duration // how long the server asks clients to wait, from Retry-After
 	Err    error         // why no complete answer was received
-	// Left reports that the request passed its gate. The server may have carried it out.
+	// Left is true if the gate let the request pass. The server may then have carried it out.
 	Left bool
 }
 
-// Exchange sends the request once through way and reads the complete answer within the limits. It
+// Exchange sends the request once through way, and reads the complete answer within the limits. It
 // follows no redirect. A request that changes something needs a gate, which decides right before
-// sending. A nil gate is for requests that change nothing. If the gate refuses the request, Err
-// says why.
+// sending. If the gate refuses, the request is not sent, and Err has the reason. gate is nil for a
+// request that changes nothing.
 func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, gate *Gate) Answer {
 	if gate == nil {
 		return exchange(way, req, limits)
@@ -38,9 +38,9 @@ func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, g
 	return a
 }
 
-// Transport returns an HTTP transport that uses no proxy. It speaks only HTTP/1.1: a connection
-// carries one request at a time, so a gate can close the connection of its request alone. The
-// connection and the TLS handshake may each take as long as within.
+// Transport returns an HTTP transport that uses no proxy. It uses only HTTP/1.1, where a connection
+// has one request at a time. So a gate can close the connection without an effect on other
+// requests. within limits the time for the connection, and separately for the TLS handshake.
 func Transport(within time.Duration) *http.Transport {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)

@@ -7,12 +7,12 @@ import (
 	"sync"
 )
 
-// errWithdrawn is the error of a request that the gate did not let out.
+// errWithdrawn is the error of a request that a gate stopped.
 var errWithdrawn = errors.New("the request was withdrawn before it left")
 
-// Gate decides at the last moment whether a request that changes something may be sent. It makes
-// "nothing was done" certain: either the request passed the gate, or not one byte of it is sent. A
-// Gate serves one request. A nil Gate lets every request pass.
+// Gate decides at the last moment whether a request that changes something may be sent. If the gate
+// refuses, not one byte of the request is sent. So "nothing was done" is then certain. A Gate
+// serves one request. A nil Gate lets every request pass.
 type Gate struct {
 	issue context.Context // once this context has ended, the gate is shut
 	may   func() error    // the caller's last check; may be nil
@@ -23,13 +23,14 @@ type Gate struct {
 	forbidden error // the error that may returned
 }
 
-// NewGate returns a gate that stays open until the context issue ends. The gate calls may once,
-// right before the request is sent. If may is nil, only the context counts.
+// NewGate returns a gate for one request. The gate lets the request pass only while the context
+// issue has not ended. It also calls may once, right before the request is sent, and stops the
+// request if may returns an error. A nil may allows the request.
 func NewGate(issue context.Context, may func() error) *Gate { return &Gate{issue: issue, may: may} }
 
-// Trace returns a context whose requests check the gate. The check runs when the connection is
-// established, with proxy and TLS, right before the first byte of the request. If the gate is shut,
-// the hook closes the connection, so that the transport cannot write the request.
+// Trace returns a context. A request with this context calls the gate when its connection is
+// established, including proxy and TLS, right before its first byte. If the gate refuses, it closes
+// the connection, so that the transport cannot write the request.
 func (g *Gate) Trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) {
 		if g.letOut() != nil {
@@ -61,7 +62,8 @@ func (g *Gate) letOut() error {
 	return nil
 }
 
-// Withdraw shuts the gate and returns true. If the request was already sent, it returns false.
+// Withdraw stops the request if it was not sent yet. It returns false if the request was already
+// sent.
 func (g *Gate) Withdraw() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,8 +71,8 @@ func (g *Gate) Withdraw() bool {
 	return g.withdrawn
 }
 
-// Forbidden returns the error of the caller's last check if the check refused the request. It
-// returns nil if the check allowed the request or did not run.
+// Forbidden returns the error of may, the caller's last check. It returns nil if may allowed the
+// request or was not called.
 func (g *Gate) Forbidden() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

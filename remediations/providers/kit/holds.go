@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// stays lists the concerns of holds from the mildest to the worst. A later concern lasts longer, or
-// affects more machines.
+// stays has the concerns of holds, the mildest one first. The obstacle of a later concern lasts
+// longer, or affects more machines.
 var stays = []Concern{While, Passing, Machine, Setup}
 
-// Holds collects everything that forbids a step, so that people see all obstacles at once.
+// Holds collects every reason that forbids a step now, so that people see all of them at once.
 type Holds []*Refusal
 
-// If adds a hold if the condition holds.
+// If adds a reason if holds is true. why says which machines the reason concerns.
 func (h *Holds) If(holds bool, why Concern, format string, args ...any) {
 	if holds {
 		*h = append(*h, Refuse(why, format, args...))
 	}
 }
 
-// Err returns one error that names all holds, or nil if there are none. The error has the worst
-// concern of all holds.
+// Err returns one error with all reasons, or nil if there are none. The error has the worst concern
+// of all reasons.
 func (h Holds) Err() error {
 	if len(h) == 0 {
 		return nil

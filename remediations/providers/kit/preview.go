@@ -11,23 +11,23 @@ import (
 
 type previewKey struct{}
 
-// Previewing returns a context for a call whose requests are shown to a person. Right before its
-// gate decides, the call passes a description of each request to show. The description has no
-// headers and no query of the URL, because these may contain secrets.
+// Previewing returns a context for a call that must show its requests to a person before it sends
+// them. The call passes a description of each request to show, right before its last check. The
+// description has no headers and no URL query, because these may contain secrets.
 func Previewing(ctx context.Context, show func(what string)) context.Context {
 	return context.WithValue(ctx, previewKey{}, show)
 }
 
-// Preview passes the description of a request to the function of Previewing. Without Previewing it
-// does nothing.
+// Preview passes the description of a request to the function show, if the context is from
+// Previewing. Otherwise it does nothing.
 func Preview(ctx context.Context, what string) {
 	if show, ok := ctx.Value(previewKey{}).(func(string)); ok {
 		show(what)
 	}
 }
 
-// previewRequest passes the description of an HTTP request, with method, URL and body, to Preview.
-// The body can still be read afterwards.
+// previewRequest calls Preview with the method, the URL and the body of an HTTP request. The body
+// can still be sent afterwards.
 func previewRequest(ctx context.Context, req *http.Request) {
 	if ctx.Value(previewKey{}) == nil {
 		return

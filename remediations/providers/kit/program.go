@@ -19,22 +19,23 @@ import (
 )
 
 const (
-	// grace is how long Run waits for a child process that still holds the output of the ended
-	// program.
+	// grace is how long Run waits after the program has ended, if a child process still has the
+	// program's output open.
 	grace = time.Second
 	// maxSecret is the largest size of a file with a secret, in bytes.
 	maxSecret = 4 << 10
 )
 
-// Program is a program that a provider runs. Run passes it neither arguments nor an environment,
-// because other users of the machine could read secrets there.
+// Program is a program that a provider runs. Run gives it no arguments and no environment
+// variables, because other users of the machine could read secrets there.
 type Program struct {
 	Path string
-	// Input has the values for the program's standard input, by name. Run writes each as a line
-	// NAME=VALUE.
+	// Input has values for the program, by name. Run writes each value to the program's standard
+	// input, as a line NAME=VALUE.
 	Input map[string]string
-	// SecretFiles has the paths of files with secret values, by name. Run passes these values like
-	// Input, shows them nowhere, and adds them to Secrets before the start.
+	// SecretFiles has the paths of files with secret values, by name. Run passes the values like
+	// Input, but never shows them. Before the start it adds them to Secrets, which removes them
+	// from messages.
 	SecretFiles map[string]string
 	Secrets     *redact.Keyring
 	// Within limits the duration of the run. Output limits stdout and stderr, each in bytes.
@@ -42,21 +43,22 @@ type Program struct {
 	Output int
 }
 
-// Ran is the result of a run.
+// Ran is the result of a run: the exit code, the standard output, and the standard error.
 type Ran struct {
 	Code        int
 	Out, Errors string
-	// Err is why the result is incomplete.
+	// Err is the reason why the program was not started, or why the result is incomplete. It may be
+	// nil.
 	Err error
-	// Began reports that the program was started. It may have done its work, even if it failed.
+	// Began is true if the program was started. It may have done its work, even if it failed.
 	Began bool
 }
 
-// Run runs the program once. It calls may right before the start; if may is nil, the start needs no
-// check. If the program was not started, or did not end in time, Err is a Refusal.
+// Run runs the program once. It calls may right before the start. If may is nil, Run checks
+// nothing. If the program was not started, or did not end in time, Err is a Refusal.
 //
-// When the program has ended, Run kills its process group, because a child process could outlive
-// the program.
+// When the program has ended, Run kills its process group, because a child process could still be
+// running.
 func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	input, shown, err := p.input()
 	if err != nil {
@@ -96,8 +98,8 @@ func (p Program) Run(ctx context.Context, may func() error) (r Ran) {
 	return r
 }
 
-// input returns the text for the program's standard input, and the description of the run for a
-// preview.
+// input returns the text for the program's standard input. shown is a description of the run for a
+// person, without secrets.
 func (p Program) input() (input, shown string, err error) {
 	values := map[string]string{}
 	maps.Copy(values, p.Input)
@@ -124,8 +126,8 @@ func (p Program) input() (input, shown string, err error) {
 
 var errOutput = errors.New("the program's output is too long")
 
-// output collects one output of the program, up to most bytes. It does not embed the buffer,
-// because the buffer's ReadFrom has no limit.
+// output stores the standard output or the standard error of the program, up to most bytes. It does
+// not embed the bytes.Buffer, because the buffer's ReadFrom has no limit.
 type output struct {
 	text bytes.Buffer
 	most int

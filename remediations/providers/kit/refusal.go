@@ -1,8 +1,8 @@
 // Package kit has the parts that providers share. Refusal is the error of a call that did nothing.
-// Holds collects what forbids a step. Reporter turns errors into sentences. Exchange sends an HTTP
-// request, and a Gate decides right before whether a request that changes something may be sent.
-// Program runs a program. Final and Brief interpret an API server's errors, and List lists objects
-// of other systems.
+// Holds collects the reasons against a step. Reporter turns errors into sentences. Exchange sends
+// an HTTP request. If the request changes something, a Gate decides at the last moment whether it
+// may be sent. Program runs a program. Final and Brief interpret an API server's errors, and List
+// lists objects of other systems.
 package kit
 
 import (
@@ -16,46 +16,48 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Concern says what a refusal concerns (one machine or all), and how long the obstacle lasts. It
-// decides when Drydock tries again.
+// Concern is the kind of a refusal: which machines it concerns (one or all), and how long it lasts.
+// It decides when Drydock tries again.
 type Concern string
 
 // The concerns, by how many machines the obstacle affects and for how long.
 const (
-	// Machine concerns this machine, until a person acts.
+	// Machine concerns only the machine of the call. It lasts until a person acts.
 	Machine Concern = "machine"
-	// Unable concerns this machine, which can never do what this attempt requires. The attempt
-	// counts as used, and the plan continues.
+	// Unable concerns only the machine of the call, which can never do what this attempt requires.
+	// The attempt counts as used, and the plan continues with its next step.
 	Unable Concern = "unable"
-	// While concerns this machine, until work that is in progress on it has ended.
+	// While concerns only the machine of the call. It lasts until other work on the machine has
+	// ended.
 	While Concern = "while"
-	// Unreached concerns this machine. Its own controller or host gives no usable answer, or asks
-	// clients to wait.
+	// Unreached concerns only the machine of the call. The machine's own controller or host gives
+	// no usable answer, or asks clients to wait.
 	Unreached Concern = "unreached"
-	// Passing concerns all machines, for a moment.
+	// Passing concerns all machines, but only for a moment.
 	Passing Concern = "passing"
-	// Setup concerns all machines, until a person corrects the configuration.
+	// Setup concerns all machines. It lasts until a person corrects the configuration.
 	Setup Concern = "setup"
 	// Account concerns all machines. The provider refuses Drydock's account, or the account lacks
 	// rights.
 	Account Concern = "account"
 )
 
-// Refusal is the error of a call that certainly did nothing. It has one sentence for people, says
-// what it concerns, and when to try again.
+// Refusal is the error of a call that certainly did nothing. Text is one sentence for people. Why
+// is which machines it concerns, and for how long.
 //
-// An answer of one machine's BMC or host concerns that machine alone. The engine stops a policy for
-// ErrAccount only after calls for two machines were refused with it.
+// A refusal by one machine's BMC or host concerns only that machine. If the provider refuses
+// Drydock's account (ErrAccount), the engine stops a policy only after calls for two machines were
+// refused.
 type Refusal struct {
 	Why  Concern
 	Text string
 	// Again is how long the other side asks clients to wait. It is zero if the other side did not
 	// ask.
 	Again time.Duration
-	// NeedsPerson means that the refusal is Unreached, but only a person can correct the cause. An
-	// example is a certificate that is not trusted.
+	// NeedsPerson is for the concern Unreached. It means that only a person can correct the cause,
+	// for example a certificate that is not trusted.
 	NeedsPerson bool
-	// Cause has no secrets. It may be nil.
+	// Cause is the underlying error, without secrets. It may be nil.
 	Cause error
 
 	whole bool // Text already contains the cause
@@ -68,7 +70,7 @@ func Refuse(why Concern, format string, args ...any) *Refusal {
 
 func (e *Refusal) Error() string { return e.Text }
 
-// Is matches the engine's error for this concern, and the refusal's cause.
+// Is reports whether target is the engine's error for this concern, or matches the refusal's cause.
 func (e *Refusal) Is(target error) bool {
 	switch target {
 	case engine.ErrAccount:
@@ -107,8 +109,9 @@ func (e *Refusal) Survey() remediations.Survey {
 // ask.
 func (e *Refusal) Wait() time.Duration { return e.Again }
 
-// RetryAfter returns the seconds of an answer's Retry-After header, at most AskMended. A date in
-// the header is ignored, because it depends on the other side's clock, which may be wrong.
+// RetryAfter returns the wait that an answer's Retry-After header requests, but at most AskMended.
+// It is zero without such a header. A date in the header is ignored, because the other side's clock
+// may be wrong.
 func RetryAfter(h http.Header) time.Duration {
 	seconds, err := strconv.Atoi(h.Get("Retry-After"))
 	if err != nil || seconds <= 0 {

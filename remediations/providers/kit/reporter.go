@@ -10,18 +10,18 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// longest is the largest length of the text about one call, in bytes.
+// longest is the maximum length of a message about one call, in bytes.
 const longest = 900
 
-// Reporter turns the errors of one provider into sentences for people.
+// Reporter turns the errors of one provider into sentences for people, without secrets.
 type Reporter struct {
-	// Secrets has the texts that Reporter removes from each sentence.
+	// Secrets has the secret texts that Reporter removes from each sentence.
 	Secrets *redact.Keyring
-	// Otherwise is the concern for an error that is not a Refusal.
+	// Otherwise is the concern of an error that is not already a Refusal.
 	Otherwise Concern
 }
 
-// Explained returns the error as a Refusal. Its text includes the cause, and contains no secrets.
+// Explained converts the error into a Refusal whose text includes the cause. It removes secrets.
 func (r Reporter) Explained(err error) *Refusal {
 	var e *Refusal
 	if !errors.As(err, &e) {
@@ -35,16 +35,17 @@ func (r Reporter) Explained(err error) *Refusal {
 	return &out
 }
 
-// Sentence returns the error as a Refusal with one line of text, cut to a bounded length. The
-// format says what failed, for example "the Machine of node x", and stands before the error's text.
+// Sentence converts the error into a Refusal with one line of text, cut to a bounded length. The
+// text begins with the formatted text, which names what failed, for example "the Machine of node
+// x".
 func (r Reporter) Sentence(err error, format string, args ...any) *Refusal {
 	out := r.Explained(err)
 	out.Text = text.Line(r.Secrets.Hide(fmt.Sprintf(format, args...)+": "+out.Text), longest)
 	return out
 }
 
-// Testimony returns a source's report about a machine's power. who names the source, and power is
-// the state in words. If err is not nil, the answer is unknown, and the text says why.
+// Testimony returns a report about a machine's power. who is the source of the report. power is the
+// state as a word. If err is not nil, the answer is unknown, and the text has the reason.
 func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) signs.Testimony {
 	if err != nil {
 		return signs.Testimony{Answer: signs.Unknown, Saw: r.Sentence(err, "%s did not say whether the machine is on", who).Text}
@@ -52,9 +53,8 @@ func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) s
 	return signs.Testimony{Answer: answer, Saw: fmt.Sprintf("%s says that the machine is %s", who, power)}
 }
 
-// Ended returns the outcome of a call, and its error as a sentence. doing names the call and the
-// node, for example "rebooting node x". perhaps says what may have been done if the outcome is
-// unknown.
+// Ended returns the outcome of a call, and its error as a sentence. doing is what the call does,
+// for example "rebooting node x". perhaps is what may have happened, for an unknown outcome.
 func (r Reporter) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
 	switch {
 	case err == nil:
