@@ -11,25 +11,28 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// defaultTimeout is far below the engine's limit for sending a call, 10 s after its intent.
+// defaultTimeout is far below the engine's limit: a call must be sent within 10 s after Drydock has
+// written its intent on the Node.
 const defaultTimeout = 5 * time.Second
 
-// Options has the API server and the objects that the client is for.
+// Options has the API server, and the API group and namespace of the client's objects.
 type Options struct {
 	// REST is the connection to the API server.
 	REST *rest.Config
-	// Kubeconfig is the path of a kubeconfig for another cluster's API server, used instead of
-	// REST. The client reads it before each request, so a new file is used at once.
+	// Kubeconfig is the path of a kubeconfig for another cluster's API server. If it is set, REST
+	// is not used. The client reads the file before each request, so it uses a changed file at
+	// once.
 	Kubeconfig string
 	// Server is the API server's name in messages. The default is "the API server".
 	Server string
-	// APIVersion is the API version of the objects. Namespace is their namespace. It is empty if
-	// the objects have no namespace.
+	// APIVersion is the API version of the client's objects. Namespace is their namespace, or empty
+	// for objects without one and for all namespaces.
 	APIVersion, Namespace string
-	// Needs is the part of an error that says what must be installed so that the API server serves
-	// APIVersion.
+	// Needs is the end of the error message if the API server does not serve APIVersion. It says
+	// what must be installed.
 	Needs string
-	// Docs is the page of the documentation that lists Drydock's rights.
+	// Docs is the page of the documentation that lists the rights that Drydock needs. Error
+	// messages name it.
 	Docs string
 	// Timeout limits one request. The default is 5 s.
 	Timeout time.Duration
@@ -37,9 +40,9 @@ type Options struct {
 
 // Client sends requests for the objects of one API group. It is safe for concurrent use.
 type Client struct {
-	// Reporter makes messages without Drydock's credentials.
+	// Reporter makes sentences of errors, without Drydock's credentials.
 	kit.Reporter
-	// Page is how many objects one page of a list has.
+	// Page is the number of objects on one page of a list.
 	Page int
 
 	o    Options
@@ -67,20 +70,21 @@ func New(o Options) (*Client, error) {
 	return c, c.link.open(c, o.REST)
 }
 
-// Of returns a client for the objects of another API group that every API server serves.
+// Of returns a client for the objects of another API group, without a namespace. Every API server
+// must serve this group.
 func (c *Client) Of(apiVersion string) *Client {
 	return c.In(apiVersion, "", "check that nothing answers instead of the API server")
 }
 
-// In returns a client for the objects of another API group, in a namespace. needs is Options.Needs
-// for that group.
+// In returns a client for the objects of another API group in a namespace. needs is Options.Needs
+// of the new client.
 func (c *Client) In(apiVersion, namespace, needs string) *Client {
 	other := *c
 	other.o.APIVersion, other.o.Namespace, other.o.Needs = apiVersion, namespace, needs
 	return &other
 }
 
-// place returns the path of the objects below the API server's URL.
+// place returns the path of the client's API group and namespace in the API server's URLs.
 func (c *Client) place() string {
 	place := "apis/" + c.o.APIVersion
 	if !strings.Contains(c.o.APIVersion, "/") {

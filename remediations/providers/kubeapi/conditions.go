@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StatusConditions are the conditions in an object's status.
+// StatusConditions is the part of an object's status that has its conditions.
 type StatusConditions struct {
 	Conditions []metav1.Condition `json:"conditions"`
 }
@@ -27,8 +27,8 @@ func (c StatusConditions) False(kind string) bool {
 	return meta.IsStatusConditionFalse(c.Conditions, kind)
 }
 
-// Says describes a condition that the program by sets, for a message. A nil condition was not set
-// yet.
+// Says describes a condition for a message. by is the program that sets the condition. A nil
+// condition means that by has not set it yet.
 func (c *Client) Says(by string, of *metav1.Condition) string {
 	if of == nil {
 		return by + " has not set the condition yet"

@@ -8,14 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Deletion returns the request that deletes the object with that UID. A later object of the same
-// name is not deleted.
+// Deletion returns a request that deletes the object at the path only if it has this UID. So it
+// never deletes a newer object of the same name.
 func Deletion(path string, uid types.UID) Request {
 	return deletion(path, metav1.Preconditions{UID: &uid})
 }
 
-// DeletionAsRead returns the request that deletes the object if it has not changed since it was
-// read. So the API server refuses if the object's owner has begun work on it meanwhile.
+// DeletionAsRead returns a request that deletes the object only if it is unchanged since it was
+// read. So the API server refuses if another program has begun to work on the object meanwhile.
 func DeletionAsRead(path string, read metav1.Object) Request {
 	uid, version := read.GetUID(), read.GetResourceVersion()
 	return deletion(path, metav1.Preconditions{UID: &uid, ResourceVersion: &version})
@@ -27,8 +27,8 @@ func deletion(path string, only metav1.Preconditions) Request {
 	}}
 }
 
-// Deleted reports whether the body of a successful answer shows that the object of that kind and
-// UID is being deleted or is gone. It decodes the body into shown.
+// Deleted reports whether the object of that kind and UID is being deleted or is gone. body is the
+// API server's successful answer to the deletion. Deleted decodes the object into shown.
 func Deleted(body []byte, kind string, uid types.UID, shown interface {
 	Typed
 	metav1.Object

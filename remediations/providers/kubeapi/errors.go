@@ -1,8 +1,9 @@
 // Package kubeapi sends providers' requests about machines to the API server. Each request is sent
 // once and is never redirected. Its time and the size of its answer are limited. A request that
-// changes something has a last check before it is sent. client-go repeats requests, follows
-// redirects, and reads answers of any size, so here it only provides Drydock's credentials. Each
-// error says what it concerns.
+// changes something has a last check right before it is sent.
+//
+// client-go repeats requests, follows redirects, and reads answers of any size. So this package
+// uses client-go only for Drydock's credentials. Each error says which machines it concerns.
 package kubeapi
 
 import (
@@ -19,11 +20,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// changed matches the API server's message that the object has changed since it was read. The API
-// server answers so to a write or deletion with an old resource version.
+// changed matches the API server's message for a write or deletion with an old resourceVersion: the
+// object has changed since it was read.
 var changed = regexp.MustCompile(`[Tt]he object (has been|might have been) modified`)
 
-// Explain returns the reason of an answer that is not a success.
+// Explain returns why an answer is not a success.
 func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.Setup, Again: a.Again}
 	if a.Err != nil && errors.As(a.Err, &e) {
@@ -58,6 +59,6 @@ func (c *Client) Explain(r Request, a Answer) *kit.Refusal {
 	return e
 }
 
-// Quote makes a foreign text safe to show in a message: without secrets, on one line, cut, and
-// quoted.
+// Quote makes a text of another program safe for a message. It removes secrets, makes the text one
+// line, cuts it, and quotes it.
 func (c *Client) Quote(s string) string { return fmt.Sprintf("%q", text.Line(c.Secrets.Hide(s), 200)) }

@@ -49,7 +49,7 @@ func (l *link) open(c *Client, to *rest.Config) error {
 	return nil
 }
 
-// Address returns the API server's URL. Its errors do not contain the URL, which may have a
+// Address returns the API server's URL. Its errors do not contain the URL, because it may have a
 // password.
 func Address(to *rest.Config) (*url.URL, error) {
 	at, _, err := rest.DefaultServerUrlFor(to)
@@ -62,9 +62,9 @@ func Address(to *rest.Config) (*url.URL, error) {
 	return at, nil
 }
 
-// way returns the API server's URL and the transport. With a kubeconfig, it reads the file again.
-// If the file cannot be used, way returns an error. It does not use the earlier content, because a
-// person may have revoked the access.
+// way returns the API server's URL and the transport for a request. If there is a kubeconfig, way
+// reads the file each time. If the file is unusable, way returns an error. It does not use the
+// earlier content, because a person may have revoked the access.
 func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +89,9 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 	return l.at, l.http, nil
 }
 
-// usable parses a kubeconfig that has fixed credentials and checks the server's certificate. Its
-// errors contain nothing of the file, which has secrets.
+// usable parses a kubeconfig. It returns an error if the file gets its credentials from a program,
+// or does not check the server's certificate. Errors contain nothing of the file, which has
+// secrets.
 func usable(text []byte) (*rest.Config, error) {
 	to, err := clientcmd.RESTConfigFromKubeConfig(text)
 	switch {

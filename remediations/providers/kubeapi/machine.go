@@ -13,10 +13,11 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// MachineVersion is the API version of Cluster API's Machines that Drydock uses.
+// MachineVersion is the version of Cluster API's objects that Drydock reads.
 const MachineVersion = "cluster.x-k8s.io/v1beta2"
 
-// Machine has the fields of a Cluster API Machine that identify its Node and its machine.
+// Machine has those fields of a Machine that link it to its Node and its machine. They are the same
+// in Cluster API and in OpenShift's Machine API.
 type Machine struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -35,8 +36,8 @@ type Machine struct {
 	} `json:"status"`
 }
 
-// Annotations and a condition of a Machine that Cluster API 1.12 or later updates in place
-// (kubernetes-sigs/cluster-api api/core/v1beta2/machine_types.go,
+// Annotations and a condition that show that Cluster API 1.12 or later is updating a Machine in
+// place (kubernetes-sigs/cluster-api api/core/v1beta2/machine_types.go,
 // api/runtime/v1beta2/extensionconfig_types.go). Cluster API sets the annotations before the
 // condition.
 const (
@@ -48,8 +49,8 @@ const (
 	updating        = "Updating"
 )
 
-// InPlaceUpdate returns a phrase if Cluster API updates the Machine in place, for a message that
-// begins with the Machine's name. It returns "" if Cluster API does not update the Machine.
+// InPlaceUpdate returns "" if Cluster API is not updating the Machine in place. Otherwise it
+// returns a phrase for a message, which follows the Machine's name.
 func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav1.Condition) string {
 	const says = "is being updated in place"
 	if one := meta.FindStatusCondition(conditions, updating); one != nil && one.Status == metav1.ConditionTrue {
@@ -64,9 +65,9 @@ func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav
 	return ""
 }
 
-// MachineOf returns the Machine in the namespace that is the Node's. The Machine must name the Node
-// and its provider ID, and no other Machine may name either. If no Machine names the Node, the
-// error is ErrNotFound.
+// MachineOf returns the Node's Machine in the namespace. The Machine must have the Node's name and
+// its provider ID, and no other Machine may have either. If no Machine has the Node's name or its
+// provider ID, the error is ErrNotFound.
 func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	all, err := List[Machine](ctx, c.In(MachineVersion, namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
 	if err != nil {
@@ -75,8 +76,8 @@ func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID stri
 	return c.PickMachine(all, node, providerID)
 }
 
-// IdleMachineOf returns the Node's Machine, like MachineOf. It returns an error if there is none,
-// or if Cluster API is updating it in place.
+// IdleMachineOf returns the Node's Machine, like MachineOf. It returns an error if Cluster API is
+// updating the Machine in place. If there is no such Machine, the error is a Refusal.
 func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	one, err := c.MachineOf(ctx, namespace, node, providerID)
 	if errors.Is(err, ErrNotFound) {
@@ -91,7 +92,7 @@ func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID 
 	return one, nil
 }
 
-// PickMachine returns the Node's Machine among all, for MachineOf.
+// PickMachine returns the Node's Machine from all, by the rules of MachineOf.
 func (c *Client) PickMachine(all []Machine, node, providerID string) (*Machine, error) {
 	var found []*Machine
 	for i := range all {

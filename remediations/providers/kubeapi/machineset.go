@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// MachineSet has the fields of a MachineSet that Drydock reads. It is for Cluster API and for
-// OpenShift's Machine API.
+// MachineSet has the fields of a MachineSet that Drydock reads. Both Cluster API and OpenShift's
+// Machine API have these fields.
 type MachineSet struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -21,7 +21,7 @@ type MachineSet struct {
 	} `json:"status"`
 }
 
-// Wanted returns how many Machines the set should have. If the field is missing, its default is 1.
+// Wanted returns how many Machines the set should have. It returns 1 if spec.replicas is missing.
 func (s *MachineSet) Wanted() int {
 	if s.Spec.Replicas == nil {
 		return 1
@@ -42,20 +42,22 @@ func OwnedBy[M any, P interface {
 	return out
 }
 
-// SetBefore is recorded with the intent to replace a machine of a MachineSet. It is needed
-// afterwards to prove the replacement.
+// SetBefore has the facts that Drydock records on the Node before the replacement of a machine of a
+// MachineSet. They are needed to prove the replacement afterwards.
 type SetBefore struct {
 	Machine    string `json:"machine"`
 	UID        string `json:"uid"`
 	ProviderID string `json:"providerID"`
-	// Set is the MachineSet that owns the Machine.
+	// Set is the name of the MachineSet that owns the Machine.
 	Set    string `json:"set"`
 	SetUID string `json:"setUID"`
-	// Newest is when the youngest Machine of the MachineSet was created, by the API server's clock.
+	// Newest is the creation time of the MachineSet's youngest Machine, by the API server's clock.
+	// A Machine with a later creation time is new.
 	Newest time.Time `json:"newest"`
 }
 
-// BeforeOf returns the SetBefore of a machine. owned are all machines of its set.
+// BeforeOf returns the facts about a machine before its replacement. owned has all machines of its
+// set.
 func BeforeOf[M any, P interface {
 	*M
 	metav1.Object
@@ -69,7 +71,7 @@ func BeforeOf[M any, P interface {
 	return b
 }
 
-// Whole returns an error if a field of the record is empty.
+// Whole returns an error if a field is empty.
 func (b *SetBefore) Whole() error {
 	if b.Machine == "" || b.UID == "" || b.ProviderID == "" || b.Set == "" || b.SetUID == "" || b.Newest.IsZero() {
 		return errors.New("the record on the Node lacks the Machine or the MachineSet before the replacement")
@@ -77,8 +79,8 @@ func (b *SetBefore) Whole() error {
 	return nil
 }
 
-// Succession returns the evidence for the machine's replacement, with the set's present state.
-// called is the set's name in messages, and old is Succession.Old.
+// Succession combines the recorded facts with the set's present state. called is the set's name for
+// messages. old describes the old machine, or is empty if it is not listed (Succession.Old).
 func (b *SetBefore) Succession(set *MachineSet, called, old string) Succession {
 	return Succession{Set: called, Old: old, ProviderID: b.ProviderID, Newest: b.Newest, Seen: set.Status.Replicas, Wanted: set.Wanted()}
 }

@@ -8,33 +8,34 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Succession is the evidence that a machine of a set was replaced. Nothing links the new machine to
-// the old one. So the proof is that the set has all its machines, and one of them is younger than
-// all machines before the request.
+// Succession has the data that can prove that a machine of a set was replaced. No field links the
+// new machine to the old one. So the proof is that the set has all its machines, and that one of
+// them is younger than all machines before the request.
 type Succession struct {
 	// Set is the set's name in messages.
 	Set string
 	// Old describes the old machine and the progress of its deletion, if the machine is still
 	// listed. It is empty if the machine is not listed.
 	Old string
-	// ProviderID is the old machine's provider ID. Newest is when the set's youngest machine was
-	// created, as recorded before the request.
+	// ProviderID is the old machine's provider ID. Newest is the creation time of the set's
+	// youngest machine, recorded before the request.
 	ProviderID string
 	Newest     time.Time
-	// Seen is how many machines the set's controller has last counted. Wanted is how many it should
-	// have.
+	// Seen is the number of machines that the set's controller has counted last. Wanted is the
+	// number that the set should have.
 	Seen, Wanted int
 }
 
-// Member is a machine of the set.
+// Member is one of the set's present machines. Made is its creation time.
 type Member struct {
 	ProviderID string
 	Made       time.Time
-	// Up reports that the machine has a Node.
+	// Up is true if the machine has a Node.
 	Up bool
 }
 
-// Replacement returns what the machines of the set prove, and what is still missing.
+// Replacement returns what the set's present machines prove about the replacement, and what is
+// still missing.
 func (s Succession) Replacement(members []Member) (r remediations.Replacement) {
 	var lacks []string
 	if s.Old != "" {

@@ -24,20 +24,21 @@ import (
 const (
 	// maxAnswer is the largest answer in bytes. A Machine has about 6 kB.
 	maxAnswer = 8 << 20
-	// maxValues is the largest number of JSON values in an answer. A page has perPage objects. A
-	// pod is the largest of these objects, with about 700 values, managedFields included. A decoded
-	// value takes at most 128 bytes.
+	// maxValues is the largest number of JSON values in an answer. It is enough for a page of
+	// perPage pods. A pod is the largest object that Drydock lists, with about 700 values,
+	// managedFields included. A decoded value takes at most 128 bytes of memory.
 	maxValues = 300_000
 	// perPage and maxPages limit a list to 10,000 objects.
 	perPage  = 250
 	maxPages = 40
-	// maxDepth is the deepest nesting of an answer, far above that of any object that Drydock
-	// reads.
+	// maxDepth is the deepest JSON nesting of an answer. Objects that Drydock reads are far less
+	// deep.
 	maxDepth = 64
 )
 
-// transport returns the client's transport. It uses HTTP/1.1 and connections that no other client
-// uses, so that a gate can close the connection of its request.
+// transport returns the HTTP transport of the client. It uses HTTP/1.1, and connections that only
+// this client uses. So a gate can close the connection of its request without an effect on other
+// requests.
 func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport, error) {
 	tls, err := rest.TLSConfigFor(to)
 	if err != nil {
@@ -52,7 +53,8 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	return wrapped, base, err
 }
 
-// redacting records Drydock's credentials from each request, so that no message shows them.
+// redacting is an HTTP transport that records the credentials in each request. Messages then never
+// show them.
 type redacting struct {
 	*http.Transport
 	client *Client
@@ -65,7 +67,8 @@ func (h redacting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.Transport.RoundTrip(r)
 }
 
-// Request is a request for objects of the client's API group.
+// Request is a request about objects of the client's API group. Path is the part of the URL below
+// the group and the namespace, for example machines/NAME.
 type Request struct {
 	Method, Path string
 	Query        url.Values
@@ -76,7 +79,7 @@ type Request struct {
 
 func (r Request) String() string { return r.Method + " " + r.Path }
 
-// Answer is the result of a request.
+// Answer is the API server's answer to a request, or why there is none.
 type Answer struct {
 	kit.Answer
 	Own *metav1.Status // the API server's own error; nil if the answer may come from another server
@@ -124,10 +127,11 @@ func (c *Client) Send(ctx context.Context, r Request) Answer {
 // ErrNotFound means that the API server answered that the object does not exist.
 var ErrNotFound = errors.New("the object does not exist")
 
-// Typed is an object or a list with its kind.
+// Typed is an API object, or a list of objects, that has a kind.
 type Typed interface{ GetObjectKind() schema.ObjectKind }
 
-// Get reads the object at the path into into. It returns an error if the answer has another kind.
+// Get reads the object at the path. into receives the decoded object. Get returns an error if the
+// answer has another kind, and ErrNotFound if the object does not exist.
 func (c *Client) Get(ctx context.Context, path, kind string, into Typed) error {
 	return c.read(ctx, Request{Method: http.MethodGet, Path: path}, kind, into)
 }
@@ -159,9 +163,9 @@ type page[T any] struct {
 	Items items[T] `json:"items"`
 }
 
-// items are the objects of a page. They are decoded one by one, so that a page with more objects
-// than requested is rejected before they are allocated: an empty object takes three bytes in the
-// answer, and a kilobyte in memory.
+// items has the objects of a page. UnmarshalJSON decodes them one by one, and stops if the page has
+// more objects than requested. Otherwise a wrong answer could use too much memory: an empty object
+// has three bytes in the answer, and takes a kilobyte of memory.
 type items[T any] struct {
 	all  []T
 	most int
@@ -194,8 +198,8 @@ func Name(o interface {
 	return o.GetObjectKind().GroupVersionKind().Kind + " " + strings.TrimPrefix(o.GetNamespace()+"/"+o.GetName(), "/")
 }
 
-// List returns all objects of a kind that match the selectors, in the client's namespace if it has
-// one. selectors are query parameters, for example labelSelector.
+// List returns all objects of a kind that match the selectors. If the client has a namespace, it
+// lists only this namespace. selectors has query parameters, for example labelSelector.
 func List[T any, P interface {
 	*T
 	Typed
