@@ -14,16 +14,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Keeper renews the Leases of nodes that Drydock repairs, and deletes Drydock's other Leases.
+// Keeper renews Drydock's Leases while their nodes are under repair, and deletes them afterwards.
 type Keeper struct {
 	Leases
-	// Registry has the remediations that records on Nodes may name.
+	// Registry has the remediations (repair steps) that are not part of Drydock itself. Records on
+	// Nodes may name them.
 	Registry remediations.Registry
 }
 
-// Keep renews or deletes each of Drydock's Leases once, and returns the joined errors. It reads
-// each Node after its Lease. Drydock takes a Lease only after it has written the intent on the
-// Node. So if the Node shows no repair, the Lease belongs to a repair that has ended.
+// Keep goes once through all of Drydock's Leases. It renews a Lease if its node is under repair,
+// and deletes it if the repair has ended. It reads the Node after the Lease. Drydock writes its
+// intent on the Node before it takes the Lease. So if the Node shows no repair, the Lease is from a
+// repair that has ended. The error joins the errors of all Leases.
 func (k Keeper) Keep(ctx context.Context) error {
 	all, err := k.Client.CoordinationV1().Leases(Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -48,8 +50,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 		j = k.Registry.ReadJournal(n)
 	}
 	r := j.Record
-	// If the record is unreadable, or the repair is between two steps, Keeper does not touch the
-	// Lease. It expires by itself, and the next step takes it again.
+	// If the record is unreadable, or the repair is between two steps, the Lease stays unchanged.
+	// It expires by itself, and the next step takes it again.
 	left := j.Malformed != nil || r != nil && r.Phase == remediations.PhasePending && r.Intent != nil
 	switch {
 	case left:
@@ -74,8 +76,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-// node returns the Node that owns the Lease. It returns nil if the Node is gone, or if another Node
-// has its name.
+// node returns the Node that owns the Lease. It returns nil if the Node no longer exists, also if a
+// new Node has its name.
 func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind != "Node" {

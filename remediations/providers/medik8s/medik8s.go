@@ -1,11 +1,12 @@
 // Package medik8s makes sure that only one system at a time repairs a node: Drydock or Medik8s. It
-// uses the Lease node-NAME in the namespace medik8s-leases, which Medik8s' operators take before
-// they repair, drain or maintain the node.
+// uses the Lease node-NAME in the namespace medik8s-leases. Medik8s' operators take this Lease
+// before they repair, drain or maintain the node.
 //
-// A Lease has a holder until its renewTime plus leaseDurationSeconds. Right before a disruptive
-// step, when the intent is recorded, Drydock takes the Lease if it has no holder. Keeper renews the
-// Lease while the record is in flight, and deletes it when the repair has ended. After a crash,
-// Keeper recognises Drydock's Leases by their holder. Without Keeper, a Lease expires by itself.
+// A Lease has a holder until its renewTime plus leaseDurationSeconds. Before a disruptive step,
+// after it has written its intent on the Node, Drydock takes the Lease if it has no holder. Keeper
+// renews the Lease during the repair, and deletes it when the repair has ended. After a crash,
+// Keeper recognises Drydock's Leases by their holder. If Keeper does not run, a Lease expires by
+// itself.
 package medik8s
 
 import (
@@ -29,14 +30,16 @@ const (
 	Namespace = "medik8s-leases"
 	// Holder is Drydock's holderIdentity in the Leases.
 	Holder = "drydock"
-	// lasts is the duration of Drydock's Leases. Keeper renews a Lease in the second half of it.
+	// lasts is how long Drydock's Leases are valid. Keeper renews a Lease when half of this time
+	// has passed.
 	lasts = 10 * time.Minute
-	// ahead is how far the clock of a Lease's holder may be ahead of Drydock's. Medik8s ignores a
-	// Lease whose renewTime is in the future.
+	// ahead is how far the clock of another holder may be ahead of Drydock's clock. Drydock ignores
+	// a Lease whose renewTime is further in the future. Medik8s ignores every Lease whose renewTime
+	// is in the future.
 	ahead = 10 * time.Second
 )
 
-// Leases manages the Leases of all nodes. It is safe for concurrent use.
+// Leases reads and takes the Leases of nodes. It is safe for concurrent use.
 type Leases struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
@@ -45,8 +48,9 @@ type Leases struct {
 // name returns the name of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until returns when the Lease ends, by Medik8s' rule with a tolerance for different clocks. It
-// returns false if the Lease has ended or has no holder.
+// until returns when the Lease ends. It returns false if the Lease has ended, has no holder, or has
+// a renewTime that is too far in the future (the constant ahead). These are Medik8s' rules, with a
+// tolerance for different clocks.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {
@@ -56,8 +60,8 @@ func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	return end, !end.Before(now)
 }
 
-// others returns an error with the holder of the Lease if another system holds it. It returns nil
-// if no other system holds it.
+// others returns an error that names the holder, if another system holds the Lease. Otherwise it
+// returns nil.
 func (l Leases) others(lease *coordinationv1.Lease) error {
 	end, held := l.until(lease)
 	if !held || *lease.Spec.HolderIdentity == Holder {
@@ -87,8 +91,8 @@ func (l Leases) get(ctx context.Context, node string) (*coordinationv1.Lease, er
 	return lease, nil
 }
 
-// Take implements engine.Reserver. If the namespace does not exist, no other system uses Leases,
-// and Take does nothing.
+// Take implements engine.Reserver. If the namespace medik8s-leases does not exist, no other system
+// uses Leases, and Take does nothing.
 func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	lease, err := l.get(ctx, m.Node)
 	if err != nil {
@@ -113,7 +117,7 @@ func (l Leases) Take(ctx context.Context, m engine.Machine, _ string) error {
 	return taking(lease, l.update(ctx, lease))
 }
 
-// young reports whether Drydock holds the Lease and its first half is not over.
+// young reports whether Drydock holds the Lease, and less than half of its time has passed.
 func (l Leases) young(lease *coordinationv1.Lease) bool {
 	end, held := l.until(lease)
 	return held && *lease.Spec.HolderIdentity == Holder && end.Sub(l.Now()) > lasts/2
@@ -136,8 +140,9 @@ func taking(lease *coordinationv1.Lease, err error) error {
 	return fmt.Errorf("taking Lease %s/%s, where Medik8s records who repairs the node: %w", Namespace, lease.Name, err)
 }
 
-// fill sets the Lease's fields so that Drydock holds it from now on. The Node owns the Lease, so
-// both are deleted together.
+// fill makes Drydock the holder of the Lease from now on, for the duration of the constant lasts.
+// It makes the Node the owner of the Lease. So Kubernetes deletes the Lease when the Node is
+// deleted.
 func (l Leases) fill(lease *coordinationv1.Lease, node string, uid types.UID) {
 	now := metav1.NewMicroTime(l.Now())
 	if _, held := l.until(lease); !held || owner(lease) != uid {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Unshared returns a warning if Medik8s' operators use a Lease for each node, but Drydock does not
-// (shares is false).
+// Unshared returns a warning if Medik8s' operators use a Lease for each node, but Drydock is not
+// configured to take these Leases. shares is true if Drydock takes them.
 func Unshared(ctx context.Context, client kubernetes.Interface, shares bool) []string {
 	if shares {
 		return nil
