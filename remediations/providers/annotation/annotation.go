@@ -76,7 +76,7 @@ type object struct {
 
 func (c *Client) plural() string { return strings.ToLower(c.kind) + "s" }
 
-// ours reports whether Drydock is the only field manager of the object's annotation key.
+// ours reports whether Drydock is the only field manager of the object's annotation with this key.
 func ours(o *object, key string) bool {
 	owns, err := owners.Annotation(&corev1.Node{ObjectMeta: o.ObjectMeta}, key)
 	return err == nil && owns

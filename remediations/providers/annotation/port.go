@@ -79,8 +79,9 @@ type Ender struct {
 }
 
 // End goes once through all objects that Drydock has annotated. If the attempt on an object has
-// ended, End removes Drydock's annotations, also a request that no controller has acted on yet. It
-// keeps values that another client has set or changed. The error joins the errors of all objects.
+// ended, End removes Drydock's annotations, including a request that no controller has acted on
+// yet. It keeps values that another client has set or changed. The error joins the errors of all
+// objects.
 func (e Ender) End(ctx context.Context) error {
 	all, err := e.written(ctx)
 	if err != nil {
