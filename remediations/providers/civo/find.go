@@ -33,7 +33,7 @@ const (
 	between Runs = "between"
 )
 
-// Runs derives from the instance's status whether the instance is running.
+// Runs returns whether the instance is running, which its status shows.
 func (in Instance) Runs() Runs {
 	switch in.Status {
 	case active:
