@@ -45,8 +45,8 @@ func (c *Client) machineHolds(s *sight, all *kit.Holds) {
 	}
 }
 
-// repairHolds adds a reason to all if a repair or replacement of the Machine is in progress or is
-// already requested.
+// repairHolds adds a reason to the list all if a repair or replacement of the Machine is in
+// progress, or is already requested.
 func (c *Client) repairHolds(m *machine, all *kit.Holds) {
 	all.If(m.DeletionTimestamp != nil, kit.While, "%s is already being deleted: %s", kubeapi.Name(m), c.condition(m.Status.Get(deleting)))
 	all.If(m.has(remediateKey), kit.Machine, "a replacement of %s is already requested (annotation %s, value %s); wait for it, or remove the annotation", kubeapi.Name(m), remediateKey, c.Quote(m.Annotations[remediateKey]))
@@ -73,10 +73,10 @@ func (c *Client) ownerHolds(s *sight, all *kit.Holds) {
 	inFlightHolds(s, all)
 }
 
-// inFlightHolds adds a reason to all if the MachineDeployment allows no further replacement now
-// (spec.remediation.maxInFlight). Cluster API counts only Machines that its MachineSet deletes.
-// Drydock also counts Machines whose replacement is requested, and Machines that another client
-// deletes.
+// inFlightHolds adds a reason to the list all if the MachineDeployment allows no further
+// replacement now (spec.remediation.maxInFlight). Cluster API counts only Machines that its
+// MachineSet deletes. Drydock also counts Machines whose replacement is requested, and Machines
+// that another client deletes.
 func inFlightHolds(s *sight, all *kit.Holds) {
 	d := s.deployment
 	limit := d.Spec.Remediation.MaxInFlight

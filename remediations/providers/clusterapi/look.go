@@ -76,8 +76,8 @@ func (c *Client) readCluster(ctx context.Context, into *cluster) error {
 	return err
 }
 
-// pick returns the node's Machine from all. It returns an error if it is not certain which Machine
-// this is.
+// pick returns the node's Machine. all has all Machines of the namespace. pick returns an error if
+// it is not certain which Machine is the node's.
 func (c *Client) pick(m engine.Machine, all []machine) (*machine, error) {
 	if m.ProviderID == "" {
 		return nil, &kit.Refusal{Why: kit.Machine, Text: "the Node has no spec.providerID, so its Machine cannot be identified"}

@@ -25,10 +25,11 @@ var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"s
 
 // MachineHealthChecks returns the MachineHealthChecks that detect unhealthy nodes by themselves.
 // Each repairs the Nodes of the Machines that it selects in its Cluster
-// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go). of is a namespace and
-// a Cluster. If its name is empty, the checks of all Clusters count. Otherwise only those of this
-// Cluster count, because the Nodes of different Clusters may have equal names. If Cluster API is
-// not installed, the result is empty.
+// (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go).
+//
+// of has the namespace and the name of a Cluster. If the name is empty, the checks of all Clusters
+// count. Otherwise only the checks of this Cluster count, because the Nodes of different Clusters
+// may have equal names. If Cluster API is not installed, the result is empty.
 func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := kit.List(ctx, api, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")
@@ -70,8 +71,8 @@ func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.Na
 	return out, nil
 }
 
-// MachineHealthChecksElsewhere is like MachineHealthChecks, but reads the management cluster of the
-// kubeconfig, which is a file's path. timeout limits each request.
+// MachineHealthChecksElsewhere is like MachineHealthChecks, but for another management cluster.
+// kubeconfig is the path of a kubeconfig for it. timeout limits each request.
 func MachineHealthChecksElsewhere(ctx context.Context, kubeconfig string, of types.NamespacedName, timeout time.Duration) ([]coverage.Repairer, error) {
 	to, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
