@@ -94,8 +94,8 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 	return outcomeOf(err), written(err, fmt.Sprintf("deleting pod %s of Node %s", kit.NameOf(pod), m.Node))
 }
 
-// written returns the error of a failed write. It is a Refusal that uses no attempt if the API
-// server is busy, or refuses a right. The right was there a moment ago, so both may pass.
+// written returns the error of a failed write. If the API server is busy, or refuses a right that
+// Drydock had a moment ago, the error is a Refusal that uses no attempt. Both may pass.
 func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
