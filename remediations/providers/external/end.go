@@ -73,7 +73,7 @@ func (e Ender) end(ctx context.Context, api *kubeapi.Client, one *object) error 
 	return api.TakeBack(ctx, kubeapi.Request{Method: http.MethodPatch, Path: plural(one.Kind) + "/" + one.Name, ContentType: "application/merge-patch+json", Body: change})
 }
 
-// stopped reports whether the time that the remediator has to stop, stopWithin, has passed.
+// stopped reports whether stopWithin has passed since Drydock marked the object as timed out.
 func (e Ender) stopped(one *object) bool {
 	at, err := time.Parse(time.RFC3339, one.Annotations[timedOutKey])
 	return err == nil && e.o.Now().Sub(at) >= stopWithin
