@@ -67,7 +67,8 @@ const on, off = "on", "off"
 
 var statusLine = regexp.MustCompile(`(?m)^\s*Status: (.*?)\s*$`)
 
-// says reports whether the agent exited with code 0 and printed "Success: " with this text.
+// says reports whether the agent exited with code 0, and printed a line with "Success: " and the
+// text success.
 func says(a kit.Ran, success string) bool {
 	return a.Err == nil && a.Code == 0 && slices.Contains(strings.Split(strings.TrimSpace(a.Out), "\n"), "Success: "+success)
 }
