@@ -17,7 +17,8 @@ const restartPrefix = "drydock-restart-"
 // follows. The description appears in the host's journal.
 const descriptionPrefix = "drydock:"
 
-// command is one command for a host, as separate words. Only the commands that doc.go lists exist.
+// command is one command for a host, as separate words. doc.go lists all commands that Drydock
+// uses.
 type command []string
 
 // show returns the command that reads the state of a unit, and of the transient unit that restarts

@@ -18,7 +18,7 @@ const (
 	maxKnownHosts = 4 << 20
 )
 
-// identity has Drydock's key and the known hosts, as they were in both files at one time.
+// identity has Drydock's key and the known hosts, as they were when the two files were read.
 type identity struct {
 	signer ssh.Signer
 	hosts  *hostKeys

@@ -30,11 +30,11 @@ type Machines struct {
 	Types []corev1.NodeAddressType
 }
 
-// nodeWithin limits one read of a Node. A call must be sent within ten seconds of Drydock's intent,
-// and there must be time for a second read.
+// nodeWithin limits one read of a Node. A call must be sent within ten seconds after Drydock has
+// written its intent, and there must be time for a second read.
 const nodeWithin = 3 * time.Second
 
-// of returns the host of the Node m.Node, and the Node.
+// of reads the Node m.Node. It returns the Node's host, and the Node.
 func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
 	reading, cancel := context.WithTimeout(ctx, nodeWithin)
 	defer cancel()
@@ -141,7 +141,7 @@ func (r Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Sur
 	return remediations.Keeping(before{BootID: is.ID})
 }
 
-// passing returns a refusal that concerns only this host. Drydock tries again soon.
+// passing converts the error into a refusal that concerns only this host. Drydock tries again soon.
 func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }

@@ -19,14 +19,16 @@ const (
 	lookMost  = 2 * time.Second
 )
 
-// Restart lets systemd on the host restart the unit, and waits until the unit has a new invocation.
-// It calls mayStill right before it sends the command, and sends the command once.
+// Restart requests that systemd on the host restarts the unit. It waits until the unit has a new
+// invocation ID. It calls mayStill right before it sends the command, and sends the command once.
 //
 // CallAccepted means that this attempt started the unit again. CallRefused means that certainly
 // nothing happened; the error is ErrBusy if the unit is already being restarted. CallUnknown means
 // that the command was sent, and its effect is unknown. If the outcome is not CallAccepted, the
-// error says why. Restart takes at most three times Options.Timeout: to read the state, to send the
-// command, and to see the effect.
+// error says why.
+//
+// Restart takes at most three times Options.Timeout: to read the state, to send the command, and to
+// see the effect.
 func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayStill func() error) (remediations.CallOutcome, error) {
 	t := task{"restarting", h.Name, unit}
 	cmd, err := c.restart(unit, attempt)
