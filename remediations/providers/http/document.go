@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// machine has the data that a Node shows about its machine. The receiver finds the machine by it.
+// machine has the data that a Node shows about its machine. The receiver uses it to find the
+// machine.
 type machine struct {
 	Node       string `json:"node"`
 	UID        string `json:"uid"`

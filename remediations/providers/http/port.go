@@ -151,8 +151,8 @@ func (c *Client) ask(ctx context.Context, m engine.Machine, action string) error
 	return nil
 }
 
-// later requests the present state of the machine that a Survey has recorded. what is the end of
-// the error message "the receiver did not say WHAT".
+// later requests the present state of the machine that a Survey has recorded. The parameter what is
+// the end of the error message "the receiver did not say WHAT".
 func (c *Client) later(ctx context.Context, b remediations.Before, what string) (was machine, o observation, err error) {
 	if err = b.Read(&was); err != nil {
 		return was, o, err
