@@ -45,8 +45,8 @@ func (c *Client) nodeHolds(s *sight, all *kit.Holds) {
 	c.forbidden(s, all)
 }
 
-// forbidden adds a reason to all for each annotation on the Node or NodeClaim that forbids a
-// replacement. It ignores annotations that Drydock itself has set on the Node.
+// forbidden adds a reason to the list all for each annotation on the Node or NodeClaim that forbids
+// a replacement. It ignores annotations that Drydock itself has set on the Node.
 func (c *Client) forbidden(s *sight, all *kit.Holds) {
 	own := c.registry.ReadJournal(&s.node)
 	for _, key := range []string{doNotDisrupt, doNotRepair} {

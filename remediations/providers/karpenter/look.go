@@ -53,8 +53,8 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	return s, c.held(s)
 }
 
-// pick returns the Node's NodeClaim from all. It returns an error if it is not certain which
-// NodeClaim this is.
+// pick returns the Node's NodeClaim. all has all NodeClaims of the cluster. pick returns an error
+// if it is not certain which NodeClaim is the Node's.
 func (c *Client) pick(n *corev1.Node, all []nodeClaim) (*nodeClaim, error) {
 	of := owners(n.OwnerReferences, nodeClaimKind)
 	if len(of) != 1 {

@@ -83,8 +83,8 @@ func (c Replacer) replaced(ctx context.Context, was before) (r remediations.Repl
 	return r, nil
 }
 
-// compare looks for new NodeClaims in all. It adds those with a Node to r.Successors. For those
-// without a Node yet, it returns texts for a message.
+// compare looks for new NodeClaims in the list all. It adds those with a Node to r.Successors. For
+// those without a Node yet, it returns texts for a message.
 func (c *Client) compare(was before, all []nodeClaim, r *remediations.Replacement) (coming []string) {
 	for i := range all {
 		one := &all[i]
