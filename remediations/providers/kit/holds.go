@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// stays has the concerns of holds, the mildest one first. The obstacle of a later concern lasts
+// stays has the concerns from the mildest to the worst. An obstacle with a later concern lasts
 // longer, or affects more machines.
 var stays = []Concern{While, Passing, Machine, Setup}
 

@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// List lists objects of another system. Drydock needs no Go types for these objects. It uses the
-// first of the versions that the API server serves. If the API server serves no such version, the
-// list is empty. An empty namespace means all namespaces.
+// List lists objects of another system. Drydock has no Go types for them. List uses the first of
+// the versions that the API server serves. If the API server serves no such version, the list is
+// empty. An empty namespace means all namespaces.
 func List(ctx context.Context, objects dynamic.Interface, namespace, group, resource string, versions ...string) ([]unstructured.Unstructured, error) {
 	for _, v := range versions {
 		list, err := objects.Resource(schema.GroupVersionResource{Group: group, Version: v, Resource: resource}).Namespace(namespace).List(ctx, metav1.ListOptions{})
