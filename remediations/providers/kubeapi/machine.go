@@ -92,7 +92,7 @@ func (c *Client) IdleMachineOf(ctx context.Context, namespace, node, providerID 
 	return one, nil
 }
 
-// PickMachine returns the Node's Machine from all, by the rules of MachineOf.
+// PickMachine returns the Node's Machine from the list all, by the rules of MachineOf.
 func (c *Client) PickMachine(all []Machine, node, providerID string) (*Machine, error) {
 	var found []*Machine
 	for i := range all {
