@@ -27,8 +27,8 @@ type tally struct {
 
 // dispatch passes every alert to the Recorder, 16 at the same time. It waits until all are done or
 // until the deadline. Alerts without a result at the deadline count as failed, whether or not the
-// Recorder obeys its context. One failure does not stop the other alerts. dispatch calls done when
-// the last Record has returned, which may be after dispatch itself.
+// Recorder obeys its context. One failure does not stop the other alerts. It calls done when the
+// Recorder has returned for every alert, which may be after dispatch itself has returned.
 func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tally {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.dispatch)
 	outcomes := make(chan outcome, len(alerts)) // has room for all outcomes, so that no worker waits
@@ -62,8 +62,8 @@ func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tall
 	return s.count(outcomes, len(alerts), ctx.Err())
 }
 
-// count adds up the outcomes that have arrived. Missing outcomes count as failed, with the error
-// ended.
+// count adds up the outcomes that have arrived. It counts each missing outcome as failed; ended is
+// the error of these alerts.
 func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally {
 	var t tally
 	for range expected {

@@ -104,8 +104,9 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	if !s.acquire(c.Request.Context()) {
 		return refuse(http.StatusServiceUnavailable, "the receiver is handling %d posts, the most at the same time; post again later", maxPosts)
 	}
-	// giveBack frees the post's place. This function calls it, or the dispatch does when the last
-	// Recorder call returns, which may be after the deadline.
+	// giveBack frees the post's place, one of the maxPosts that the receiver handles at the same time.
+	// This function calls it, unless the dispatch has begun. Then the dispatch calls it when the last
+	// Recorder call has returned, which may be after the deadline.
 	giveBack := func() { <-s.posts }
 	handedOver := false
 	defer func() {
@@ -128,10 +129,11 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	}
 	s.note(p)
 	handedOver = true
-	// The request's context must not end the writes. In a storm Alertmanager gives up a post after 10
-	// s, but the API server would still complete the write of a cancelled request. The writes of other
-	// posts would take its place here and be cancelled in turn. So each started write runs to its end,
-	// within its usual time, and the repeated post finds the alert written.
+	// The end of the request's context must not cancel the writes. In a storm of alerts, Alertmanager
+	// gives up a post after 10 s, but the API server completes a write even if its client is gone. If
+	// Drydock cancelled its writes then, the next posts would start more writes, which would also be
+	// cancelled. So each started write runs to its end, within its usual time limit. The repeated post
+	// then finds the alert written.
 	t := s.dispatch(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
@@ -140,8 +142,8 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	return nil
 }
 
-// acquire waits briefly for a place. So a storm of small posts is served in turn, and a waiting
-// post has no body in memory yet.
+// acquire reserves one of maxPosts places for a post, and waits for it up to timeouts.place. The
+// wait lets a storm of small posts be served in turn. A waiting post has no body in memory yet.
 func (s *Server) acquire(ctx context.Context) bool {
 	select {
 	case s.posts <- struct{}{}:

@@ -18,8 +18,8 @@ const (
 	// maxLabels bounds the labels of one alert. Prometheus recommends a label_limit of about 30.
 	maxLabels = 64
 
-	// maxNameBytes bounds a label's name, maxValueBytes its value. A node's name has at most 253
-	// bytes. Drydock does not need longer values, which are text for people.
+	// maxNameBytes bounds the name of a label, and maxValueBytes bounds its value. The name of a node
+	// has at most 253 bytes. Drydock does not need longer values, which are text for people.
 	maxNameBytes  = 256
 	maxValueBytes = 4 << 10
 
@@ -40,8 +40,8 @@ const (
 	// maxConnections bounds the open connections. An Alertmanager keeps a few of them open.
 	maxConnections = 512
 
-	// keptConnections bounds the connections that stay open for another post. The receiver closes the
-	// others after their answer, so that waiting clients can connect.
+	// keptConnections bounds the connections that stay open for another post. The receiver closes any
+	// further connection after its answer, so that waiting clients can connect.
 	keptConnections = maxConnections / 4
 
 	// maxPosts bounds the posts in progress.
@@ -73,9 +73,9 @@ type timeouts struct {
 	idle     time.Duration // between two posts on one connection
 	age      time.Duration // the longest life of a connection
 	dispatch time.Duration // until all alerts of a post are accepted
-	// shutdown is how long posts in progress may finish when the process ends. It is less than a Pod's
-	// grace period of 30 s. It may be shorter than dispatch, because Alertmanager repeats a post that
-	// is cut off.
+	// shutdown is how long posts in progress may continue when the process ends. It is less than a
+	// Pod's default grace period of 30 s. It may be shorter than dispatch, because Alertmanager
+	// repeats a post that the shutdown cuts off.
 	shutdown time.Duration
 }
 

@@ -95,7 +95,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// guarded reports whether strangers cannot post, or Insecure explicitly allows them to.
+// guarded reports whether the receiver may listen beyond loopback: posts need a token or a client
+// certificate, or Insecure allows every client.
 func (o Options) guarded() bool {
 	return o.TokenFile != "" || o.TLS.ClientCAFile != "" || o.Insecure
 }

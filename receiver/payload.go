@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// errTooManyAlerts is answered 413, like a body with too many bytes.
+// errTooManyAlerts makes the receiver answer 413, as for a body with too many bytes.
 var errTooManyAlerts = fmt.Errorf("the post has more than %d alerts; set group_by: [alertname, cluster, node] on Alertmanager's route", maxAlerts)
 
 // envelope has the fields of Alertmanager's webhook payload, version 4, that the receiver reads.
@@ -113,9 +113,9 @@ type post struct {
 	unusable  []string // the reasons why the other alerts are unusable
 }
 
-// decode reads a payload. Its error means that the body is not a payload of version 4, and is the
-// sentence for the answer. An alert with odd labels is unusable, but not an error: users of
-// Alertmanager choose labels, and one odd alert must not lose the others of its group.
+// decode reads a payload. It returns an error if the body is not a payload of version 4. The
+// error's text goes into the answer. An alert with odd labels is unusable, but not an error: users
+// of Alertmanager choose labels, and one odd alert must not lose the others of its group.
 func decode(body []byte) (post, error) {
 	e, wire, ok := scan(body)
 	if !ok {

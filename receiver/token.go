@@ -17,8 +17,8 @@ import (
 // token is the bearer token in a file. Each check reads the file's content, because a comparison of
 // modification times or sizes can miss a rotation. There is one exception: the token that was read
 // less than tokenGood ago is accepted without a read. So a new token is valid at once, and an old
-// token is valid for at most a second more. In a storm, a read for each request would be a quarter
-// of the cost of an unchanged alert.
+// token is valid for at most a second more. The exception saves time in a storm of posts: a read
+// for each post would be a quarter of the cost of handling an unchanged alert.
 //
 // If the file becomes unreadable or empty, the last valid token stays valid, and Drydock logs this
 // once: a mistake in a rotation must not cut off the alerts. To revoke a token, write another one;
