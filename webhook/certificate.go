@@ -11,8 +11,8 @@ import (
 )
 
 // certificateEnd is the metric drydock_webhook_certificate_expiry_timestamp_seconds. It reads the
-// certificate at each scrape, because a renewal only writes the files. Without a usable certificate
-// the metric has no series; /readyz reports why.
+// certificate files at each scrape, because a renewal changes only the files. Without a usable
+// certificate the metric has no series, and /readyz reports why.
 type certificateEnd struct {
 	desc *prometheus.Desc
 	dir  string

@@ -2,9 +2,10 @@
 // while a repair is in flight on it. It has no rules of its own: it reads a request, calls
 // admission.Validate, and returns the answer, with metrics. It writes nothing to the API server.
 //
-// The webhook allows requests that it cannot read, like the failurePolicy Ignore of its
-// configuration: a faulty admission server must never block the cluster. It denies requests that
-// are too large to read: a client that can make a Node large must not escape the checks that way.
+// The webhook allows requests that it cannot read, because a faulty admission server must never
+// block the cluster. The failurePolicy Ignore in its configuration has the same reason. It denies
+// requests that are too large to read: a client that can make a Node large must not escape the
+// checks that way.
 //
 // Every replica serves admission. The certificate comes from cert-controller, or from any other
 // program that writes it into the folder CertDir. cert-controller stores the certificate in a

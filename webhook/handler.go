@@ -18,8 +18,9 @@ import (
 	"drydock.dev/drydock/remediations/admission"
 )
 
-// handler answers the requests of one path. judge decides about a request, and returns the node
-// that the request is about. self is Drydock's user name at the API server.
+// handler answers the requests of one path. judge decides about a request. It returns the decision,
+// and the name of the node that the request is about. self is Drydock's user name at the API
+// server.
 type handler struct {
 	Options
 	self    string
@@ -64,9 +65,9 @@ func (h *handler) Handle(ctx context.Context, req ctrladmission.Request) (res ct
 		h.say(nil, "Drydock denied a request", node, req.UserInfo.Username, string(req.Operation), string(v.Reason))
 		res = ctrladmission.Denied(v.Message)
 		if v.Reason == admission.ReasonEviction {
-			// Eviction clients do not try again after 403. 429, which also means that a disruption budget is
-			// used up, makes them try again later. Some upgraders roll back after a 403
-			// (github.com/Azure/AKS/issues/5637).
+			// A client that evicts pods does not try again after status 403. It tries again later after
+			// status 429, which also means that a disruption budget is used up. Some upgraders roll back
+			// after a 403 (github.com/Azure/AKS/issues/5637).
 			res.Result.Code, res.Result.Reason = http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests
 		}
 		return res
@@ -114,8 +115,8 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 	return node, admission.Validate(h.Config, ch, h.fleetFor(ch, known), h.Clock.Now())
 }
 
-// knows reports whether old has the UID of an existing Node. Only clients that may read Nodes know
-// the UID.
+// knows reports whether old has the UID of the Node with its name. Only clients that may read Nodes
+// know the UID.
 func (h *handler) knows(old *corev1.Node) bool {
 	if old == nil || old.UID == "" {
 		return false
@@ -124,10 +125,10 @@ func (h *handler) knows(old *corev1.Node) bool {
 	return n != nil && n.UID == old.UID
 }
 
-// fleetFor returns a function that returns the Nodes for the decision. These are all Nodes only for
-// a request of a repair, because the warning that it must wait needs all Nodes. Other decisions
-// need only the Nodes with a repair, and so does a request that a stranger may have sent: it gets
-// no such warning.
+// fleetFor returns a function that returns the Nodes for the decision. Only a request for a repair
+// needs all Nodes, for the warning that the repair must wait. Other decisions need only the Nodes
+// with a repair. A client that does not know the Node's UID may be a stranger, and gets no such
+// warning.
 func (h *handler) fleetFor(ch *admission.Change, known bool) func() []*corev1.Node {
 	_, asks := annotation(ch.New, remediations.RequestKey)
 	if !known || !asks {
@@ -171,8 +172,9 @@ func (h *handler) change(req ctrladmission.Request) *admission.Change {
 	}
 }
 
-// decode reads a Node from a request. It returns nil if wanted is false, and an error if a wanted
-// Node is missing. It accepts Node fields that this version does not know.
+// decode reads a Node from a request. If wanted is false, it reads nothing and returns nil. If
+// wanted is true, a missing Node is an error. decode accepts Node fields that this version does not
+// know.
 func decode(raw runtime.RawExtension, wanted bool) (*corev1.Node, error) {
 	if len(raw.Raw) == 0 {
 		if wanted {

@@ -18,9 +18,10 @@ type head struct {
 	Name, Username string
 }
 
-// answerTooLarge denies a request whose review is longer than the limit. A client that can make a
-// Node large must not escape the checks that way, and an HTTP error would make the API server allow
-// the request. Drydock's own requests are allowed.
+// answerTooLarge denies a request whose review is longer than the limit. The denial needs status
+// 200, because the API server allows a request when the webhook answers with an HTTP error. A
+// client that can make a Node large must not escape the checks that way. Drydock's own requests are
+// allowed.
 func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why error) {
 	about := readHead(beginning)
 	if about.UID == "" { // not written by an API server

@@ -5,13 +5,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// rotatorName is the name of the rotator's log. incomplete is its message about a Secret that it
-// has just filled: it still checks its old copy.
+// rotatorName is the name of the rotator's log. incomplete is the rotator's message about a Secret
+// that it has just filled, because it checks the copy that it read before.
 const rotatorName, incomplete = "cert-rotation", "secret is not well-formed, cannot update webhook configurations"
 
-// WithoutNormalErrors returns a log for the certificate rotator that lowers the errors of every
-// first start to debug lines. At that time all replicas write the Secret: one succeeds, and the
-// others get a conflict and try again.
+// WithoutNormalErrors returns a logger for the certificate rotator that writes some expected errors
+// as debug lines. At every first start, all replicas write the Secret: one succeeds, and the others
+// get a conflict and try again.
 func WithoutNormalErrors(log logr.Logger) logr.Logger {
 	if log.GetSink() == nil {
 		return log

@@ -15,8 +15,8 @@ const (
 	denied  = "denied"
 )
 
-// These reasons are for requests that Drydock could not check, in addition to the reasons of
-// package admission. Requests with tooLarge are denied, the others are allowed.
+// These reasons are for requests that Drydock could not check. Package admission has the other
+// reasons. Requests with the reason tooLarge are denied; the others here are allowed.
 const (
 	undecodable   admission.Reason = "Undecodable"
 	podUnreadable admission.Reason = "PodUnreadable"

@@ -30,11 +30,12 @@ type Options struct {
 	Rotation *Rotation
 	// Config is the core's configuration.
 	Config *remediations.Config
-	// Exempt are users that repairs in flight do not bind, in addition to admission.AlwaysExempt.
-	// Drivers may cordon and uncordon a node while its repair is Verifying.
+	// Exempt are users whose changes a repair in flight does not restrict, in addition to
+	// admission.AlwaysExempt. Drivers are users that may cordon and uncordon a node while its repair
+	// is Verifying.
 	Exempt  admission.Exemption
 	Drivers admission.Drivers
-	// Evictions means that the webhook also serves evictionsPath.
+	// Evictions means that the webhook also checks evictions of pods, at evictionsPath.
 	Evictions bool
 	// Client asks the API server for this process's own user name. The rotation uses it, too.
 	Client kubernetes.Interface
@@ -48,7 +49,7 @@ type Options struct {
 	// of Nodes: any client that reaches the port can cause a call.
 	Node             func(name string) *corev1.Node
 	Nodes, Repairing func() []*corev1.Node
-	// Asked is called for each request that arrives. It must not block. It may be nil.
+	// Asked is called for each request that the webhook checks. It must not block. It may be nil.
 	Asked func()
 	// Registerer registers the metrics. If it is nil, they are not registered.
 	Registerer prometheus.Registerer

@@ -15,8 +15,8 @@ import (
 )
 
 // reviews returns the HTTP handler for AdmissionReviews of version v1. For the API server, every
-// answer other than 200 is a failed call, and the failurePolicy decides. A request takes one of
-// maxRequests places only when its whole body has arrived.
+// answer other than 200 is a failed call, and the failurePolicy decides. A request counts against
+// maxRequests only when its whole body has arrived.
 func reviews(h *handler) http.Handler {
 	bodies := httpserver.NewBodies(maxBody, longestBodiesAtOnce, maxDecoded, patience)
 	places := httpserver.NewPlaces(maxRequests, patience)

@@ -23,10 +23,11 @@ const (
 	mostOfAUser = 64 << 10
 )
 
-// asks limit the requests to the API server that clients of the webhook may cause. Any client that
-// reaches the port can send a review with any user name. The Node's correct UID shows that an API
-// server sent the review, because a client that may not read Nodes does not know the UID. Reviews
-// without it use the small budget strangers, and so cannot use up the budget known.
+// asks limits how many requests per second the webhook's clients can cause Drydock to send to the
+// API server. Any client that reaches the port can send a review with any user name. A client that
+// may not read Nodes does not know a Node's UID. So a review with the correct UID comes from an API
+// server, and uses the limiter known. Other reviews use the smaller limiter strangers, and cannot
+// use up the first one.
 type asks struct{ known, strangers, pods *rate.Limiter }
 
 func newAsks() asks {

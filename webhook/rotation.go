@@ -34,16 +34,17 @@ type Rotation struct {
 	// Drydock does not create it.
 	Configuration string
 	// Validity is how long the certificate is valid. Every CheckEvery, the rotator checks whether less
-	// than RenewBefore is left, and renews the certificate then. Zero means a year, 90 days and 12
-	// hours. The authority is valid for ten years.
+	// than RenewBefore is left, and renews the certificate then. Zero means the default: a year, 90
+	// days and 12 hours. The authority is valid for ten years.
 	Validity, RenewBefore, CheckEvery time.Duration
 }
 
 // triesAgainAfter is the pause after the rotator has given up, or while its Secret is missing.
 const triesAgainAfter = 10 * time.Second
 
-// rotation runs cert-controller's rotator. That rotator ends its manager if the Secret is missing,
-// or not mounted for 15 minutes. Here only the rotator starts again, and repairs continue.
+// rotation runs cert-controller's rotator. If the Secret is missing, or is not mounted for 15
+// minutes, that rotator ends its manager. Here it ends only itself: rotation starts a new rotator,
+// and repairs continue.
 type rotation struct {
 	Rotation
 	mgr     manager.Manager
@@ -106,10 +107,10 @@ func (r *rotation) note(err error) {
 	}
 }
 
-// adopt reads the certificate from the Secret, which any replica has filled. Without adopt, this
-// replica would wait for CertDir: the kubelet may take more than a minute to mount the new content
-// of a Secret that was empty. Like the rotator, adopt requires that the API servers trust the
-// authority.
+// adopt reads the certificate from the Secret, which this or another replica has filled. Without
+// adopt, this replica would wait for CertDir: the kubelet may take more than a minute to mount the
+// new content of a Secret that was empty. Like the rotator, adopt requires that the API servers
+// trust the authority.
 func (r *rotation) adopt(ctx context.Context) error {
 	secret, err := r.client.CoreV1().Secrets(r.Secret.Namespace).Get(ctx, r.Secret.Name, metav1.GetOptions{})
 	if err != nil {
@@ -195,9 +196,9 @@ func (c *collector) Add(r manager.Runnable) error {
 
 func (c *collector) GetConfig() *rest.Config { return c.config }
 
-// oneOfEach returns a configuration whose client narrows the rotator's lists and watches to its two
-// objects. Otherwise they would request every Secret of the namespace and every webhook
-// configuration of the cluster, and Drydock has no right to read those.
+// oneOfEach returns a configuration for the rotator's client that limits its lists and watches to
+// one Secret and one webhook configuration. Otherwise the rotator would request every Secret of the
+// namespace and every webhook configuration of the cluster, and Drydock has no right to read those.
 func oneOfEach(c *rest.Config, secret, configuration string) *rest.Config {
 	c = rest.CopyConfig(c)
 	c.Wrap(func(next http.RoundTripper) http.RoundTripper {

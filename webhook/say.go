@@ -11,7 +11,7 @@ import (
 // These limits bound the log, because any client that reaches the port can cause log lines with any
 // names in them. drydock_admission_total also counts the requests without a line.
 const (
-	// linesPerSecond is the average rate of log lines, linesAtOnce the burst.
+	// linesPerSecond is the average rate of log lines, and linesAtOnce is the largest burst.
 	linesPerSecond, linesAtOnce = 2, 50
 	// mostOfAName and mostOfAnError bound the texts in a line.
 	mostOfAName, mostOfAnError = 253, 300
