@@ -77,9 +77,9 @@ type Rule struct {
 	Alert string `json:"alert"`
 	// Labels are the labels that the rule itself sets.
 	Labels map[string]string `json:"labels"`
-	// Waits is how long a fault lasts before the alert fires, as the rule's description says it,
-	// for example "5 minutes". It is longer than the rule's `for` if the expression also looks back
-	// in time. It is empty if the description names no time.
+	// Waits is how long a fault lasts before the alert fires, according to the rule's description, for
+	// example "5 minutes". It is longer than the rule's `for` if the expression also looks back in
+	// time. It is empty if the description names no time.
 	Waits string `json:"-"`
 }
 
