@@ -14,21 +14,22 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Reason is the result of a request to change a Node. Reasons has all values.
+// Reason is the result of a request to change a Node: why it is denied, or allowed with a warning.
+// Reasons lists all values.
 type Reason string
 
 const (
 	// ReasonNone: the request is allowed without a message.
 	ReasonNone Reason = "None"
 
-	// Always denied.
+	// These requests are always denied.
 	ReasonNodeIdentity   Reason = "NodeIdentity"   // a kubelet changes a key of Drydock's domain
 	ReasonOwnKey         Reason = "OwnKey"         // a user other than Drydock writes a key that only Drydock may write
 	ReasonRightMissing   Reason = "RightMissing"   // the user lacks the verb for a person's key, or for removing Drydock's own key
 	ReasonRightUnknown   Reason = "RightUnknown"   // the API server does not answer whether the user has that verb
 	ReasonRequestPending Reason = "RequestPending" // a second request while one is pending
 
-	// Denied while a repair is in flight on the node.
+	// These requests are denied while a repair is in flight on the node.
 	ReasonOwnKeyRemoved   Reason = "OwnKeyRemoved" // Drydock's own key is removed, even by a user with the verb reset
 	ReasonCordon          Reason = "Cordon"
 	ReasonTaintRemoved    Reason = "TaintRemoved"
@@ -39,7 +40,7 @@ const (
 	ReasonRequestInFlight Reason = "RequestInFlight"
 	ReasonEviction        Reason = "Eviction"
 
-	// Allowed with a warning.
+	// These requests are allowed with a warning.
 	ReasonUnreadable        Reason = "Unreadable"        // a key or a value that Drydock will not understand
 	ReasonUnknownRepair     Reason = "UnknownRepair"     // an id that is not the id of a repair on the node
 	ReasonUncordonExhausted Reason = "UncordonExhausted" // an uncordon that gives the node back to pods, but not to Drydock
@@ -65,16 +66,17 @@ type Change struct {
 	Old, New *corev1.Node
 	User     string
 	Groups   []string
-	// Drydock means that the request is Drydock's own. Exempt means that repairs in flight do not bind
-	// the user. Driver means that the user is one of Drivers.
+	// Drydock means that the request is Drydock's own. Exempt means that the user may change the Node
+	// even while a repair of it is in flight. Driver means that the user is one of Drivers, which
+	// install drivers on Nodes.
 	Drydock, Exempt, Driver bool
-	// May reports whether the user of the request has the verb on repairs of this node. If May is nil,
-	// annotations need no rights.
+	// May reports whether the requesting user has the RBAC verb on the resource repairs.drydock.dev
+	// for this node. If May is nil, annotations need no such right.
 	May func(verb string) (bool, error)
 }
 
-// Exemption names the users that repairs in flight do not bind. The cluster's own health depends on
-// their work on Nodes, so it must never wait.
+// Exemption names users whose requests are allowed even while a repair of the Node is in flight.
+// The cluster's own health depends on their work on Nodes, so it must never wait.
 type Exemption struct{ Users, Groups []string }
 
 // AlwaysExempt are the users and groups that are exempt in every configuration.
@@ -105,7 +107,8 @@ type Decision struct {
 	BreakGlass bool
 }
 
-// override is what can override a violation.
+// override is what can override a violation: nothing, break-glass on the node alone, or also an
+// exempt user.
 type override int
 
 const (
@@ -126,7 +129,7 @@ type violation struct {
 }
 
 // rules are in the order of their importance: of several denials, Validate returns the first. The
-// rules of the first group are also in the chart's ValidatingAdmissionPolicy.
+// rules before the empty line are also in the chart's ValidatingAdmissionPolicy.
 var rules = []func(*Change, *repair) *violation{
 	byNodeIdentity,
 	ownKeyWritten,
@@ -143,9 +146,9 @@ var rules = []func(*Change, *repair) *violation{
 	requestInFlight,
 }
 
-// Validate decides whether a change of a Node is allowed. nodes returns the known fleet. Validate
-// calls it only if a request may have to wait for other repairs, or if the annotation that chooses
-// the mesh leader changes.
+// Validate decides whether a change of a Node is allowed. nodes returns all Nodes that Drydock
+// knows. Validate calls it only if a person requests a repair, which may have to wait for other
+// repairs, or if the annotation that chooses the mesh leader changes.
 func Validate(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) Decision {
 	if ch.Drydock {
 		return Decision{Allowed: true, Reason: ReasonNone}
@@ -180,8 +183,8 @@ func ValidateEviction(c *remediations.Config, ch *Change) Decision {
 	return weigh(c, ch, []*violation{busy.collision(ReasonEviction, byBreakGlassOrExempt, "evicting a pod from the node")})
 }
 
-// weigh returns the decision about the violations. It first drops those that break-glass, an exempt
-// user or observe mode overrides.
+// weigh decides about a request with these violations. It first drops the violations that
+// break-glass, an exempt user or observe mode overrides.
 func weigh(c *remediations.Config, ch *Change, violations []*violation) Decision {
 	d := Decision{Allowed: true, Reason: ReasonNone}
 	breakGlass := ch.Old != nil && lifecycle.BreakGlassSet(ch.Old)
@@ -212,14 +215,14 @@ func (d *Decision) warn(reason Reason, message string) {
 	d.Warnings = append(d.Warnings, message)
 }
 
-// observes reports whether this installation only observes, so that its actions cannot collide with
-// a request. Violations that nothing can override are denied even then: in enforce mode, Drydock
-// would trust a record that was written in observe mode.
+// observes reports whether this installation only observes. Then Drydock changes nothing that a
+// request could collide with. Violations that nothing can override are denied even then: in enforce
+// mode, Drydock would trust a record that was written in observe mode.
 func observes(c *remediations.Config) bool {
 	return c.Mode != remediations.ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool { return p.Mode == remediations.ModeEnforce })
 }
 
-// ofNode reports whether a node's own identity makes the request.
+// ofNode reports whether the request comes from a node's own identity, which its kubelet uses.
 func (ch *Change) ofNode() bool {
 	return strings.HasPrefix(ch.User, "system:node:") || slices.Contains(ch.Groups, "system:nodes")
 }

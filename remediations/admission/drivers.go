@@ -54,9 +54,10 @@ func (d Drivers) Covers(user string) bool {
 	return false
 }
 
-// installs reports whether a user of Drivers makes the change while the node's repair, which is in
-// flight, waits for its proof. If the phase label shows a repair in flight, the label decides and
-// not the record, because the ValidatingAdmissionPolicy reads only the label.
+// installs reports whether a driver installer (a user of Drivers) makes the change while the node's
+// repair waits for the proof of its step. The caller has checked that a repair is in flight. If the
+// phase label shows such a repair, the label decides and not the record, because the
+// ValidatingAdmissionPolicy reads only the label.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
 	if !phase.InFlight() {

@@ -19,11 +19,12 @@ type repair struct {
 	recorded *remediations.Record
 	// phase is the phase in the Node's label.
 	phase remediations.Phase
-	// observed means that the record's policy only observes now.
+	// observed means that the policy of the repair is in observe mode now.
 	observed bool
-	// workers are the users that carry out the repair's step.
+	// workers are the Kubernetes users that carry out the current step of the repair for Drydock.
 	workers []string
-	// mesh is the repair of the leader of the node's location, if another node has the record, or nil.
+	// mesh is the repair in flight of the leader of the node's mesh location, if its record is on
+	// another node. Otherwise it is nil. Only a change of the leader annotation needs it.
 	mesh *repair
 }
 
@@ -31,9 +32,10 @@ type repair struct {
 // repair in flight. The ValidatingAdmissionPolicy reads the label alone, and both must decide the
 // same.
 //
-// They differ in one case: the repair's policy only observes now, and the step is not proven and
-// its deadline has not passed. The label does not name the policy, so the ValidatingAdmissionPolicy
-// denies where this package warns (docs/reference/admission.md).
+// They differ in one case: the policy of the repair was switched to observe mode while the repair
+// was in flight. Until the step is proven or its deadline has passed, the label still shows a
+// repair. The label does not name the policy, so the ValidatingAdmissionPolicy denies a change
+// about which this package only warns (docs/reference/admission.md).
 func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}
@@ -57,8 +59,8 @@ func InFlight(c *remediations.Config, n *corev1.Node) bool {
 
 func (on *repair) inFlight() bool { return on.record != nil || on.phase.InFlight() }
 
-// collision returns the violation that the change named by what collides with the repair. Its
-// message says what the person may do instead.
+// collision returns the violation for a change that would collide with the repair. The parameter
+// what names the change. The message says what the person may do instead.
 func (on *repair) collision(reason Reason, o override, what string) *violation {
 	v := &violation{reason: reason, override: o, what: what, warns: on.observed}
 	breakGlass := fmt.Sprintf(`To override this (break-glass): kubectl annotate node %s %s="<why>", and try again.`, on.node, remediations.BreakGlassKey)

@@ -17,7 +17,7 @@ const (
 
 // entitled are the annotations that need a right, each with its verb. Pausing a node, excluding a
 // node or removing a person's annotation needs no right, because it only stops repairs or lets the
-// guards decide again. Removing a key of Drydock's own needs resetVerb.
+// guards decide again. Removing a key that only Drydock writes needs the verb resetVerb.
 var entitled = []struct {
 	key, verb string
 	// stops means that the annotation makes Drydock do less. If the right cannot be checked, the
@@ -35,12 +35,12 @@ var entitled = []struct {
 // resetVerb is the right to make Drydock forget a repair and the history of earlier repairs.
 const resetVerb = "reset"
 
-// ErrNotAsked is Change.May's error if Drydock did not ask the API server, because it checks too
-// many rights already or the user's groups are too large. An outsider can cause this, so it allows
-// no annotation.
+// ErrNotAsked is the error of Change.May if Drydock did not ask the API server, because it checks
+// too many rights already or the user's groups are too large. An outsider can cause this, so
+// annotations that need a right are denied then.
 var ErrNotAsked = errors.New("Drydock did not ask the API server")
 
-// RightVerbs returns all verbs.
+// RightVerbs returns the verbs of all annotations that need a right.
 func RightVerbs() []string {
 	out := make([]string, len(entitled))
 	for i, w := range entitled {
@@ -60,9 +60,9 @@ func VerbFor(key string) string {
 	return ""
 }
 
-// rightMissing denies an annotation of entitled to a user without its verb. Every network plugin
-// may patch nodes, but not every user may have a machine replaced, or make Drydock forget how often
-// it repaired a machine.
+// rightMissing denies an annotation that needs a right to a user who does not have that right. The
+// right to patch nodes is not enough: every network plugin has it. Not every such user may have a
+// machine replaced, or make Drydock forget how often it repaired a machine.
 func rightMissing(ch *Change, _ *repair) *violation {
 	if ch.ofNode() || ch.May == nil || ch.New == nil {
 		return nil
@@ -80,8 +80,8 @@ func rightMissing(ch *Change, _ *repair) *violation {
 	return nil
 }
 
-// lacks returns the violation that the user may not set or remove the key, or nil if the user may.
-// stops allows the key if the right cannot be checked.
+// lacks returns the violation that the user may not set or remove the key, or nil if that is
+// allowed. If stops is true, it also returns nil when the right cannot be checked.
 func (ch *Change) lacks(verb, key, done string, stops bool) *violation {
 	allowed, err := ch.May(verb)
 	switch {

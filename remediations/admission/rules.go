@@ -102,8 +102,8 @@ func taintRemoved(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// noExecuteAdded denies NoExecute taints. They evict at once the pods that the repair may be about
-// to evict in order.
+// noExecuteAdded denies NoExecute taints. Such a taint evicts pods at once, while the repair may be
+// about to drain the node in an orderly way.
 func noExecuteAdded(ch *Change, busy *repair) *violation {
 	if !ch.bound(busy) || ch.New == nil {
 		return nil
@@ -151,10 +151,10 @@ func deleted(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonDeletion, byBreakGlassOrExempt, "deleting the node")
 }
 
-// ownersChanged denies changes of a Node's owners. The garbage collector deletes a Node whose
-// owners do not exist, and exempt users like the garbage collector are not bound. Both adding an
-// owner that does not exist and removing the only owner that exists have this effect. A Node
-// without owners is safe.
+// ownersChanged denies changes of a Node's ownerReferences. The garbage collector deletes a Node
+// when none of its owners exists. It is an exempt user, so no other rule stops that deletion. Two
+// changes can cause the deletion: adding an owner that does not exist, and removing the only owner
+// that exists. A Node without owners is safe.
 func ownersChanged(ch *Change, busy *repair) *violation {
 	if ch.New == nil || !busy.inFlight() || ch.works(busy) || len(ch.New.OwnerReferences) == 0 || reflect.DeepEqual(ch.Old.OwnerReferences, ch.New.OwnerReferences) {
 		return nil
@@ -171,9 +171,9 @@ func requestInFlight(ch *Change, busy *repair) *violation {
 	return busy.collision(ReasonRequestInFlight, byBreakGlassOrExempt, "requesting "+text.Line(asked, 80))
 }
 
-// bound reports whether the node has a repair in flight that binds the user. A node's own identity
-// is not bound: apart from byNodeIdentity, the changes of a kubelet to its Node must never depend
-// on Drydock.
+// bound reports whether the node has a repair in flight that restricts the user. It restricts every
+// user except the node's own identity: a kubelet's changes to its Node must not depend on Drydock.
+// Only byNodeIdentity restricts kubelets.
 func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
 
 // works reports whether the change comes from a user that carries out the repair's current step.
@@ -197,9 +197,9 @@ func (ch *Change) asks() (request string, asks bool) {
 	return v, !was || before != v
 }
 
-// keys returns annotation and label keys that the function of accepts: the keys that the change
-// adds or alters, and the keys that it removes, both sorted. For the deletion of a Node it returns
-// no keys.
+// keys returns the annotation and label keys that the change adds or alters (written) and those
+// that it removes (removed), both sorted. It returns only keys that the function of accepts. For
+// the deletion of a Node it returns no keys.
 func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	if ch.New == nil {
 		return nil, nil

@@ -120,8 +120,9 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	return "", ""
 }
 
-// waits returns why a request that policy p carries out must wait for other repairs, or an empty
-// text. nodes returns the fleet, and is called only if the first step is disruptive.
+// waits returns why a person's request must wait for other repairs, or an empty text. p is the
+// policy that carries out the request. nodes returns all known Nodes, and is called only if the
+// first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
 	step, _ := s.FirstStep(p, nil)
@@ -135,8 +136,8 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	return f.AtLimit(c, n, c.ProviderAhead(p, step.Index, n), false)
 }
 
-// wouldCollide returns the warning, in observe mode, that in enforce mode a repair would be in
-// flight on the node now. It returns an empty text if no repair would be.
+// wouldCollide returns a warning in observe mode if enforce mode would deny the change: in enforce
+// mode, a repair would be in flight on the node now. Otherwise it returns an empty text.
 func wouldCollide(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt {
 		return ""
