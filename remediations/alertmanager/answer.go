@@ -22,13 +22,15 @@ import (
 // not know.
 const stateActive = "active"
 
-// answer collects the alerts of interest while a replica's list of alerts is read.
+// answer collects the alerts of interest (those that Options.Keep selects) while Drydock reads a
+// replica's list of alerts.
 type answer struct {
 	interests interests
 
 	watchdog   bool
 	watchdogAt time.Time
 	// blindBy are the names of the active alerts that match blindWhen, except alerts.SourceDown.
+	// blindWhen are configured matchers of alerts which show that Prometheus does not see the nodes.
 	blindBy    map[string]bool
 	sourceDown bool
 	sourceSeen alerts.Alert
@@ -37,11 +39,12 @@ type answer struct {
 	selfTests map[string]alerts.Alert
 	// kept counts the memory of the alerts that this answer stores.
 	kept kept
-	// others are the alerts of no interest, by fingerprint. The answer needs them because one of them
-	// may inhibit an alert of interest.
+	// others are the alerts of no interest, by fingerprint, with the name and the node of each. The
+	// answer needs them because one of them may inhibit an alert of interest.
 	others map[string]reading
-	// known are the decoded alerts of the previous answer, and readings those of this answer. Neither
-	// has alerts that also show something about Alertmanager itself, like the Watchdog.
+	// known are the decoded alerts of the previous answer. readings are the decoded alerts of this
+	// answer. Neither has alerts that also show something about Alertmanager itself, like the
+	// Watchdog.
 	known, readings readings
 	routes          routes
 	// text is the JSON of the alert that is being read.
@@ -105,8 +108,8 @@ func (a *answer) read(d *json.Decoder) error {
 }
 
 // take stores an alert that needs no further check. It stores an alert of interest completely, and
-// of another alert only the name and the node. If there are too many alerts of no interest, it
-// skips them.
+// only the name and the node of any other alert. If there are too many alerts of no interest, it
+// skips the rest.
 func (a *answer) take(r reading, id written) error {
 	if r.alert != nil {
 		if err := a.keep(r); err != nil {
@@ -194,7 +197,7 @@ func (a *answer) add(m *gettable[map[string]string], id written) error {
 	return nil
 }
 
-// whole returns the alert with all fields that an alert of interest keeps.
+// whole returns the alert with all the fields that Drydock stores of an alert of interest.
 func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	return &alerts.Alert{
 		Labels:      m.Labels,
@@ -209,7 +212,7 @@ func (a *answer) whole(m *gettable[map[string]string]) *alerts.Alert {
 	}
 }
 
-// blind stores the name of an active alert that matches blindWhen.
+// blind notes that an active alert with this name matches blindWhen.
 func (a *answer) blind(name string) {
 	if name == alerts.SourceDown {
 		a.sourceDown = true
@@ -230,8 +233,9 @@ func (a *answer) replica() alerts.Replica {
 	return out
 }
 
-// mute sets MutedBy of each alert. An alert that only the groups have came between the two
-// requests, so it is left for the next poll.
+// mute sets MutedBy of each alert, from the answer about groups. by has the names of the time
+// intervals that mute an alert, by the alert's fingerprint. An alert that is only in the answer
+// about groups began between the two requests. The next poll finds it.
 func (a *answer) mute(by map[string][]string) {
 	for _, all := range []map[string]alerts.Alert{a.alerts, a.selfTests} {
 		for key, one := range all {
@@ -262,8 +266,8 @@ func (a *answer) silenceIDs() []string {
 	return slices.Sorted(maps.Keys(ids))
 }
 
-// inhibitors returns the alerts that inhibit alerts of interest, by fingerprint, if the replica
-// showed them.
+// inhibitors returns the labels of the alerts that inhibit alerts of interest, by fingerprint. It
+// leaves out alerts that are not in the replica's answer.
 func (a *answer) inhibitors() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, alert := range a.alerts {
@@ -290,8 +294,8 @@ func nameOf(set model.LabelSet) string {
 }
 
 // timeOf returns the time in UTC. If RFC 3339 cannot express its year, timeOf returns the nearest
-// time that can be expressed. Leaving such an alert out instead would make it count as resolved,
-// and its silence would hold nothing.
+// time that can be expressed. It must not leave the alert out: the alert would count as resolved,
+// and its silence would no longer hold a repair.
 func timeOf[T instant | strfmt.DateTime](t *T) time.Time {
 	if t == nil {
 		return time.Time{}

@@ -15,7 +15,8 @@ type knownReplicas struct {
 	byID map[string]*replica
 }
 
-// get returns the replica at the address: that of the last poll, or a new one.
+// get returns the replica at the address. If the last poll had this replica, get returns the same
+// one, so that its connections are used again. Otherwise it makes a new one.
 func (k *knownReplicas) get(e *replicas.Endpoint, address string, prepare func() (*replica, error)) (*replica, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -46,14 +47,15 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	}
 }
 
-// seat is one entry of a poll's answer: a replica to query, or the reason why there is none.
+// seat is one entry of a poll's answer: a replica to query, or, without one, the failed entry with
+// its error.
 type seat struct {
 	replica *replica
 	failed  alerts.Replica
 }
 
 // seats resolves every host name and returns the replicas to query, in a stable order. If two URLs
-// have the same address, it is queried once, with the settings of the first URL.
+// have the same address, that address is queried once, with the settings of the first URL.
 func (c *Client) seats(ctx context.Context) []seat {
 	type lookup struct {
 		addresses []string
@@ -110,8 +112,8 @@ func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 		wg.Go(func() { said[i] = seat.replica.ask(ctx, c.interests) })
 	}
 	wg.Wait()
-	// If the context was cancelled, no caller waits any more, and its errors show nothing about the
-	// replicas.
+	// If the context was cancelled, no caller waits any more. The errors of this poll then come from
+	// the cancellation and show nothing about the replicas.
 	if ctx.Err() == nil {
 		c.known.keepOnly(current)
 		c.up.set(said)

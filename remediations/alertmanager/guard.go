@@ -39,8 +39,8 @@ func judgeContent(resp *http.Response) error {
 }
 
 // judgeEmpty checks the response to a DELETE, or to a POST of alerts. Alertmanager then answers
-// with a status and no content. Content comes from a proxy, which knows nothing about silences and
-// alerts.
+// with a status and no content. If there is content, the answer comes from a proxy, which knows
+// nothing about silences and alerts.
 func judgeEmpty(resp *http.Response) error {
 	if resp.StatusCode != http.StatusOK && resp.StatusCode != http.StatusNotFound {
 		return &replicas.StatusError{Code: resp.StatusCode}

@@ -18,10 +18,10 @@ func (r *replica) getMutes(ctx context.Context, m *mutes) error {
 	return r.getGroups(ctx, m)
 }
 
-// mayMute reports whether the replica's configuration has time intervals that mute a route, or
-// restrict it. The answer has the configuration as Alertmanager itself writes it:
-// mute_time_intervals and active_time_intervals belong to a route, time_intervals are the
-// definitions. Alertmanager leaves out all three if they are empty.
+// mayMute reports whether time intervals can mute a route in the replica's configuration. The API
+// returns the configuration as Alertmanager itself writes it: the routes' mute_time_intervals and
+// active_time_intervals, and the definitions in time_intervals. Alertmanager leaves out each of the
+// three if it is empty.
 func (r *replica) mayMute(ctx context.Context) (bool, error) {
 	ok, err := r.api(object{}).General.GetStatus(
 		general.NewGetStatusParamsWithTimeout(r.timeout).

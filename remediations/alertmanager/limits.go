@@ -50,18 +50,20 @@ const (
 	// that shares the Alertmanager, and a few more.
 	maxSelfTests = 64
 
-	// maxReceivers bounds the receivers that are stored of one alert, and the receivers with a similar
-	// name.
+	// maxReceivers bounds the receivers that are stored of one alert, and the receivers in
+	// alerts.Replica.Akin.
 	maxReceivers = 64
 
-	// maxRoutes bounds the different lists of receivers that alerts share.
+	// maxRoutes bounds how many different lists of receivers are shared. Alerts with the same
+	// receivers share one copy of the list; further lists are stored for each alert.
 	maxRoutes = 256
 
-	// maxBlindBy bounds the stored names of active alerts that match blindWhen. One alert is enough to
-	// hold repairs, and people read the others.
+	// maxBlindBy bounds how many names of active alerts that match blindWhen are stored. One such
+	// alert is enough to hold repairs. The names are for people.
 	maxBlindBy = 16
 
-	// idleConnections is how long an unused connection stays open: longer than the poll interval, so
-	// that each poll reuses the connections, but not for a replica that has moved.
+	// idleConnections is how long an unused connection stays open. It is longer than the poll
+	// interval, so that each poll reuses the connections. It is short enough to close connections to a
+	// replica that has another address now.
 	idleConnections = time.Minute
 )

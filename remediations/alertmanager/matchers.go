@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/common/promslog"
 )
 
-// interests are what a poll looks for in an answer.
+// interests are the alerts that a poll looks for in an answer.
 type interests struct {
 	watchdog  labels.Matchers // nil: the alert is not looked for
 	blindWhen []labels.Matchers
@@ -61,7 +61,7 @@ func parseMatchers(input, option string) (labels.Matchers, error) {
 	return m, nil
 }
 
-// keeps reports whether an alert is of interest.
+// keeps reports whether an alert is of interest: Options.Keep selects it, or is nil.
 func (in interests) keeps(ls map[string]string) bool { return in.keep == nil || in.keep(ls) }
 
 // nodesOf returns the alert's values of the labels that name a node, in the order of
@@ -93,12 +93,14 @@ func (in interests) inhibitor(name string, nodes []string) map[string]string {
 	return out
 }
 
-// isSelfTest reports whether an alert is one of the self-test.
+// isSelfTest reports whether the alert is one of the self-test's alerts: Options.SelfTest selects
+// it.
 func (in interests) isSelfTest(ls map[string]string) bool {
 	return in.selfTest != nil && in.selfTest(ls)
 }
 
-// blinds reports whether one set of blindWhen matches.
+// blinds reports whether the alert shows that Prometheus does not see the nodes: at least one set
+// of the configured matchers blindWhen matches it.
 func (in interests) blinds(ls model.LabelSet) bool {
 	for _, m := range in.blindWhen {
 		if m.Matches(ls) {

@@ -29,11 +29,11 @@ type Options struct {
 	// Watchdog has matchers in Alertmanager's syntax, for the alert that always fires. If it is empty,
 	// Replica.Watchdog is not set.
 	Watchdog string
-	// BlindWhen has one set of matchers in each string. The name of an active alert that matches all
-	// of one set is in Replica.BlindBy.
+	// BlindWhen selects alerts which show that Prometheus does not see the nodes. Each string is one
+	// set of matchers. If an active alert matches all of one set, its name is in Replica.BlindBy.
 	BlindWhen []string
-	// SourceSeen has matchers for the alert that fires while a Prometheus sees the source of all
-	// alerts. If it is empty, the alert is not looked for.
+	// SourceSeen has matchers for the alert that fires while a Prometheus has the data of all nodes.
+	// If it is empty, the alert is not looked for.
 	SourceSeen string
 	// Receiver is the name, in Alertmanager's configuration, of the receiver that posts to Drydock.
 	// With it, each poll also requests that receiver's groups, and sets Alert.MutedBy. If it is empty,
@@ -44,7 +44,7 @@ type Options struct {
 	// nil, all alerts are of interest.
 	Keep func(labels map[string]string) bool
 	// NodeLabels are the labels that name an alert's node. The alerts in Replica.Inhibitors have these
-	// labels. If it is empty, they only have their names.
+	// labels. If NodeLabels is empty, these alerts have only their names.
 	NodeLabels []string
 	// SelfTest selects the self-test's alerts, which always fire. They are in Replica.SelfTest, and
 	// not in Alerts, whatever Keep returns. It is called like Keep. It may be nil.

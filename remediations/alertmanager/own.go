@@ -100,7 +100,8 @@ func (c *Client) Expire(ctx context.Context, id string) error {
 // Repairs makes Drydock's own silences. It is an engine.Silencer.
 type Repairs struct{ *Client }
 
-// Silence silences the alerts with these labels from now until then.
+// Silence silences the alerts with these labels from now to the time until. It returns the
+// silence's id.
 func (r Repairs) Silence(ctx context.Context, labels map[string]string, until time.Time, comment string) (id string, err error) {
 	return r.Client.Silence(ctx, NewSilence{Matchers: labels, StartsAt: time.Now(), EndsAt: until, Author: "drydock", Comment: comment})
 }

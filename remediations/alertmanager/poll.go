@@ -111,7 +111,8 @@ func (c *Client) advance() {
 	}
 }
 
-// unasked returns the result for a caller whose ctx has ended: for every URL, its state is unknown.
+// unasked returns the result for a caller whose ctx has ended: one entry for every URL, with ctx's
+// error.
 func (c *Client) unasked(ctx context.Context) (replicas []alerts.Replica) {
 	for _, e := range c.endpoints {
 		replicas = append(replicas, alerts.Replica{

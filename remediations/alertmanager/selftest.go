@@ -39,7 +39,8 @@ func (r routes) of(all []*models.ReceiverReference) []string {
 	return names
 }
 
-// receivers are a replica's receivers that the self-test's message needs.
+// receivers records whether a replica has the wanted receiver, and the receivers with similar
+// names. The self-test's message to people needs both.
 type receivers struct {
 	wanted  string
 	found   bool
@@ -60,8 +61,8 @@ func (a *answer) unrouted() bool {
 	return true
 }
 
-// getReceivers reads all receivers. Only the message for people needs them, and only if the
-// self-test's alert is routed to other receivers.
+// getReceivers reads the names of all receivers. Only the self-test's message to people needs them,
+// and only if the self-test's alert is routed to other receivers.
 func (r *replica) getReceivers(ctx context.Context, wanted string) (receivers, error) {
 	out := receivers{wanted: wanted}
 	list := &stream{of: "receivers", element: out.read}

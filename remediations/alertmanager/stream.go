@@ -25,7 +25,7 @@ type stream struct {
 // returns io.EOF, because the generated client ignores that error.
 func (s *stream) Consume(body io.Reader, _ any) error {
 	each := bounded.Each{Depth: cmp.Or(s.depth, 1), Bytes: maxElementBytes, Values: maxElementValues}
-	// The body ends with the request's own context, so this reader needs none.
+	// The request's own context already ends the reading of the body, so this reader needs no context.
 	d := json.NewDecoder(bounded.Limits{Each: each}.Reader(context.Background(), body))
 	first, err := d.Token()
 	if errors.Is(err, io.EOF) {

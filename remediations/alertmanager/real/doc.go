@@ -1,3 +1,3 @@
-// Package real tests package alertmanager against the real Alertmanager, driven
-// with the real amtool. It has tests only.
+// Package real tests package alertmanager with the real programs Alertmanager and amtool. It has
+// only tests.
 package real
