@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Heard has, for the URL of each replica, the time by the replica's own clock at which it last
-// received the Watchdog. Times of two replicas cannot be compared.
+// Heard has the time when each replica last received the Watchdog, by the replica's own clock. The
+// key is the replica's URL. Times of two replicas cannot be compared.
 type Heard map[string]time.Time
 
 // aheadMost is how far a replica's clock may be ahead of Drydock's clock.
@@ -28,7 +28,8 @@ func (s *Snapshot) Heard() (heard Heard, ahead []string) {
 	return heard, ahead
 }
 
-// Since reports whether any replica has received the Watchdog again after the times in then.
+// Since reports whether any replica has received the Watchdog again after its time in then. A
+// replica that is not in then does not count.
 func (h Heard) Since(then Heard) bool {
 	for url, at := range h {
 		if before, known := then[url]; known && at.After(before) {
@@ -38,8 +39,8 @@ func (h Heard) Since(then Heard) bool {
 	return false
 }
 
-// And returns h with the replicas of later that h does not have, so that their times can be
-// compared in the future. It keeps the times in h.
+// And returns the times in h, and the times in later of replicas that are not in h. With an entry
+// for these replicas, Since can compare their times from then on.
 func (h Heard) And(later Heard) Heard {
 	out := make(Heard, len(later))
 	maps.Copy(out, later)

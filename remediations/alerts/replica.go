@@ -22,9 +22,10 @@ type Replica struct {
 	// WatchdogAt is when the replica last received the Watchdog, by its own clock. If Prometheus has
 	// stopped, the replica still has its Watchdog for minutes, but does not receive it again.
 	WatchdogAt time.Time
-	// BlindBy has the names of the active alerts that match blindWhen, or is empty. It does not have
-	// the shipped alert DrydockSourceDown; SourceDown is true instead. If one Prometheus does not see
-	// the nodes, this proves nothing while another one sees them all.
+	// BlindBy has the names of the active alerts that match blindWhen, joined by commas, or is empty.
+	// Such an alert shows that Prometheus does not see the nodes. It leaves out the shipped alert
+	// DrydockSourceDown, which sets SourceDown instead: that alert is about one Prometheus, and proves
+	// nothing while another one sees all nodes.
 	BlindBy    string
 	SourceDown bool
 	// SourceSeen is the alert that fires while a Prometheus sees all nodes, with the time when it was
@@ -36,9 +37,9 @@ type Replica struct {
 	// label alertname and Config.NodeLabels. They need not be alerts that a policy takes.
 	Inhibitors map[string]map[string]string
 	// SelfTest are the self-test's alerts, which always fire, as this replica has them. They are not
-	// in Alerts. If the replica routes none of them to the configured receiver, NoReceiver means that
-	// the replica has no receiver of that name. Akin then has the receivers whose names end in a slash
-	// and that name.
+	// in Alerts. NoReceiver and Akin are only set if the replica routes none of them to the configured
+	// receiver. NoReceiver means that the replica has no receiver with the configured name. Akin are
+	// the receivers whose names end in a slash and that name.
 	SelfTest   []Alert
 	NoReceiver bool
 	Akin       []string
@@ -84,9 +85,9 @@ func (a Alert) RoutedHere(c *remediations.Config) bool {
 	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
 }
 
-// silent reports whether the sender of the alert has missed two of its resend times. With each
-// sending, Prometheus sets the alert's end four resend times later, so an alert stays active for
-// minutes after its source has stopped.
+// silent reports whether Prometheus has failed to send the alert again at two times when it was
+// due. With each sending, Prometheus sets the alert's end four resend times later. So an alert
+// stays active for minutes after its source has stopped.
 func (a Alert) silent(now time.Time) bool {
 	life := a.EndsAt.Sub(a.UpdatedAt)
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2

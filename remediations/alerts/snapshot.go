@@ -62,9 +62,9 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 // SourceDown is the shipped alert about a Prometheus that does not see the nodes.
 const SourceDown = "DrydockSourceDown"
 
-// sourceSeen reports whether some Prometheus sees all nodes now. The alert SourceSeen shows this,
-// as long as Prometheus sends it again in time. One Prometheus is enough: of two replicas, one may
-// run on the node that is cut off, and of several shards, only one has the nodes.
+// sourceSeen reports whether some Prometheus sees all nodes now. The alert in Replica.SourceSeen
+// shows this while Prometheus sends it again in time. One Prometheus is enough. One of two replicas
+// may run on the node that is cut off. If Prometheus is sharded, only one shard has the nodes.
 func (s *Snapshot) sourceSeen() bool {
 	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil && r.SourceSeen != nil && !r.SourceSeen.silent(s.AskedAt) })
 }
@@ -77,7 +77,8 @@ func (s *Snapshot) Sees(c *remediations.Config) bool {
 
 // Verdict is the merged answer about one alert, or about all alerts of a node.
 type Verdict struct {
-	// Reason is empty if the alert is confirmed: it is active on a replica whose answer counts.
+	// Reason is why the repair must wait. It is empty if the alert is confirmed: it is active on a
+	// replica whose answer counts.
 	Reason  remediations.Reason
 	Message string
 	// Until is when the hold ends, or zero if Alertmanager does not know.
@@ -124,8 +125,8 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 }
 
 // VerdictForNode returns the verdict for a person's request about the node. A request needs no
-// alert, but a silence or an inhibition of any alert about the node holds it. Gone does not depend
-// on alerts here, because a request never waits for an alert's end.
+// alert, but a silence or an inhibition of any alert about the node holds it. Verdict.Gone does not
+// depend on alerts here, because a requested repair never waits for an alert to end.
 func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -160,7 +161,7 @@ type merged struct {
 	silences             map[string]Silence
 	mutedBy, inhibitedBy []string
 	// unrouted means that the alert is active on a replica that does not route it to Drydock.
-	// elsewhere are its receivers there.
+	// elsewhere are the receivers that get the alert from that replica.
 	unrouted  bool
 	elsewhere []string
 }
@@ -269,7 +270,7 @@ func names(all []string) string {
 	return text.Line(strings.Join(slices.Compact(slices.Sorted(slices.Values(all))), ", "), 160)
 }
 
-// silencesNamed is how many silences a message names at most.
+// silencesNamed is the greatest number of silences that a message names.
 const silencesNamed = 2
 
 // describe returns a text that names the silences, and the time when the last of them ends. The
