@@ -8,8 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Annotations has the annotation keys that keep other systems away from a node, by the system's
-// name in the configuration. Drydock sets them while it repairs the node.
+// Annotations has the annotation keys that keep another system away from a node. The map's key is
+// the system's name in the configuration. Drydock sets the annotations while it repairs the node.
 var Annotations = map[string][]string{
 	"cluster-autoscaler": {"cluster-autoscaler.kubernetes.io/scale-down-disabled"},
 	// The first annotation stops Karpenter's consolidation, drift and similar disruptions. The second
@@ -20,9 +20,9 @@ var Annotations = map[string][]string{
 
 const doNotRepair = "karpenter.sh/do-not-repair"
 
-// settling is enough time for Karpenter to mark a node after it has chosen the node, which takes it
-// at most some seconds (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go). A call
-// may follow its intent within twice this time.
+// settling is how long Karpenter may take to taint a node that it has chosen for a disruption. It
+// takes at most some seconds (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go).
+// A call to a provider comes at most twice this time after its intent.
 const settling = 5 * time.Second
 
 // Settling returns how long a repair must wait between setting the annotation and its first call.

@@ -13,8 +13,8 @@ import (
 const Reason = "DrydockRepair"
 
 // Conditions are the condition types that Drydock sets. They are from KEP-5683, which counts a
-// repair as maintenance. Drydock does not set Drained, because a drain may end while pods are left,
-// and not MaintenancePlanned, because it plans no maintenance.
+// repair as maintenance. Drydock does not set Drained, because a drain may end while pods are left.
+// It does not set MaintenancePlanned, because it plans no maintenance.
 var Conditions = []corev1.NodeConditionType{corev1.NodeDrainInProgress, corev1.NodeMaintenanceInProgress}
 
 // Own reports whether Drydock set the condition.
