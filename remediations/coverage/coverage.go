@@ -26,8 +26,8 @@ type Served struct {
 	Against string `json:"against,omitempty"`
 }
 
-// On returns the steps of the policy's plan with their providers on the Node, each step once. If p
-// is nil, it returns the steps of all policies that take the Node.
+// On returns the steps of the policy's plan, each with its provider on the Node. Each step is there
+// once. If p is nil, On returns the steps of all policies that could repair the Node.
 func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []Served) {
 	of := []*remediations.Policy{p}
 	if p == nil {
@@ -95,7 +95,8 @@ type Lack struct {
 	First string `json:"first"`
 }
 
-// Lacks returns the Lack of each step that has one, by the step's name.
+// Lacks returns the steps that do not have exactly one provider on every Node that needs the step.
+// The key is the step's name.
 func Lacks(c *remediations.Config, nodes []*corev1.Node) map[string]Lack {
 	out, first := map[string]Lack{}, map[string]*corev1.Node{}
 	for _, n := range nodes {

@@ -15,17 +15,17 @@ import (
 // maxServed is how many of the Nodes with a provider a message names, as examples.
 const maxServed = 2
 
-// The texts that replace a provider's name. notDone is for a step that Drydock never does to the
-// Node, like the replacement of a control-plane machine.
+// These texts replace a provider's name in messages. notDone is for a step that Drydock never does
+// to the Node, like the replacement of a control-plane machine.
 const (
 	byDrydock  = "Drydock"
 	notDone    = "not done"
 	noProvider = "no provider"
 )
 
-// Plan returns one message for each step of the policies' plans: on how many of the Nodes each
-// provider carries it out, with a few of their names. The last message is about Nodes that no
-// policy takes.
+// Plan returns one message for each step of the policies' plans. The message lists the step's
+// providers, each with the number of its Nodes and a few of their names. The last message is about
+// Nodes that no policy takes.
 func Plan(c *remediations.Config, nodes []*corev1.Node) (out []string) {
 	var left []string
 	by := map[string]map[string][]string{} // step -> provider -> names of Nodes

@@ -12,7 +12,7 @@ import (
 
 // Repairer is another system that repairs nodes without Drydock.
 type Repairer struct {
-	// Object names the system in messages, by the object that shows that it is active:
+	// Object names the system in messages, and what shows that the system is active, for example
 	// "MachineHealthCheck default/workers".
 	Object string
 	// Repairs reports whether the system repairs the node.

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// UnknownRoles returns a message for each role that is perhaps a control-plane role with a name
-// that Drydock does not know: the nodes have a taint of the role, as control-plane nodes usually
-// do. Drydock treats such nodes as workers.
+// UnknownRoles returns a message for each node role that may be a control-plane role under a name
+// that Drydock does not know. Drydock finds such a role by a taint of the role on its nodes, which
+// control-plane nodes usually have. It treats these nodes as workers.
 func UnknownRoles(nodes []*corev1.Node) (out []string) {
 	of := map[string][]string{}
 	for _, n := range nodes {
