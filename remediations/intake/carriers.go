@@ -13,10 +13,10 @@ import (
 // not exist or no node has it.
 type Carrier func(ctx context.Context, key, name string) (node string, err error)
 
-// OfLocations finds the node for an alert about a location. A Node that has this alert and a repair
-// of the location's leader in flight comes first, because that node may have lost the leadership
-// since. Otherwise the node is the location's present leader. repairing returns at least the Nodes
-// with such a repair.
+// OfLocations returns a Carrier for alerts about a mesh location. It first looks for a Node that
+// has this alert and the record of a location's repair. That Node may have lost the leadership
+// since, and an exhausted repair does not count. Otherwise it returns the node that leads the
+// location now. repairing returns at least all Nodes with such a repair.
 func OfLocations(repairing func() []*corev1.Node, leads func(location string) (node string)) Carrier {
 	return func(_ context.Context, key, location string) (string, error) {
 		for _, n := range repairing() {

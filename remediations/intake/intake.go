@@ -24,9 +24,9 @@ type Intake struct {
 	Config *remediations.Config
 	// Writer writes the alerts' annotations on the Nodes.
 	Writer Writer
-	// Charge returns why this installation is not in charge of the cluster, and whether another
-	// installation is. An installation that is not in charge writes nothing. An empty reason means
-	// that it is in charge. If Charge is nil, there is only one installation.
+	// Charge returns why this installation is not in charge of the cluster, or an empty text if it is.
+	// another is true if another installation is in charge. An installation that is not in charge
+	// writes nothing. If Charge is nil, there is only one installation.
 	Charge func() (why string, another bool)
 	// Node returns the cached Node with exactly that name, or nil if there is none.
 	Node func(name string) *corev1.Node
@@ -39,7 +39,8 @@ type Intake struct {
 	Room *Room
 	// Expected is called before a firing alert of a post is written. It must not block. May be nil.
 	Expected func()
-	// Ended is called when an alert ends whose repair is in flight. It must not block. May be nil.
+	// Ended is called when an alert has ended that caused a repair in flight. It must not block. May
+	// be nil.
 	Ended func()
 	// Full is called with the node that had no room for one more alert of a post. May be nil.
 	Full func(node string)
@@ -79,7 +80,7 @@ func (d Direct) Waiting(*corev1.Node, string) (value *string, ok bool) { return 
 // Source is where an alert comes from.
 type Source int
 
-// A post has the alerts that Alertmanager sends. A poll has the active alerts that no post has
+// A post brings the alerts that Alertmanager sends. A poll finds active alerts that no post
 // brought.
 const (
 	Post Source = iota
@@ -139,9 +140,9 @@ func (i Intake) Adopt(n *corev1.Node, a remediations.Alert) (remediations.Alert,
 	return a, result
 }
 
-// Take puts the alert on its Node, and returns the alert with what the Node already recorded about
-// it. If no write is needed, Take returns a result and no error. An error means that the alert was
-// neither written nor queued.
+// Take puts the alert on its Node. It returns the alert, with the facts that the Node already had
+// about it (see Alert.SeenSince). If no write is needed, Take returns a result and no error. An
+// error means that the alert was neither written nor queued.
 func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, from Source) (remediations.Alert, Result, error) {
 	if i.Charge != nil {
 		switch why, another := i.Charge(); {
@@ -170,9 +171,9 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 	case read && lateEnd(a, old):
 		return a, Unchanged, nil
 	case a.Status == remediations.StatusResolved && i.Config.Registry.Ends(n, a.Fingerprint):
-		// The repair queries Alertmanager itself, and removes the alert when the repair ends. So the
-		// alert's end is not written here, which saves one write. If another replica leads, its next poll
-		// sees the end.
+		// A repair in flight queries Alertmanager itself, and removes the alert from the Node when it
+		// ends. So the alert's end need not be written here, which saves one write. Ended wakes the
+		// engine if this replica leads. If another replica leads, its next poll sees the end.
 		if i.Ended != nil {
 			i.Ended()
 		}
@@ -210,8 +211,8 @@ func (i Intake) write(ctx context.Context, n *corev1.Node, annotations map[strin
 	return err
 }
 
-// lateEnd reports whether a is the end of an earlier episode of the alert than the firing one in
-// old. A slow Alertmanager replica can deliver such an end after the alert has begun to fire again.
+// lateEnd reports whether a is the end of an earlier firing of the alert, while old shows that the
+// alert fires again. A slow Alertmanager replica can deliver such an end too late.
 func lateEnd(a, old remediations.Alert) bool {
 	return a.Status == remediations.StatusResolved && old.Status == remediations.StatusFiring && a.StartsAt.Before(old.StartsAt)
 }
@@ -228,8 +229,9 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 	return annotations
 }
 
-// there returns the Node's value under the key. If a write of the key is queued, it returns the
-// value after that write, and waits is true.
+// there returns the Node's value for the annotation key. known is false if the Node does not have
+// the key. If a write of the key is queued, there returns the value after that write, and waits is
+// true.
 func (i Intake) there(n *corev1.Node, key string) (value string, known, waits bool) {
 	waiting, waits := i.Writer.Waiting(n, key)
 	switch {

@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// maxQueued bounds the alerts that were accepted and are not on their Nodes yet. It is more than
-	// one for every node of a cluster with 5,000. An alert takes about 1.5 KB, at most 6 KB. If the
+	// maxQueued bounds the accepted alerts that are not on their Nodes yet. It is more than one for
+	// each node of a cluster with 5,000 nodes. An alert takes about 1.5 KB, at most 6 KB. If the
 	// process dies, queued alerts are lost. The leader's poll of Alertmanager then queues those that
 	// are still active.
 	maxQueued = 8192
@@ -77,13 +77,14 @@ type nodeKey struct {
 
 // queued has the annotations that are queued for one Node. A nil value removes the key.
 type queued struct {
-	// waiting has the annotations for the next write, writing those of the write in progress.
+	// waiting has the annotations for the next write. writing has the annotations of the write in
+	// progress.
 	waiting, writing map[string]*string
-	// alerts are the keys in waiting that have a place in the queue. held is the number of places that
-	// the write in progress keeps.
+	// alerts are the keys in waiting that count against maxQueued. held is how many alerts of the
+	// write in progress still count.
 	alerts map[string]bool
 	held   int
-	// due is true while the node is in ready, is being written, or waits for a retry.
+	// due is true while the node is in the channel ready, is being written, or waits for a retry.
 	due   bool
 	again time.Duration
 }
@@ -147,7 +148,8 @@ func (q *Queue) Offer(n *corev1.Node, annotations map[string]*string) (taken boo
 	return q.merge(of, key, annotations, true), nil
 }
 
-// alertIn returns the key of the alert among the annotations: the one key with a value.
+// alertIn returns the annotation key of the alert. It is the only key with a value: the other keys
+// are to be removed.
 func alertIn(annotations map[string]*string) (key string) {
 	for k, v := range annotations {
 		if v != nil {
@@ -157,9 +159,9 @@ func alertIn(annotations map[string]*string) (key string) {
 	return key
 }
 
-// merge adds the annotations to those queued for the Node. key is the alert's key, and placed means
-// that the caller has reserved a place for it. It returns false if the alert needs a place and has
-// none.
+// merge adds the annotations to those queued for the Node. key is the alert's annotation key.
+// placed means that the caller has reserved one of the maxQueued places for the alert. merge
+// returns false if the alert needs a place and the caller has not reserved one.
 func (q *Queue) merge(of nodeKey, key string, annotations map[string]*string, placed bool) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -291,10 +293,10 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	delete(q.nodes, of)
 }
 
-// shed drops the newer half of the alerts after the API server has called the write invalid. The
-// Node has no room for them: all of its annotations together may take 256 KiB. Without this, the
-// same write would be refused again and again. The leader's poll of Alertmanager brings back the
-// alerts that are active.
+// shed drops the newer half of the alerts of a write that the API server called invalid. The Node
+// has no room for them: all of its annotations together may take 256 KiB. Without this, the API
+// server would refuse the same write again and again. The leader's poll of Alertmanager brings back
+// the alerts that are active.
 func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool, err error) {
 	since := map[string]time.Time{}
 	for key := range alerts {
@@ -317,7 +319,7 @@ func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, aler
 }
 
 // back queues a failed write again, for a retry after a while. Values that were queued meanwhile
-// are newer and replace those of the failed write.
+// are newer, and replace the values of the failed write.
 func (q *Queue) back(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool) {
 	for key := range alerts {
 		if w.alerts[key] {

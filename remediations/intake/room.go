@@ -15,18 +15,18 @@ import (
 // is far longer than the delay of the cache.
 const roomFor = 30 * time.Second
 
-// Room counts the alerts that this process has written on Nodes, or is about to write, and that its
-// cache does not show yet. Without Room, one post could put more alerts on a Node than the limit
-// allows, because each alert is checked against the same old state in the cache. Room is safe for
-// concurrent use.
+// Room counts alerts that the cache of Nodes does not show yet: this process has written them on
+// their Nodes, or is about to. Without Room, one post could put more alerts on a Node than the
+// limit allows, because each alert is checked against the same old state in the cache. Room is safe
+// for concurrent use.
 type Room struct {
 	mu    sync.Mutex
 	nodes map[nodeKey]map[string]taken
-	// swept is when expired places of all nodes were last removed.
+	// swept is when take last removed expired alerts of all nodes.
 	swept time.Time
 }
 
-// taken is the place of one alert: its encoded value, and the time of its reservation.
+// taken is one alert that Room counts: its encoded value, and when it was counted.
 type taken struct {
 	value string
 	at    time.Time
@@ -35,10 +35,10 @@ type taken struct {
 // NewRoom makes an empty Room.
 func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
-// take returns the keys to remove so that one more alert fits on the Node. ok is false if it does
-// not fit at all. If it fits, take reserves its place, even if the write fails later. The place is
-// free again when the cache shows the alert, or after roomFor. waiting is Writer.Waiting: an alert
-// that is still queued keeps its place.
+// take returns the keys of alerts to remove from the Node so that one more alert fits. ok is false
+// if it cannot fit. If it fits, Room counts it from now on, even if the write fails later: until
+// the cache shows the alert, or until roomFor has passed. waiting is Writer.Waiting: an alert that
+// is still queued counts for longer.
 func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
 		return remediations.Admit(n.Annotations, a)
@@ -79,8 +79,8 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting
 	return drop, true
 }
 
-// forget removes places that are older than roomFor. The age of a place starts again while its
-// alert is still queued.
+// forget removes alerts that were counted more than roomFor ago. For an alert that is still queued,
+// the time starts again.
 func forget(of nodeKey, all map[string]taken, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: of.name, UID: of.uid}}
 	maps.DeleteFunc(all, func(key string, t taken) bool {
