@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Kind is the part of a Node that has the mark. Its value is the key in the configuration's
-// holdWhen.
+// Kind is what a mark is: a taint, label, annotation or condition of a Node. The value is its key
+// in the configuration's holdWhen.
 type Kind string
 
 const (
@@ -34,8 +34,9 @@ func (k Kind) noun() string {
 	return map[Kind]string{Taint: "taint", Label: "label", Annotation: "annotation", Condition: "condition"}[k]
 }
 
-// Mark describes one mark. While a Node has it, its owner works on the Node, or wants other systems
-// not to.
+// Mark describes a taint, label, annotation or condition that a person or another system sets on a
+// Node. While a Node has it, its owner works on the Node, or wants other systems to leave the Node
+// alone.
 type Mark struct {
 	Kind Kind
 	// Key is the key of the taint, label or annotation, or the type of the condition.
@@ -44,7 +45,7 @@ type Mark struct {
 	// list is nil, every value except "false" holds, and for a condition only "True".
 	Values []string
 	// BelievedFor is how long a mark with a date holds repairs, counted from that date. Zero means
-	// until its owner removes the mark.
+	// that the mark holds repairs until its owner removes it.
 	BelievedFor time.Duration
 	// By names the owner of the mark, and Means what the mark says about the node. Both are parts of
 	// a message.
@@ -57,12 +58,13 @@ type Mark struct {
 	echo bool
 }
 
-// List has the marks that hold every repair of a node. The first mark that a Node has counts. A nil
-// List means the shipped marks.
+// List has the marks that hold every repair of a node: taints, labels, annotations and conditions
+// of people and other systems. The first mark that a Node has counts. A nil List means the marks
+// that Drydock ships.
 type List []Mark
 
-// Own reports which taints, annotations and conditions of a Node Drydock set itself. These are not
-// marks. The Node's Journal implements Own.
+// Own reports which taints, annotations and conditions of a Node Drydock set itself. A List does
+// not treat these as marks. The Node's Journal implements Own.
 type Own interface {
 	OwnTaint(t corev1.Taint) bool
 	Announced(n *corev1.Node, key string) bool
@@ -71,7 +73,7 @@ type Own interface {
 	Caused(c corev1.NodeCondition) bool
 }
 
-// Keys returns the keys of the list's marks of one kind.
+// Keys returns the keys of the list's marks of one kind, for example all keys of taints.
 func (l List) Keys(kind Kind) (keys []string) {
 	for _, mark := range l.OrShipped() {
 		if mark.Kind == kind {
@@ -89,22 +91,23 @@ func (l List) OrShipped() List {
 	return l
 }
 
-// Claim says whether the marks on a Node hold repairs now.
+// Claim says whether marks of people or other systems on a Node hold its repairs now.
 type Claim struct {
-	// Why is the message about the mark that holds repairs. It is empty if no mark does.
+	// Why says which mark holds repairs of the Node. It is empty if no mark does.
 	Why string
-	// Until is when the mark's BelievedFor ends. Zero means that the mark holds until its owner
-	// removes it.
+	// Until is when the mark in Why no longer holds repairs, because its BelievedFor ends. Zero means
+	// that it holds them until its owner removes it.
 	Until time.Time
-	// Overdue is the message about marks whose BelievedFor has ended. They hold nothing.
+	// Overdue is the message about marks that no longer hold repairs, because their BelievedFor has
+	// ended.
 	Overdue string
 }
 
-// Leaving returns Claim.Why: which mark holds repairs of the Node, or "".
+// Leaving returns which mark on the Node holds its repairs (Claim.Why), or an empty text.
 func (l List) Leaving(n *corev1.Node, own Own, now time.Time) string { return l.Claim(n, own, now).Why }
 
-// Claim returns what the marks of the list on the Node say. It ignores marks that, according to
-// own, Drydock set itself.
+// Claim returns whether marks on the Node hold its repairs. It ignores marks that Drydock set
+// itself, according to own.
 func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	if n.DeletionTimestamp != nil {
 		return Claim{Why: "the Node is being deleted"}

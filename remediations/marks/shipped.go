@@ -27,15 +27,16 @@ const (
 	deckhouse   = "deckhouse/deckhouse modules/040-node-manager/images/node-controller/src/docs/controller-update-approval.md"
 )
 
-// gpuDriverUpgrades are the states of NVIDIA's operator while it upgrades the driver. In the state
-// upgrade-required it only waits, and in upgrade-failed it has given up.
+// gpuDriverUpgrades are the states of a node while NVIDIA's operator upgrades its driver. The list
+// leaves out upgrade-required, because the operator only waits then, and upgrade-failed, because it
+// has given up.
 var gpuDriverUpgrades = []string{
 	"cordon-required", "wait-for-jobs-required", "pod-deletion-required", "drain-required", "node-maintenance-required",
 	"post-maintenance-required", "pod-restart-required", "validation-required", "uncordon-required",
 }
 
-// ShutdownTaint is set by a cloud's controller on the Node of a machine that is off. A failed
-// restart by Drydock may cause this.
+// ShutdownTaint is the taint that a cloud's controller sets on the Node of a machine that is off. A
+// failed restart of the machine by Drydock may cause this.
 const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
 var shipped = List{
