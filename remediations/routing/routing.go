@@ -19,8 +19,8 @@ type Route struct {
 	// Node is the name of the node that the alert is about. It is empty if the alert is about
 	// another kind of target.
 	Node string
-	// Name is the name of the other target, as the alert's labels have it. Package routing does not
-	// check whether that target exists, and does not know its node.
+	// Name is the name of the target if it is not a node, from the alert's labels. Package routing
+	// does not check whether that target exists, and does not know its node.
 	Name string
 }
 
@@ -86,7 +86,8 @@ func fit(c *remediations.Config, p *remediations.Policy, labels map[string]strin
 	return Route{Policy: p, Node: name}, fits
 }
 
-// NearMiss is a policy that almost takes an alert. It shows people what to correct.
+// NearMiss is a policy that meets some of an alert's conditions but does not take the alert. It
+// shows people what to correct.
 type NearMiss struct {
 	Policy string `json:"policy"`
 	// Why has one sentence for each reason why the policy does not take the alert.
@@ -116,7 +117,7 @@ func NearMisses(c *remediations.Config, labels map[string]string, node func(name
 }
 
 // whyNot returns the reasons why the policy does not take the alert: one for each label that does
-// not match or, if all match, the reason against.
+// not match. If all labels match, it returns the text of the reason against.
 func whyNot(c *remediations.Config, p *remediations.Policy, against misfit, labels map[string]string, node func(name string) *corev1.Node) (why []string) {
 	for _, m := range p.Match {
 		switch value, has := labels[m.Name]; {
