@@ -19,7 +19,7 @@ import (
 type State string
 
 const (
-	// Unknown means that there is no result (yet).
+	// Unknown means that there is no result, or none yet.
 	Unknown State = "unknown"
 	// Missing means that no Alertmanager that answered has the alert.
 	Missing State = "missing"
@@ -41,8 +41,8 @@ func (s State) Bad() bool { return s == Missing || s == Unrouted || s == NotArri
 // first poll.
 type Result struct {
 	State State `json:"state,omitempty"`
-	// Message explains the state. It has no text that changes with time, because Drydock writes the
-	// result whenever it changes.
+	// Message explains the state. It contains no text that changes with time. Otherwise Drydock would
+	// write the result at each poll, because it writes every changed result.
 	Message string `json:"message,omitempty"`
 	// Since is when the connection came into this state.
 	Since time.Time `json:"since,omitzero"`
@@ -50,21 +50,23 @@ type Result struct {
 
 // Posts is what this replica's receiver knows about posts. A zero time means never.
 type Posts struct {
-	// Arrived is when the self-test alert last arrived. The ledger may have an older time.
+	// Arrived is when the self-test alert last arrived at this replica. The time in the ledger may be
+	// older.
 	Arrived time.Time
 	// Refused is when the receiver last refused a post because of its token.
 	Refused time.Time
 }
 
-// Times of the self-test. Polls are 15 s apart by default, and each may be a moment early or late.
-// So each time is some seconds shorter than the poll that must show the change, at 30 s, 45 s or 90
-// s.
+// These are the times of the self-test. By default Drydock polls every 15 s, and a poll may be a
+// moment early or late. So each time is some seconds shorter than the poll that must show the
+// change: that poll comes after 30 s, 45 s or 90 s.
 const (
-	// firstPatience is how long the alert must be missing or unrouted before the result changes, if
-	// this process has never found it routed to Drydock.
+	// firstPatience is how long the alert must be missing or unrouted before the result changes. It
+	// applies if this process has never found the alert routed to Drydock.
 	firstPatience = 25 * time.Second
-	// laterPatience is the same if this process has found it routed to Drydock. It is longer, because
-	// an Alertmanager that was restarted has no alerts until Prometheus sends them again.
+	// laterPatience applies instead of firstPatience if this process has found the alert routed to
+	// Drydock. It is longer, because an Alertmanager that was restarted has no alerts until Prometheus
+	// sends them again.
 	laterPatience = 40 * time.Second
 	// heldFor is how long the result OK lasts without a poll that confirms it.
 	heldFor = 45 * time.Second
@@ -78,26 +80,27 @@ const (
 	clocksApart = 2 * time.Minute
 )
 
-// Memory is what the leader remembers from one poll of the Alertmanagers to the next. It may be
-// lost.
+// Memory is what the leader remembers from one poll of the Alertmanagers to the next. It is not
+// stored, so a new leader starts without it.
 type Memory struct {
-	// Last is the result of the last poll alone, and At when that poll was sent.
+	// Last is the result of the last poll alone. At is when that poll was sent.
 	Last sight
 	At   time.Time
-	// Answered is when an Alertmanager last answered. Routed is when one last had the alert routed to
-	// Drydock.
+	// Answered is when an Alertmanager last answered. Routed is when an answer last showed that the
+	// alert is routed to Drydock.
 	Answered, Routed time.Time
-	// Astray is since when the alert has been missing or unrouted. Zero means that it is not.
+	// Astray is when the alert became missing or unrouted. Zero means that it is neither now.
 	Astray time.Time
-	// Free is since when the alert has been routed to Drydock and neither silenced, inhibited nor
-	// muted. Interruptions that were too short for the result do not count.
+	// Free is when the alert became free to be sent to Drydock: it is routed to Drydock, and not
+	// silenced, inhibited or muted. Interruptions that were too short to change the result do not
+	// count.
 	Free time.Time
-	// Hindered reports whether this process found the alert missing, unrouted or held back before
-	// Free.
+	// Hindered reports whether this process found, before Free, that the alert was missing, unrouted,
+	// silenced, inhibited or muted.
 	Hindered bool
 }
 
-// sight is the result of one poll alone.
+// sight is what one poll alone shows about the self-test alert.
 type sight string
 
 const (
@@ -142,7 +145,8 @@ func (m Memory) Judge(c *remediations.Config, w *alerts.Snapshot, arrival time.T
 	return m, become(was, state, message, at)
 }
 
-// saw returns the memory after one more poll.
+// saw returns the memory after one more poll. shown is what the poll showed, and at is when it was
+// sent.
 func (m Memory) saw(shown sight, at time.Time) Memory {
 	before := m
 	m.Last, m.At = shown, at
@@ -171,7 +175,9 @@ func (m Memory) saw(shown sight, at time.Time) Memory {
 	return m
 }
 
-// arrives returns the state and message for an alert that is routed to Drydock and not held back.
+// arrives returns the state and the message for an alert that Alertmanager should send to Drydock
+// now: OK if it arrived recently, NotArrived if it has not arrived for too long, and Unknown before
+// that.
 func (m Memory) arrives(c *remediations.Config, at, arrival, refused time.Time, was Result) (State, string) {
 	if young(at, arrival) {
 		return OK, fmt.Sprintf("Alertmanager routes the alert %s to %q, and it arrives", c.SelfTest, c.Receiver)
@@ -200,8 +206,8 @@ func AwaitsArrival(t Result, known, now time.Time) bool {
 	return t.State != "" && (t.State != OK || now.Sub(known) > YoungFor-arrivesWithin)
 }
 
-// hold returns the previous result, because one unusual poll alone changes nothing. If the previous
-// result is missing or too old, it returns Unknown.
+// hold returns the previous result, because one unusual poll alone must not change the result. It
+// returns Unknown if there is no previous result, or if a previous OK is too old.
 func (m Memory) hold(was Result, at, arrival time.Time) Result {
 	if was.State == "" || (was.State == OK && (m.Routed.IsZero() || at.Sub(m.Routed) > heldFor || !young(at, arrival))) {
 		return become(was, Unknown, "waiting for a second, equal answer of Alertmanager", at)
@@ -231,7 +237,7 @@ func believed(at time.Time, times ...time.Time) (latest time.Time) {
 	return latest
 }
 
-// show returns the result of one poll alone, and its message.
+// show returns what this poll alone shows about the self-test alert, and a message about it.
 func show(c *remediations.Config, w *alerts.Snapshot) (sight, string) {
 	answered, seen, quiet := 0, false, ""
 	var others, similar []string
