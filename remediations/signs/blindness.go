@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Lease is what was read of a node's Lease object. The kubelet renews the Lease to show that the
-// node is alive.
+// Lease is one reading of a node's Lease object. The kubelet renews the Lease to show that the node
+// is alive.
 type Lease struct {
 	// ReadAt is when the lease was read. RenewedAt is when the kubelet last renewed it.
 	ReadAt, RenewedAt time.Time
@@ -22,10 +22,10 @@ type Lease struct {
 	Unread string
 }
 
-// After returns the lease with StoodFrom and MovedFrom, according to an earlier reading of the same
-// lease. The node's own clock gives the renewal time, and that clock may be wrong. But a change of
-// the renewal time shows a renewal by any clock. Both readings must come from the API server's
-// store, not from a cache.
+// After returns the lease with StoodFrom and MovedFrom, which it finds from an earlier reading of
+// the same lease. The renewal time comes from the node's clock, which may be wrong. A change of the
+// renewal time shows a renewal whatever the clocks are. Both readings must come from the API
+// server's store, not from a cache.
 func (l Lease) After(was Lease) Lease {
 	switch {
 	case was.ReadAt.IsZero():
@@ -38,9 +38,9 @@ func (l Lease) After(was Lease) Lease {
 	return l
 }
 
-// Heartbeats is a count of the nodes' leases: of all leases, or of a random sample with hardly any
-// stale lease. It distinguishes a broken connection to all nodes from broken nodes, and a wrong
-// clock of Drydock from silent kubelets.
+// Heartbeats is a count of the nodes' leases: of all leases, or of a random sample that has hardly
+// any stale lease. It helps to distinguish a broken connection to all nodes from broken nodes, and
+// a wrong clock of Drydock from silent kubelets.
 type Heartbeats struct {
 	ReadAt       time.Time
 	Nodes, Stale int
@@ -49,9 +49,9 @@ type Heartbeats struct {
 	Fleet int
 }
 
-// With at least staleNodes stale leases that are at least StalePercent of all leases, the
-// connection to the nodes is at fault and not the nodes. These limits are those of gardener's
-// dependency-watchdog.
+// If at least staleNodes leases are stale, and they are at least StalePercent of all leases, the
+// fault is in the connection to the nodes and not in the nodes. These limits are those of
+// gardener's dependency-watchdog.
 const (
 	staleNodes   = 3
 	StalePercent = 60
@@ -77,9 +77,10 @@ func (h *Heartbeats) Blind() string {
 	return fmt.Sprintf("%d of %d node leases are stale, so the connection to the nodes or Drydock's clock is at fault, and not the nodes", h.Stale, h.Nodes)
 }
 
-// Fresh reports whether the kubelet's last renewal was valid when the lease was read. It is valid
-// by Drydock's clock, or because the renewal time changed within the lease's duration. A renewal
-// time far in the future shows that one of the two clocks is wrong, and proves nothing by itself.
+// Fresh reports whether the kubelet's last renewal was valid when the lease was read. There are two
+// proofs: the renewal time is recent by Drydock's clock, or Drydock saw it change within the
+// lease's duration. A renewal time far in the future is not a proof, because one of the two clocks
+// is wrong.
 func (l *Lease) Fresh() bool {
 	age := l.ReadAt.Sub(l.RenewedAt)
 	return (age <= l.Duration && age >= -leaseAhead) || l.ReadAt.Sub(l.MovedFrom) <= l.Duration

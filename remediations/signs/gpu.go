@@ -12,16 +12,16 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// GPUCountLabel is the label with the present number of the machine's GPUs. The node may offer
-// fewer. If the machine itself lost a GPU, the label has the lower number, too, so the record of a
-// repair keeps the earlier number.
+// GPUCountLabel is the label with the number of GPUs that the machine has now. The node may offer
+// fewer to pods. If the machine loses a GPU, the label's number also falls. So the record of a
+// repair keeps the number from before.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
 // maxGPUs is more GPUs than any machine has. A label with a larger number is ignored.
 const maxGPUs = 1024
 
-// ExpectedGPUs returns the number in the label. ok is false if there is no label, or if its value
-// is not a number from 1 to maxGPUs. That is missing data, and not a fault.
+// ExpectedGPUs returns the number in the label GPUCountLabel. ok is false if there is no label, or
+// if its value is not a number from 1 to maxGPUs. That is missing data, and not a fault.
 func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	label, ok := n.Labels[GPUCountLabel]
 	if !ok {
@@ -34,9 +34,10 @@ func ExpectedGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// GPUMark returns a phrase for messages that says what shows that the node has GPUs, or had them.
-// It is empty if nothing shows this. A node that lost its label GPUCountLabel still has other
-// labels of the GPU operator, or offers a resource of that vendor, possibly with the number 0.
+// GPUMark returns what shows that the node has GPUs or had them, as a phrase for messages: a label
+// or a resource of NVIDIA. It is empty if nothing shows this. A node that lost its label
+// GPUCountLabel still has other labels of the GPU operator, or offers a resource of that vendor,
+// possibly with the number 0.
 func GPUMark(n *corev1.Node) string {
 	for name := range n.Labels {
 		if GPUResource(name) {
@@ -51,9 +52,9 @@ func GPUMark(n *corev1.Node) string {
 	return ""
 }
 
-// LabelsOf returns the labels of a node for a selector. In the result, every GPU node has
-// GPUCountLabel, without a value if the node lost the label. Otherwise a GPU node that lost one
-// label would get the shorter waits of other nodes.
+// LabelsOf returns the labels of a node for a selector. A node that shows in another way that it
+// has GPUs gets GPUCountLabel with an empty value. Otherwise a GPU node that lost this label would
+// match the policies of other nodes, which wait less.
 func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
 
 type gpuLabels struct {
@@ -87,9 +88,9 @@ const (
 	migState       = "nvidia.com/mig.config.state"
 )
 
-// gpusSay compares the GPUs that the node offers with the number in its label. If GPUs are
-// partitioned or shared, the node offers them under other names, or more often than they exist, so
-// their number shows nothing about the machine.
+// gpusSay compares the number of GPUs that the node offers with the number in its label. If GPUs
+// are partitioned or shared, the node offers them under other names, or offers each one several
+// times. Then the numbers cannot be compared, and the answer is Unknown.
 func gpusSay(n *corev1.Node) Testimony {
 	expected, ok := ExpectedGPUs(n)
 	if !ok {
@@ -113,8 +114,9 @@ func gpusSay(n *corev1.Node) Testimony {
 	return t
 }
 
-// PromisedGPUs returns how many GPUs the node should offer under the resource names that the alert
-// counts. ok is false if the number is unknown.
+// PromisedGPUs returns how many GPUs the node should offer under all names that the alert about
+// GPUs counts: nvidia.com/gpu, and the names of shared GPUs and MIG devices. ok is false if the
+// number is unknown.
 func PromisedGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && (len(n.Status.Allocatable) == 0 || elsewhere(n) == "")
@@ -123,8 +125,8 @@ func PromisedGPUs(n *corev1.Node) (int, bool) {
 // WholeGPUs returns how many GPUs the machine has according to the label. ok is false if the number
 // is unknown. It is also false if the number may fall without a fault, because the GPUs are
 // partitioned, shared or offered under other names. With MIG's strategy "single" the label counts
-// partitions. The number that the node offers is not used: with time slices it is higher than the
-// machine's number, and the label about time slices comes later.
+// partitions. WholeGPUs does not use the number that the node offers. With time slices it is higher
+// than the machine's number, and the label that shows time slices is set later.
 func WholeGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	if !ok || strings.Contains(n.Labels[gpuProduct], migProduct) || sharedGPUs(n) != "" || elsewhere(n) != "" {
@@ -141,9 +143,9 @@ func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
 	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
 }
 
-// elsewhere returns why it is correct that the node does not offer nvidia.com/gpu, or an empty
-// text. A kubelet keeps a resource that it once offered, with the number 0. So a node without the
-// resource has never offered it.
+// elsewhere returns a reason why it is correct that the node does not offer nvidia.com/gpu, or an
+// empty text. For example, the GPUs are for virtual machines. A kubelet keeps a resource that it
+// once offered, with the number 0. So a node without the resource has never offered it.
 func elsewhere(n *corev1.Node) string {
 	switch v := n.Labels[workloadConfig]; v {
 	case "", "container":

@@ -8,16 +8,16 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// onlyNetwork is how a kubelet's message about Ready begins if only the network is missing. A
-// message about several faults begins with a bracket.
+// onlyNetwork is the beginning of the message of the Ready condition if the network is the only
+// fault that the kubelet reports. A message about several faults begins with a bracket.
 const onlyNetwork = "container runtime network not ready: "
 
-// networkConditions are the conditions that only concern a node's network: that of Kubernetes, and
-// that of the EKS node monitoring agent.
+// networkConditions are the conditions that only concern a node's network: the condition of
+// Kubernetes, and that of the EKS node monitoring agent.
 var networkConditions = []string{string(corev1.NodeNetworkUnavailable), "NetworkingReady"}
 
-// reads returns the sign that must be read, besides the Node, to evaluate this sign. ok is false if
-// the Node shows everything.
+// reads returns the sign that Drydock must read outside of the Node to evaluate s: s itself, or the
+// pod of the network's DaemonSet. ok is false if the Node alone is enough.
 func (s Sign) reads(n *corev1.Node) (Sign, bool) {
 	if !s.onNode() {
 		return s, true
@@ -42,9 +42,9 @@ func (s Sign) lacksNetwork(n *corev1.Node) bool {
 	return false
 }
 
-// withPod returns the Node's answer for the sign, corrected by what was read about the network's
-// pod on the node. If no such pod runs there, the node cannot get its network back by any repair of
-// the machine.
+// withPod returns the answer of the sign. node is the answer according to the Node, and pod is the
+// answer about the network's pod on that node. If the Node is Ill and no such pod runs there, the
+// result is Unknown: no repair of the machine can bring the network back.
 func (s Sign) withPod(pod, node Testimony) Testimony {
 	if pod.Answer != Unknown || node.Answer != Ill {
 		return node
@@ -52,7 +52,8 @@ func (s Sign) withPod(pod, node Testimony) Testimony {
 	return Testimony{Answer: Unknown, At: pod.At, Reason: NetworkMissing, Saw: node.Saw + ", but only the network is missing, and no repair of the node restores it: " + pod.Saw}
 }
 
-// ToRead returns the signs that must be read, besides the Node, to evaluate the asked signs.
+// ToRead returns the signs that Drydock must read outside of the Node to evaluate the asked signs.
+// Each is there once.
 func ToRead(asked []Sign, n *corev1.Node) []Sign {
 	var out []Sign
 	for _, s := range asked {

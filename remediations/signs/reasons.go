@@ -19,14 +19,14 @@ const (
 	DaemonSetMissing = "DaemonSetMissing"
 )
 
-// Reasons are all reasons, for the documentation. If a sign's answer needs no reason of its own,
-// the answer is the reason.
+// Reasons lists all values of Testimony.Reason, for the documentation. If the answer of a sign
+// needs no further reason, the answer itself is the reason.
 var Reasons = []string{
 	string(Ill), string(Well), string(Unknown), NodeReady, NodeNotReady, NodeUnknown, NetworkMissing, GPUCountMatch, GPUCountMismatch, NoAllocatableGPU, NonGPUNode,
 	GPUCountUnknown, PodMissing, DaemonSetMissing,
 }
 
-// Said is the answer of one sign.
+// Said is a sign with its answer.
 type Said struct {
 	Sign Sign
 	Testimony

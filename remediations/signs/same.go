@@ -20,9 +20,9 @@ func Same(a, b *corev1.Node) bool {
 		slices.EqualFunc(a.Status.Conditions, b.Status.Conditions, sameCondition) && maps.EqualFunc(Offered(a), Offered(b), sameQuantity)
 }
 
-// NotBefore reports whether each condition of the Node was confirmed at the same time as in the
-// earlier version, or later. After a restore of the API server's store, a condition's time goes
-// back, and the condition may be too old to count.
+// NotBefore reports whether each condition of the Node has the same heartbeat time as in the
+// earlier version, or a later one. After a restore of the API server's store, heartbeat times go
+// back, and a condition may then be too old to count.
 func NotBefore(n, earlier *corev1.Node) bool {
 	for i, c := range n.Status.Conditions {
 		if i < len(earlier.Status.Conditions) && c.LastHeartbeatTime.Before(&earlier.Status.Conditions[i].LastHeartbeatTime) {
@@ -42,8 +42,8 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-// Offered returns the GPU resources that a GPU node offers, and its CPUs, which show that the node
-// reports its resources at all. It returns nil if the node has no GPUs.
+// Offered returns the GPU resources and the CPUs that a GPU node offers. The CPUs show that the
+// node reports its resources at all. It returns nil if the node has no GPUs.
 func Offered(n *corev1.Node) corev1.ResourceList {
 	_, gpus := n.Labels[GPUCountLabel]
 	var out corev1.ResourceList

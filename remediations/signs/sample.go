@@ -5,10 +5,10 @@ package signs
 // that Drydock can trust its view of the nodes.
 type Sampling struct{ From, Size, Stale int }
 
-// LeaseSampling is the sampling in use. It makes the first decision after a quiet time cost the
-// same for every size of fleet. A sample can only prove that few leases are stale. If at least half
-// of all leases are stale, a sample wrongly proves the opposite with a probability below 2 in ten
-// million. If 60% are stale, the probability is below 3 in ten billion.
+// LeaseSampling is the sampling in use. With it, the first decision after a quiet time needs the
+// same number of requests for every size of fleet. A sample can only prove that few leases are
+// stale. If at least half of all leases are stale, a sample wrongly proves the opposite with a
+// probability below 2 in ten million. If 60% are stale, the probability is below 3 in ten billion.
 // TestASampleHardlyEverMissesStaleLeases computes both exactly. If a sample proves nothing, all
 // leases are listed, and the list decides.
 //

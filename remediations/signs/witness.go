@@ -13,16 +13,16 @@ import (
 // Witness is what a node itself must show before Drydock may disrupt it for an alert. An alert
 // alone can be forged, stale, or computed from forged metrics.
 type Witness struct {
-	// None means that the policy acts on the alert alone.
+	// None means that the policy needs no sign of the node: it acts on the alert alone.
 	None bool
-	// Signs are the entries of the witness. A step needs one sign that is Ill, and a cure needs that
-	// all are Well.
+	// Signs are what Drydock checks on the node. Before a step, at least one sign must be Ill. For a
+	// cure, all signs must be Well.
 	Signs []Sign
 	// Network is the DaemonSet of the cluster's network, as namespace/name. It may be empty.
 	Network string
 }
 
-// Kind is what an entry of a witness reads.
+// Kind is what a sign reads, for example a condition of the Node or its lease.
 type Kind string
 
 const (
@@ -34,7 +34,7 @@ const (
 	NotRunning   Kind = "provider"
 )
 
-// Sign is one entry of a witness.
+// Sign is one entry of a witness: one thing on or about the node that Drydock checks.
 type Sign struct {
 	Kind Kind
 	// Name is the type of the condition, or the DaemonSet as namespace/name. Status is the status
@@ -76,8 +76,8 @@ type Testimony struct {
 	At time.Time
 }
 
-// Whole returns the signs of the witness and NotReady, because a node that is not Ready after a
-// step is ill for every policy.
+// Whole returns the signs of the witness, and NotReady if it is not one of them. A node that is not
+// Ready after a step is ill for every policy.
 func (w *Witness) Whole() []Sign {
 	if slices.ContainsFunc(w.Signs, func(s Sign) bool { return s.Kind == NotReady }) {
 		return w.Signs
@@ -139,8 +139,8 @@ func (s Sign) askCondition(n *corev1.Node, now time.Time) Testimony {
 	return t
 }
 
-// StaleFrom returns when the first of the Node's valid conditions becomes too old to count. It
-// returns zero if no condition does.
+// StaleFrom returns when the first condition among the asked signs becomes too old to count. It
+// returns zero if no condition can become too old. It ignores conditions that are already too old.
 func StaleFrom(asked []Sign, n *corev1.Node, now time.Time) (first time.Time) {
 	for _, s := range asked {
 		if s.Kind != Condition || s.StaleAfter == 0 {
@@ -185,9 +185,9 @@ func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(cor
 	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
 }
 
-// LeaseSays returns the answer of a lease that was just read. A lease that is fresh is Well at
-// once. A lease is Ill only if its renewal time did not change between two readings that are far
-// enough apart.
+// LeaseSays returns the answer of a lease that Drydock has just read. A fresh lease is Well at
+// once. A lease is Ill only if Drydock has read the same renewal time for longer than the lease's
+// duration.
 func LeaseSays(l Lease) Testimony {
 	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
 	switch {
@@ -210,10 +210,10 @@ func LeaseSays(l Lease) Testimony {
 	return t
 }
 
-// weighed is the combined answer of all signs of a witness.
+// weighed is the combined answer of the signs of a witness.
 type weighed struct {
-	// Ill means that at least one sign is Ill. Well means that every sign is Well. Unread means that a
-	// sign must be read first.
+	// Ill means that at least one sign is Ill. Well means that every sign is Well. Unread means that
+	// at least one sign must still be read.
 	Ill, Well, Unread bool
 	Saw               []string
 	// Said are the answers of the signs that were read.
@@ -222,9 +222,9 @@ type weighed struct {
 	Oldest time.Time
 }
 
-// counted returns the signs without the conditions that the Node does not have, if the Node has
-// another condition of the list. An agent may set only some of the conditions that a policy names,
-// and those that it never sets are missing data.
+// counted returns the signs that count for the Node. If the Node has at least one of the conditions
+// among the signs, counted leaves out those that it lacks. An agent may set only some of the
+// conditions that a policy names. The conditions that it never sets are missing data, not faults.
 func counted(signs []Sign, n *corev1.Node) []Sign {
 	absent := func(s Sign) bool {
 		return s.Kind == Condition && conditionOf(n, corev1.NodeConditionType(s.Name)) == nil
@@ -236,9 +236,9 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
-// IllSince returns what the first sign saw that has been Ill without a change since before at,
-// according to the Node's conditions. It returns an empty text if no sign has, or if the Node does
-// not show since when.
+// IllSince returns what the first sign saw that has been Ill from before the time at until now. It
+// returns an empty text if there is no such sign. It looks only at signs that are conditions of the
+// Node, because only they have the time of their last change.
 func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	for _, s := range asked {
 		kind := corev1.NodeConditionType(s.Name)
@@ -268,8 +268,9 @@ func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 	return nil
 }
 
-// Weigh combines the answers of the signs. Readings before since count as not read. If now is zero,
-// the age of the Node's conditions does not count.
+// Weigh combines the answers of the signs about the Node n. read has the signs that Drydock read
+// outside of the Node; a reading before since counts as not read. If now is zero, conditions of any
+// age count.
 func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {
