@@ -14,9 +14,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// APIServer describes a real API server as the backend of a provider. The config connects as an
-// administrator, whatever the provider's user is. conflict is the reason in a 409 answer: the
-// object already exists, or has changed.
+// APIServer returns the options for a provider whose backend is a real API server. config connects
+// as an administrator, whatever user the provider has. conflict is the reason that the server gives
+// in a 409 answer: the object already exists, or has changed.
 func APIServer(t testing.TB, config *rest.Config, conflict metav1.StatusReason) HTTPOptions {
 	t.Helper()
 	admin, err := rest.TransportFor(config)

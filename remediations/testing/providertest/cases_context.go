@@ -76,8 +76,8 @@ func contextCases() []aCase {
 	}
 }
 
-// giveUp cancels the call's context when the first request has arrived. It returns how long the
-// call took from then on.
+// giveUp cancels the call's context when the first request has arrived at the backend. It returns
+// how long the call continued after that.
 func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	s.t.Helper()
 	s.Wire.Misbehave(0, -1, Fault{Kind: Hang})
@@ -94,8 +94,9 @@ func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	return time.Since(<-arrived)
 }
 
-// byItself asserts that a call ends by the provider's own time limit if the caller does not cancel
-// it.
+// byItself asserts that a call ends by the provider's own time limit, although the caller does not
+// cancel it. The fault f meets the request for a change if change is true, and the first other
+// request otherwise.
 func byItself(t testing.TB, p Provider, f Fault, change bool) {
 	t.Helper()
 	asked := clean(t, p)

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errOnRecord is what mayStill returns for an attempt that another process has begun. Its intent is
-// on record, so this process must not make it.
+// errOnRecord is the error of mayStill for an attempt that an earlier process has begun. The intent
+// of the attempt is on record, so this process must not make the call.
 var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
 
 // crashCases are the cases where the process ends during an Act and another process continues.
@@ -38,9 +38,10 @@ func crashCases() []aCase {
 	}
 }
 
-// crashing ends the process at each request of an Act in turn, before or after the backend did the
-// work. Then it starts the next provider, which has only the record. It asserts that this provider
-// changes nothing by itself, and does not act on the same attempt again because mayStill refuses.
+// crashing ends the process at each request of an Act in turn, before the backend does the work or,
+// if done is true, after it. Then it starts a new provider, which has only the record. It asserts
+// that the new provider changes nothing by itself, and that it does not make the same attempt again
+// when mayStill refuses.
 func crashing(t testing.TB, p Provider, done bool) {
 	t.Helper()
 	asked := clean(t, p)
@@ -67,8 +68,8 @@ func crashing(t testing.TB, p Provider, done bool) {
 	}
 }
 
-// crash calls Act and ends the process at the given request, whose answer is lost. It returns the
-// machine with what the record has of the attempt.
+// crash calls Act, and ends the process at the request with the number at, so that its answer is
+// lost. It returns the machine with the facts that the record has about it.
 func (s *scene) crash(at int, done bool) engine.Machine {
 	s.t.Helper()
 	require.NotNil(s.t, s.Again, "the World has no Again")
@@ -86,7 +87,7 @@ func (s *scene) crash(at int, done bool) engine.Machine {
 	return m
 }
 
-// look calls everything that a new provider may be asked without an attempt.
+// look calls each function of the provider that the engine may call without an attempt.
 func (s *scene) look() {
 	if surveyor, ok := s.Actuator.(engine.Surveyor); ok {
 		said := surveyor.Survey(s.t.Context(), s.Machine)

@@ -17,7 +17,7 @@ import (
 
 func changes(r Request) bool { return r.Changes }
 
-// clean returns the requests of an Act during which nothing goes wrong.
+// clean returns the requests that an Act without any fault sends, numbered from 0.
 func clean(t testing.TB, p Provider) []Request {
 	t.Helper()
 	var asked []Request
@@ -33,9 +33,9 @@ func clean(t testing.TB, p Provider) []Request {
 	return asked
 }
 
-// actWith calls Act while count requests, from the request first on, meet the fault. If the fault
-// leaves that first request without an answer, actWith cancels the call once the request has
-// arrived and its work is done.
+// actWith calls Act, and injects the fault f into count of its requests, from the request first on.
+// Some faults leave that first request without an answer. Then actWith cancels the call, once that
+// request has arrived and the backend has done its work.
 func (s *scene) actWith(first, count int, f Fault) outcome {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -96,8 +96,8 @@ func lookCases() []aCase {
 }
 
 // requirePassing asserts that the error is ErrPassing exactly if the fault may pass in a moment.
-// The engine then repeats the call within the attempt, and gives the attempt back if the fault
-// lasts. It does both only if the call did not reach mayStill.
+// For ErrPassing the engine repeats the call, and if the fault lasts, it does not count the
+// attempt. Both are only possible if the call did not reach mayStill.
 func (s *scene) requirePassing(o outcome, f Fault) {
 	s.t.Helper()
 	passing := errors.Is(o.err, engine.ErrPassing)
@@ -110,7 +110,9 @@ func (s *scene) requirePassing(o outcome, f Fault) {
 	}
 }
 
-// everyLook injects the fault into every request from the first on.
+// everyLook injects the fault f into every request of an Act, and then of Survey and Testify. It
+// asserts that nothing is changed and that the provider reports the fault. salt varies the texts in
+// the answers.
 func everyLook(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {

@@ -34,7 +34,8 @@ func powerCases() []aCase {
 	}}.cases()...)
 }
 
-// poweringOff switches the machine off at a backend that accepts it, and then calls what.
+// poweringOff lets the provider switch the machine off, at a backend without faults. Then it calls
+// what, which asks for the proof.
 func poweringOff(t testing.TB, p Provider, what func(s *scene, before remediations.Before, prover engine.PowerProver)) {
 	t.Helper()
 	if !p.PowersOff {

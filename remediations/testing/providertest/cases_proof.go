@@ -8,17 +8,19 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// proof is a step whose success only the provider can prove.
+// proof is a step whose success only the provider can prove, with the tests of that proof.
 type proof struct {
 	name string
-	// accepted makes the step succeed at the backend and then calls what.
+	// accepted carries out the step at a backend that accepts it, and then calls what.
 	accepted func(t testing.TB, p Provider, what func(s *scene, before remediations.Before, ask asking))
 }
 
-// asking asks the provider for the proof. kept is what Survey returned for the record.
+// asking asks the provider whether the step is proven. kept has the facts that Survey returned and
+// the record kept.
 type asking func(kept remediations.Before) error
 
-// cases returns the cases where nothing is proven: no answer came, or the record names no machine.
+// cases returns the cases where the provider must report that nothing is proven: its question gets
+// no good answer, or the facts on record do not name the machine.
 func (c proof) cases() (all []aCase) {
 	for i, f := range faults() {
 		if f.silent() {

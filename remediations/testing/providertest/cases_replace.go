@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// proves returns what the stage proves: gone is true if the old machine is gone, and whole if the
-// replacement is complete.
+// proves returns what a provider may report at this stage of a replacement. gone is true if the old
+// machine is gone. whole is true if the replacement is complete.
 func (st Stage) proves(p Provider) (gone, whole bool) {
 	switch st {
 	case OldGone:
@@ -65,7 +65,7 @@ func replaceCases() []aCase {
 	}}.cases()...)
 }
 
-// replacing begins a replacement that the backend accepts, and then calls what.
+// replacing begins a replacement, at a backend that accepts it, and then calls what.
 func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {

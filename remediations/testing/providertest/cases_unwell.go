@@ -18,8 +18,8 @@ const (
 	// Slowly is the delay of each answer of a slow backend.
 	Slowly = 100 * time.Millisecond
 	// answersBefore is how many answers an Act may wait for before its change, unless the provider
-	// sets AnswersBefore. An intent is good for only ten seconds, and a slow backend takes three
-	// seconds for each answer.
+	// sets AnswersBefore. A call must follow its intent within ten seconds, and a slow backend takes
+	// three seconds for each answer.
 	answersBefore = 3
 )
 
@@ -77,8 +77,8 @@ func unwellCases() []aCase {
 	)
 }
 
-// wrongOnce injects one wrong answer. It tries each request of an Act in turn, and all other
-// answers are good.
+// wrongOnce injects one wrong answer into an Act, at each of its requests in turn. It asserts that
+// the wrong answer does not spend the attempt, and that the next call succeeds.
 func wrongOnce(t testing.TB, p Provider, f Fault, salt int) {
 	t.Helper()
 	for _, r := range clean(t, p) {

@@ -10,7 +10,7 @@ import (
 // Kind is a kind of fault.
 type Kind string
 
-// All kinds of fault.
+// These are all kinds of fault.
 const (
 	// Gone: there is no listener when the request is sent, so it certainly does not arrive.
 	Gone Kind = "nobody listens"
@@ -40,7 +40,7 @@ const (
 	Answer Kind = "answer"
 )
 
-// Fault is a fault that the backend shows for one request.
+// Fault is a fault that a simulated backend shows for a request.
 type Fault struct {
 	Kind   Kind
 	Status int // for Page, Redirect and Answer
@@ -89,8 +89,8 @@ func faults() []Fault {
 	return all
 }
 
-// demanded returns the outcome that Act must report if the only request that changes something
-// meets the fault. account is true if the error must be engine.ErrAccount.
+// demanded returns what Act must report if the request for the change meets the fault: the outcome,
+// and whether the error must be engine.ErrAccount.
 func (f Fault) demanded(p Provider) (outcome remediations.CallOutcome, account bool) {
 	if f.Kind == Gone || f.Kind == Answer && f.Status < http.StatusInternalServerError {
 		return remediations.CallRefused, f.refusesAccount(p)
@@ -104,5 +104,6 @@ func (f Fault) refusesAccount(p Provider) bool {
 	return !p.PerMachine && f.Kind == Answer && (f.Status == http.StatusUnauthorized || f.Status == http.StatusForbidden)
 }
 
-// silent reports whether the request gets no whole answer, however long the caller waits.
+// silent reports whether the request never gets a complete answer, so that only a time limit or the
+// caller ends it.
 func (f Fault) silent() bool { return f.Kind == Hang || f.Kind == Trickle }

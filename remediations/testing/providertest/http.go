@@ -94,7 +94,7 @@ func (h *HTTP) Close() {
 	}
 }
 
-// rob listens at the address that redirects name, and counts the connections to it.
+// rob accepts connections at the address that the fault Redirect names, and counts them.
 func (h *HTTP) rob() {
 	for {
 		c, err := h.thief.Accept()
@@ -162,7 +162,7 @@ func (h *HTTP) Await(ctx context.Context, match func(Request) bool) bool {
 	}
 }
 
-// ServeHTTP passes a request on to the backend, or shows a fault.
+// ServeHTTP passes a request to the backend, or answers it with a fault.
 func (h *HTTP) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	sent, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
 	if err != nil {
@@ -216,7 +216,7 @@ func (h *HTTP) faultOf(n int) (Fault, bool) {
 	return Fault{}, false
 }
 
-// counting is a listener that counts the connections it accepts.
+// counting is a listener that counts the connections that it accepts.
 type counting struct {
 	net.Listener
 	many *atomic.Int64

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// endless is the length at which an endless answer ends after all. So a provider that reads
-// everything fails without filling the memory.
+// endless is how many bytes an endless answer has in fact. A provider that reads without a limit
+// then fails the test, and does not fill the memory.
 const endless = 64 << 20
 
 // recorded is an answer of the backend that was not sent yet.
@@ -32,8 +32,8 @@ func (r *recorded) send(w http.ResponseWriter) {
 	_, _ = w.Write(r.Body.Bytes())
 }
 
-// misanswer answers the request with the fault. done is the backend's good answer, if the work was
-// done.
+// misanswer answers the request with the fault. done is the backend's good answer if the backend
+// has done the work, and nil otherwise.
 func (h *HTTP) misanswer(w http.ResponseWriter, r *http.Request, sent string, f Fault, done *recorded) {
 	text := f.Text + " You sent " + fmt.Sprint(r.Header) + " " + sent
 	switch f.Kind {

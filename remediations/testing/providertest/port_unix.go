@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen listens on a free port of the loopback interface. The port stays reserved until release,
-// also while the listener is closed: a client that still asks there is refused, and reaches no
-// listener of another test.
+// listen listens on a free port of the loopback interface. The port stays reserved until release is
+// called, also after the listener is closed. So a client that still connects to the port is
+// refused, and does not reach a listener of another test.
 func listen(t testing.TB) (l net.Listener, release func()) {
 	t.Helper()
 	// A socket that is bound and does not listen reserves its port.

@@ -45,10 +45,10 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// Provider describes a provider under test.
+// Provider describes the provider under test, and which parts of the contract apply to it.
 type Provider struct {
-	// Start begins a new world for one case. A call of the provider must give up a request that has
-	// no answer after the timeout.
+	// Start makes the provider and a simulated backend for one case. A call of the provider must give
+	// up a request that has no answer after the timeout.
 	Start func(t testing.TB, timeout time.Duration) World
 	// DoesNotApply has the reasons why cases do not apply to this provider. The key is the name of
 	// the case, or one half of it: the part before or after the colon. The test of that name is not
@@ -57,19 +57,19 @@ type Provider struct {
 	// Slow means that the backend takes long, like a whole API server. Then only a third of the
 	// cases are run, chosen at random. If DRYDOCK_SOAK is set, all cases are run.
 	Slow bool
-	// AnswersBefore is how many answers an Act waits for before its change. Zero means at most
-	// three. A provider that needs more sets it: while its backend is slow, the engine then
-	// withholds the call, and holds the step as ProviderUnreachable.
+	// AnswersBefore is how many answers an Act waits for before its change. Zero means at most three.
+	// A provider that needs more sets it: while its backend is slow, the intent then becomes too old.
+	// So the engine does not make the call, and holds the step for the reason ProviderUnreachable.
 	AnswersBefore int
-	// Outlives means that a call whose request has left continues after its context has ended, for
-	// up to the timeout, to learn the result.
+	// Outlives means that a call may continue after its context has ended, once its request has left.
+	// It waits for the result for up to the timeout.
 	Outlives bool
 	// PerMachine means that each machine has a backend of its own, for example a BMC. An error of
 	// one backend then never counts against the account for all machines.
 	PerMachine bool
-	// KeepsMachine means that Survey notes the backend's name of the machine, and that Act uses
-	// only that name. If a second machine that could be meant appears after the survey, Act does
-	// not notice it, and must not touch it.
+	// KeepsMachine means that Survey notes the backend's name of the machine, and that Act uses only
+	// that name. If a second machine that fits the Node appears after the survey, Act does not notice
+	// it, and must not touch it.
 	KeepsMachine bool
 	// PromisesNone is the field of remediations.Provider with that name. Only such a provider may
 	// report that no new machine is needed.
@@ -91,11 +91,11 @@ type World struct {
 	Wire               Wire
 	// Changed returns the IDs of the machines that the backend really changed on request, in order.
 	Changed func() []string
-	// Set puts the backend into the scene. It returns the machine for the request.
+	// Set puts the backend into the scene. It returns the machine to pass to Survey and Act.
 	Set func(Scene) engine.Machine
-	// Refuses are further states where Act must refuse the machine. Each function puts the backend
-	// into its state and returns the machine for the request. Survey must report the refusal in
-	// advance. If Refuses is nil, only the Scenes are tested.
+	// Refuses are further states of the backend where Act must refuse the machine. The key is the name
+	// of the state. Each function sets its state and returns the machine to pass to Survey and Act.
+	// Survey must report the refusal in advance. If Refuses is nil, only the Scenes are tested.
 	Refuses map[string]func() engine.Machine
 	// Stage takes an accepted replacement of Machine to a stage, and returns the provider IDs of
 	// the new machines that the provider may name then. It is required if the Actuator is an
@@ -127,8 +127,8 @@ type Wire interface {
 	Strays() int
 	// Overread reports whether the provider read more of an endless answer than it should.
 	Overread() bool
-	// Connects returns how many connections were made. reliable reports whether the order of
-	// connections and calls of mayStill is known. Over plain TCP it is unknown, because a
+	// Connects returns how many connections the provider has made. reliable reports whether this
+	// number can be compared with the time of a call of mayStill. Over plain TCP it cannot, because a
 	// connection may exist before its listener knows of it.
 	Connects() (many int, reliable bool)
 }
@@ -145,11 +145,11 @@ type Request struct {
 // Scene is a state of the backend that forbids any change of a machine.
 type Scene string
 
-// The scenes. Scenes lists all of them.
+// These are the scenes. Scenes lists all of them.
 const (
 	// NoMachine: the backend does not know the machine.
 	NoMachine Scene = "no such machine"
-	// TwoMachines: two machines could be meant.
+	// TwoMachines: two machines of the backend fit the Node.
 	TwoMachines Scene = "two machines could be meant"
 	// AnotherOfItsName: the machine is gone, and another one has its name.
 	AnotherOfItsName Scene = "another machine has its name"
@@ -196,8 +196,8 @@ type aCase struct {
 	run  func(t testing.TB, p Provider)
 }
 
-// names returns the name of the case and its two halves: the part before the colon and the part
-// after it.
+// names returns the keys of DoesNotApply that exclude the case: its whole name, the part before the
+// colon, and the part after it.
 func (c aCase) names() []string {
 	what, wrong, _ := strings.Cut(c.name, ": ")
 	return []string{c.name, what, wrong}
@@ -248,7 +248,8 @@ func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	return some
 }
 
-// without returns why the case does not apply to the provider. not is false if the case applies.
+// without returns the reason in DoesNotApply why the case does not apply to the provider. not is
+// true if there is one.
 func (p Provider) without(c aCase) (why string, not bool) {
 	for _, name := range c.names() {
 		if why, not = p.DoesNotApply[name]; not {

@@ -23,14 +23,14 @@ import (
 )
 
 const (
-	// patience bounds a call that meets no fault.
+	// patience is the time limit of a call that meets no fault.
 	patience = 2 * time.Minute
-	// longest is the length limit of a text for people.
+	// longest is the greatest length in bytes of a text of the provider for people.
 	longest = 1024
 )
 
-// soon is how long a call may take after its context has ended. It is less than patience, and long
-// enough for a busy machine. Only this package's own tests change it.
+// soon is how soon a call must end after its context has ended. It is less than patience, and long
+// enough for a busy test machine. Only this package's own tests change it.
 var soon = time.Minute
 
 // scene is a World while a case runs.
@@ -40,14 +40,14 @@ type scene struct {
 	p Provider
 	// texts are all texts that the provider has returned in this case.
 	texts []any
-	// abandoned means that the backend ends while a request is under way.
+	// abandoned means that the backend is closed while a request still waits for its answer.
 	abandoned bool
 	// asked is the number of requests that had arrived when actWith called Act.
 	asked int
 }
 
-// in runs a case in a new world. After the case it asserts that no text of the provider shows a
-// secret, and that no goroutine is left.
+// in starts a World and runs one case in it. After the case it asserts that no text of the provider
+// shows a secret, and that no goroutine is left.
 func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -76,9 +76,9 @@ func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	require.NoError(t, err, "goroutines are left")
 }
 
-// reaching runs a case whose provider has a short time limit. On a busy machine that limit may end
-// a request that should have got its answer. Then what returns false, and reaching tries again with
-// a longer limit.
+// reaching runs a case whose provider has a short time limit. On a busy test machine, the limit may
+// end a request before the request that the case is about. Then what returns false, and reaching
+// runs the case again with a longer limit.
 func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration) bool) {
 	t.Helper()
 	for limit, reached := 250*time.Millisecond, false; !reached; limit *= 3 {
@@ -87,7 +87,7 @@ func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration)
 	}
 }
 
-// outcome is what one call of Act returned. asked is true if Act called mayStill.
+// outcome is the result of one call of Act. asked is true if Act called mayStill.
 type outcome struct {
 	outcome remediations.CallOutcome
 	err     error
@@ -170,8 +170,8 @@ func (s *scene) requireNothing() {
 	require.Empty(s.t, s.Changed())
 }
 
-// requireTrue asserts that an outcome matches what the backend really did, and that at most one
-// request for a change left, for the right machine.
+// requireTrue asserts that the outcome matches what the backend really did. It also asserts that
+// the provider sent at most one request for a change, and only for the right machine.
 func (s *scene) requireTrue(o outcome) {
 	s.t.Helper()
 	require.LessOrEqual(s.t, len(s.changes()), 1, "more than one request that changes something: %v", s.Wire.Requests())
@@ -188,8 +188,8 @@ func (s *scene) requireTrue(o outcome) {
 	}
 }
 
-// requireQuiet asserts what every text of the provider must satisfy: it shows no secret, has one
-// line, and is not too long.
+// requireQuiet checks every text that the provider has returned or logged: it shows no secret, has
+// one line, and is not too long.
 func (s *scene) requireQuiet() {
 	s.t.Helper()
 	texts := s.texts
@@ -213,8 +213,7 @@ func (s *scene) requireQuiet() {
 	}
 }
 
-// everyText returns everything that these values could put into a log line or an Event, in all
-// formats.
+// everyText returns the values as texts, in all formats that a log line or an Event could use.
 func everyText(values []any) string {
 	var all strings.Builder
 	for _, v := range values {
@@ -227,8 +226,8 @@ func everyText(values []any) string {
 	return all.String()
 }
 
-// spellings returns the possible forms of the secret in a text. They include its first half, which
-// remains if a text was cut.
+// spellings returns the forms that the secret may have in a text: plain, escaped, and its first
+// half, which remains if a text was cut.
 func spellings(secret string) []string {
 	inJSON, _ := json.Marshal(secret) // a string never fails
 	quoted := strconv.Quote(secret)
@@ -239,8 +238,8 @@ func spellings(secret string) []string {
 	return append(forms, secret, secret[:len(secret)/2])
 }
 
-// tattle returns the fault with the secrets in its text. They stand at varying positions, so that a
-// text that is cut at some length cuts a secret in the middle.
+// tattle returns the fault with the secrets in its text. Their position depends on salt, so that a
+// provider that cuts texts sometimes cuts a secret in the middle.
 func (s *scene) tattle(f Fault, salt int) Fault {
 	f.Text = strings.Join(s.Secrets, " ") + strings.Repeat("x", salt*37%300) + strings.Join(s.Secrets, " ") + "\x1b[2J\n\u202e" + strings.Repeat("y", longest)
 	return f
