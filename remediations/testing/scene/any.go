@@ -8,7 +8,7 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Generators of random values of each type, for property tests.
+// These generators draw random values of each type, for property tests.
 var (
 	AnyText = rapid.StringN(0, 40, 120)
 	AnyID   = rapid.StringMatching(`[a-z0-9]{6}`)

@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Herd returns count nodes. The first bad ones of them are not Ready. The zones are assigned in
+// Herd returns count nodes, and the first bad of them are not Ready. The nodes get the zones in
 // turn.
 func Herd(count, bad int, zones ...string) []*corev1.Node {
 	var out []*corev1.Node

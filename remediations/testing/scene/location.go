@@ -19,20 +19,20 @@ import (
 // LocationScene is a location.State in a form that a person can write and read in a file. By
 // default a repair is due: node n1 leads location eu and is healthy for Kubernetes, and its members
 // answer no probe from outside. The alert has been firing for ten minutes, and both Alertmanagers
-// report it. Nothing forbids a repair, and the mode is enforce. The location was observed a second
-// ago. n2 and n3 could lead it in place of n1. The field leader of the scene is the record of the
+// report it. Nothing forbids a repair, and the mode is enforce. Drydock observed the location a
+// second ago, and n2 and n3 could lead it in place of n1. Scene.Leader is the record of the
 // location's repair.
 type LocationScene struct {
 	Scene
 	Sight Sight `json:"sight"`
-	// Elsewhere are repairs of leaders that are in flight on other nodes. Busy are other nodes that
-	// are under repair themselves.
+	// Elsewhere are repairs in flight of mesh leaders, with their records on other nodes. Busy are
+	// other nodes that are under repair themselves.
 	Elsewhere []Elsewhere `json:"elsewhere"`
 	Busy      []string    `json:"busy"`
-	// Moved are earlier moves in the location. The key is the repair's ID, the value how long ago
-	// the move was.
+	// Moved are earlier moves of the location's leadership. The key is the repair's ID, the value how
+	// long ago the move was.
 	Moved map[string]string `json:"moved"`
-	// UnknownMove is true if the ledger does not know the moves on record.
+	// UnknownMove is true if the ledger lacks the moves that the location's record has.
 	UnknownMove bool `json:"unknownMove"`
 	// Location is the location that the alerts name. The default is eu.
 	Location string `json:"location"`
@@ -46,8 +46,8 @@ type Sight struct {
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`
 	Unknown string  `json:"unknown"`
-	// Candidates are the names of the candidates. The default is n2 and n3. Moves are candidates
-	// with all fields.
+	// Candidates are the names of nodes that could become the leader. The default is n2 and n3. Moves
+	// replace Candidates if they are set: each is the whole Move to a candidate.
 	Candidates []string            `json:"candidates"`
 	Moves      []remediations.Move `json:"moves"`
 	Refused    map[string]string   `json:"refused"`
@@ -61,8 +61,8 @@ type Elsewhere struct {
 	Observing          bool
 }
 
-// TheMove returns the move of the leadership of location eu from one node to another. Neither node
-// has an annotation before.
+// TheMove returns a move of the leadership of location eu. Before the move, the node from had an
+// empty leader annotation, and the node to had none.
 func TheMove(from, to string) remediations.Move {
 	had := ""
 	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}
@@ -162,8 +162,8 @@ func took(t testing.TB, text string) time.Duration {
 	return d
 }
 
-// LocationOf returns the location about which the journal has an alert or a record. It returns
-// false if there is none. A Node leads at most one location.
+// LocationOf returns the location that has an alert or a record in the journal. ok is false if
+// there is none. A Node leads at most one location.
 func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Subject, bool) {
 	for _, one := range c.Subjects(remediations.KindLocation, j) {
 		return one, true
@@ -171,7 +171,8 @@ func LocationOf(c *remediations.Config, j remediations.Journal) (remediations.Su
 	return remediations.Subject{}, false
 }
 
-// Leads puts a repair of a location's leader on the node.
+// Leads puts the record of a repair of the location's leader on the node. If observing is true, the
+// repair only observes.
 func Leads(n *corev1.Node, location, to string, p remediations.Phase, observing bool) {
 	r := LocationRecord(p)
 	r.ID, r.Location, r.Moves[0] = "l"+n.Name, location, TheMove(n.Name, cmp.Or(to, "n9"))
@@ -182,7 +183,8 @@ func Leads(n *corev1.Node, location, to string, p remediations.Phase, observing 
 	n.Annotations[remediations.LocationKey], n.Labels[remediations.PhaseLabel] = r.Encode(), string(r.Phase)
 }
 
-// LocationRecord returns the record of a move that was issued thirty seconds ago.
+// LocationRecord returns the record of a repair that moved the leadership of location eu from n1 to
+// n2 thirty seconds ago.
 func LocationRecord(p remediations.Phase) *remediations.Record {
 	began := Noon.Add(-30 * time.Second)
 	return &remediations.Record{

@@ -93,8 +93,8 @@ func (sc *Scene) TheNode(t testing.TB) *corev1.Node {
 	return n
 }
 
-// Annotate puts a record into the annotation. A string is written unchanged, so that a scene can
-// have an invalid record.
+// Annotate writes a record into the annotation with the key. A string is written unchanged, so that
+// a scene can have an invalid record.
 func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	if record == nil {
 		return
@@ -113,7 +113,8 @@ func Annotate(t testing.TB, n *corev1.Node, key string, record any) {
 	}
 }
 
-// Said returns the answer of the Alertmanagers. It returns nil if they were not queried.
+// Said returns the answers of the Alertmanagers in the scene. It returns nil if Drydock has not
+// queried them.
 func (sc *Scene) Said() *alerts.Snapshot {
 	if sc.Word.Never {
 		return nil
@@ -210,7 +211,7 @@ func (sc *Scene) OtherNodes() []*corev1.Node {
 	return out
 }
 
-// InFlight puts the record of a repair in phase Verifying on the node.
+// InFlight puts a repair in phase Verifying on the node. step is the name of its remediation.
 func InFlight(n *corev1.Node, step string) *corev1.Node {
 	r := remediations.Record{
 		V: remediations.RecordVersion, ID: "r" + n.Name, Policy: "another-policy", Cause: remediations.Cause{Alert: "aa"}, Phase: remediations.PhaseVerifying,

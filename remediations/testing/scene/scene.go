@@ -28,10 +28,11 @@ type Scene struct {
 	Policy  Policy   `json:"policy"`
 	Limits  Limits   `json:"limits"`
 	Windows []string `json:"windows"`
-	// Provided are the remediations of this installation. The default is reboot.
+	// Provided are the remediations that this installation can carry out. The default is reboot.
 	Provided []string `json:"provided"`
-	// Providers are the providers of these remediations for machines. The key is the provider's
-	// name, the value the scheme of its provider IDs. The default is one provider for all nodes.
+	// Providers are the providers of machines that carry out these remediations. The key is the
+	// provider's name, the value the scheme of its provider IDs. The default is one provider for all
+	// nodes.
 	Providers map[string]string `json:"providers"`
 	// PromisesNone is remediations.Provider.PromisesNone of all providers.
 	PromisesNone bool `json:"promisesNone"`
@@ -53,23 +54,24 @@ type Scene struct {
 	Word  Word   `json:"word"`
 	Lease *Lease `json:"lease"`
 	Beats Beats  `json:"heartbeats"`
-	// Read are readings of signs that the Node does not show. The keys are the signs' names, as in
-	// Policy.Witness.
+	// Read are the answers of signs that Drydock reads outside of the Node. The keys are the signs'
+	// names, as in Policy.Witness.
 	Read map[string]Testimony `json:"read"`
 	Call *lifecycle.Call      `json:"call"`
 	// Survey is the provider's answer about the machine a moment ago. By default nothing forbids a
 	// reboot.
 	Survey *Survey `json:"survey"`
-	// Replacement is the provider's later answer about the machine. Pods is the cluster's answer
-	// about pods. By default neither was asked.
+	// Replacement is the provider's answer about the machine after the step. Pods is the cluster's
+	// answer about the restarted pods. By default Drydock has asked neither.
 	Replacement *Replacement `json:"replacement"`
 	Pods        *Pods        `json:"pods"`
-	// Behind is why the cache of Nodes cannot be trusted.
+	// Behind is why the cache of Nodes cannot be trusted. Empty means that it can.
 	Behind string `json:"behind"`
-	// Denied is why the API server refuses Drydock's own keys on all Nodes.
+	// Denied is why the API server refuses to write Drydock's own keys on all Nodes. Empty means that
+	// it writes them.
 	Denied string `json:"denied"`
-	// WellFor is how long the node has been observed as healthy. WatchdogAge is how long ago the
-	// Watchdog had arrived at the beginning of that time, counted from now.
+	// WellFor is how long the node has been observed as healthy. WatchdogAge is how long ago the last
+	// Watchdog arrived before that time began.
 	WellFor     string `json:"wellFor"`
 	WatchdogAge string `json:"heard"`
 	Ledger      Ledger `json:"ledger"`
@@ -106,7 +108,8 @@ func (v *Survey) outSince() time.Time {
 	return Ago(v.Out, "")
 }
 
-// step returns the remediation and, for steps that need one, its unit or DaemonSet.
+// step returns the step that the provider was asked about: the remediation and, for some
+// remediations, the unit or DaemonSet.
 func (v *Survey) step() remediations.StepOn {
 	name, on, _ := strings.Cut(v.Step, " ")
 	if name == "rollout-restart" {
@@ -130,8 +133,8 @@ type Replacement struct {
 	NoneNeeded  bool   `json:"noneNeeded"`
 	Missing     string `json:"missing"`
 	Blocked     string `json:"blocked"`
-	// Successors are the provider IDs of the new machines. The default is that of the scene's own
-	// node.
+	// Successors are the provider IDs of the new machines. The default is the provider ID of the
+	// scene's own node.
 	Successors []string `json:"successors"`
 }
 
@@ -245,17 +248,17 @@ type Ledger struct {
 	Slots []ledger.Slot `json:"slots"`
 	// Wide are the repairs that changed the whole cluster.
 	Wide []ledger.Begun `json:"wide"`
-	// Breakers are the breakers' states, by scope. Exhausted counts, by policy, the repairs in a
-	// row that ran out of steps.
+	// Breakers are the breakers' states, by scope. Exhausted counts the repairs in a row that ran out
+	// of steps, by policy.
 	Breakers  map[string]ledger.Breaker `json:"breakers"`
 	Exhausted map[string]int            `json:"exhausted"`
 	Stopped   map[string]string         `json:"stopped"`
-	// WentBack is how long repairs are still held because the API server's store went back to an
+	// WentBack is for how much longer repairs are held because the API server's store went back to an
 	// older state.
 	WentBack string          `json:"wentBack"`
 	Orphans  []ledger.Orphan `json:"orphans"`
-	// Cures are the cures of the scene's machine. Unseen are the times during which Drydock was
-	// blind.
+	// Cures are the earlier cures of the scene's machine. Unseen are the times during which Drydock
+	// could not trust its view of alerts or nodes.
 	Cures  []ledger.Cure `json:"cures"`
 	Unseen []ledger.Span `json:"unseen"`
 	// BreakGlassFor is how long break-glass has been set on the node.
@@ -266,8 +269,9 @@ type Ledger struct {
 }
 
 type Fleet struct {
-	// Of the nine other nodes, Unhealthy are not Ready and InFlight have a repair under way.
-	// ControlPlane are control-plane nodes, and ControlPlaneDown of those are not Ready.
+	// These numbers are about the nine other nodes. Unhealthy are not Ready, and InFlight have a
+	// repair under way. ControlPlane are control-plane nodes, and ControlPlaneDown of those are not
+	// Ready.
 	Unhealthy        int `json:"unhealthy"`
 	InFlight         int `json:"inFlight"`
 	ControlPlane     int `json:"controlPlane"`

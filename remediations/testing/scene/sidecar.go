@@ -15,9 +15,10 @@ import (
 )
 
 // SidecarScene is a sidecar.State in a form that a person can write and read in a file. By default
-// a repair is due: the sidecar of pod sei/a-0, on the healthy node n1, has been waiting since its
-// pod was replaced. Its alert has been firing for ten minutes, and both Alertmanagers report it.
-// Nothing forbids a repair, the mode is enforce, and the sidecar was observed a second ago.
+// a repair is due: the sidecar of pod sei/a-0, on the healthy node n1, has been waiting for an
+// approval since its pod was replaced. Its alert has been firing for ten minutes, and both
+// Alertmanagers report it. Nothing forbids a repair, the mode is enforce, and the sidecar was
+// observed a second ago.
 type SidecarScene struct {
 	Scene
 	// Sidecar is the record of the sidecar's repair. Beside are the records of the node's other
@@ -26,7 +27,7 @@ type SidecarScene struct {
 	Beside  []any `json:"beside"`
 	// Sighting is the last observation of the sidecar.
 	Sighting Sighting `json:"sighting"`
-	// Elsewhere counts the sidecars under repair on other nodes.
+	// Elsewhere is the number of sidecars under repair on other nodes.
 	Elsewhere int `json:"elsewhere"`
 	// Provider is the configured provider of sidecars. The default is sei.
 	Provider string `json:"provider"`
@@ -150,7 +151,7 @@ func ReadSidecar(t testing.TB, text string) *SidecarScene {
 	return sc
 }
 
-// SidecarRecord returns the record of an attempt that was issued twenty seconds ago.
+// SidecarRecord returns the record of a sidecar's repair whose attempt began twenty seconds ago.
 func SidecarRecord(p remediations.Phase) *remediations.Record {
 	pod, began := ThePod, Noon.Add(-20*time.Second)
 	pod.UID = "pod1"

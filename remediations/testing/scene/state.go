@@ -62,7 +62,7 @@ func Span(text, otherwise string) time.Duration {
 	return d
 }
 
-// State returns the scene as the input of Decide.
+// State returns the scene as the input of a decision.
 func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	t.Helper()
 	c := sc.Config(t)
@@ -142,8 +142,9 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	return s
 }
 
-// Asked returns what a question to the provider was about. That is the intent on record, or the
-// intent of an orphan, a repair whose Node is gone.
+// Asked returns which intent a question to the provider was about, and when it was asked. The
+// intent is the given one, or that of the node's record, or that of the first orphan (a repair
+// whose Node is gone).
 func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	switch {
 	case intent != "":
