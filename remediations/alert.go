@@ -14,14 +14,14 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// The values of Alert.Status. Alertmanager's webhook payload uses the same values.
+// These are the values of Alert.Status. Alertmanager's webhook payload uses the same values.
 const (
 	StatusFiring   = "firing"
 	StatusResolved = "resolved"
 )
 
-// Bounds of the labels that Drydock stores of one alert: how many, and the bytes of one value.
-// Alertmanager allows much longer values.
+// These bound the labels that Drydock stores of one alert: their number, and the bytes of one
+// value. Alertmanager allows much longer values.
 const (
 	maxAlertLabels     = 16
 	maxAlertLabelBytes = 256
@@ -47,7 +47,7 @@ type Alert struct {
 
 // Fingerprint returns the fingerprint that Alertmanager computes for an alert with these labels:
 // FNV-1a over the sorted names and values. Drydock never trusts a fingerprint that arrives in a
-// post. This function, unlike the one of Prometheus' library, needs no copy of the labels.
+// post. Unlike the function of Prometheus' library, this one does not copy the labels.
 func Fingerprint(labels map[string]string) string {
 	var some [32]string
 	names := some[:0]
@@ -68,8 +68,8 @@ func Fingerprint(labels map[string]string) string {
 	return model.Fingerprint(sum).String()
 }
 
-// NewAlert returns the alert in the form that the Node stores for the policy. Of the labels it
-// keeps those that name the target and the cluster, and the severity.
+// NewAlert returns the alert in the form that the Node stores for the policy. It keeps only the
+// labels that name the target and the cluster, and the severity.
 func (c *Config) NewAlert(p *Policy, labels map[string]string, status string, startsAt, receivedAt time.Time) Alert {
 	kept := map[string]string{}
 	for _, k := range append(slices.Clone(p.Labels), c.ClusterLabel, "severity") {
@@ -107,7 +107,7 @@ func inYears(t time.Time) bool { return t.Equal(InYears(t)) }
 // Key returns the key of the alert's annotation.
 func (a Alert) Key() string { return AlertPrefix + a.Fingerprint }
 
-// Same reports whether two alerts are equal except for the time of arrival and the cancelled
+// Same reports whether two alerts are equal. It ignores the time of arrival and the cancelled
 // repair.
 func (a Alert) Same(b Alert) bool {
 	return a.Fingerprint == b.Fingerprint && a.Name == b.Name && a.Policy == b.Policy && a.Status == b.Status &&
@@ -124,10 +124,10 @@ type CancelledRepair struct {
 // time further ahead is from a wrong clock.
 const aheadMost = 2 * time.Minute
 
-// SeenSince returns the alert a with two facts of old, the same alert on the Node: when Drydock
-// first wrote it, and the repair that a person cancelled. A post never changes these facts, because
-// every client with the receiver's token can post that an alert fires or has ended. The facts go
-// when Alertmanager no longer has the alert: then the annotation is removed.
+// SeenSince returns a with two facts from old, which is the same alert as stored on the Node: when
+// Drydock first wrote the alert, and which repair of it a person cancelled. A post never changes
+// these facts, because every client with the receiver's token can post that an alert fires or has
+// ended. The facts are dropped with the annotation, when Alertmanager no longer has the alert.
 func (a Alert) SeenSince(old Alert) Alert {
 	if a.Fingerprint != old.Fingerprint {
 		return a
@@ -252,7 +252,7 @@ func DecodeStrict(s string, v any) error {
 	if err := d.Decode(v); err != nil {
 		return err
 	}
-	// Not d.More(): it would accept a surplus closing bracket.
+	// d.More() would not find all text after the value: it returns false for a closing bracket.
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("there is text after the JSON value")
 	}
@@ -267,7 +267,7 @@ func KeysOf(alerts []Alert) (out []string) {
 	return out
 }
 
-// AlertOf returns the cause's alert from the alerts, or nil if they do not have it.
+// AlertOf returns the alert that caused a repair, or nil if alerts does not contain it.
 func AlertOf(alerts []Alert, cause Cause) *Alert {
 	i := slices.IndexFunc(alerts, func(a Alert) bool { return a.Fingerprint == cause.Alert })
 	if i < 0 {

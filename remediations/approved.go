@@ -18,8 +18,8 @@ func (p *Policy) Approved(n *corev1.Node) string {
 }
 
 // AsksFor reports whether an approval of the record approves the policy's current plan on the
-// Node's machine. If not, a record with a new id replaces the record, because an approval of the
-// old plan must not count for the new one.
+// Node's machine. If it returns false, Drydock replaces the record by one with a new id, because an
+// approval of the old plan must not count for the new one.
 func (r *Record) AsksFor(p *Policy, n *corev1.Node) bool {
 	return !p.Approval || r.Plan == "" || r.Plan == p.Approved(n)
 }

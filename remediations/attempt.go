@@ -11,8 +11,8 @@ type Attempt struct {
 	// Name is the remediation's name. Number counts from 1.
 	Name   string
 	Number int
-	// text is the original text if it has another form, so that Drydock writes it unchanged.
-	// Otherwise it is empty.
+	// text is the original text if it does not have the form "reboot:1", so that Drydock writes it
+	// unchanged. Otherwise it is empty.
 	text string
 }
 

@@ -56,7 +56,7 @@ type Config struct {
 	Receiver string
 	// Provided has the names of the remediations that this installation can carry out.
 	Provided map[string]bool
-	// Providers are the systems that carry out these remediations, with the Nodes that each serves.
+	// Providers are the outside systems that carry out remediations, with the Nodes that each serves.
 	Providers []Provider
 	// TopologyLabel is the Node label that names the Node's location in the mesh, if no annotation
 	// names it.
@@ -72,11 +72,11 @@ type Config struct {
 	// Conditions reports whether Drydock also shows a repair in the Node's conditions.
 	Conditions bool
 	// Reserves reports whether Drydock must reserve a node before a disruptive step, because other
-	// repair systems work on the same nodes. Leases reports whether a Lease of Medik8s is the
-	// reservation.
+	// repair systems work on the same nodes. Leases reports whether Drydock reserves the node with the
+	// Lease that Medik8s uses.
 	Reserves, Leases bool
-	// HoldWhen are the marks of other systems on a Node that hold repairs. Nil means the shipped
-	// marks.
+	// HoldWhen are the taints, labels, annotations and conditions that hold the repair of a Node.
+	// People and other systems set them. Nil means the list that Drydock ships.
 	HoldWhen marks.List
 	// ClusterWide bounds the steps that change the whole cluster.
 	ClusterWide ClusterWide
@@ -174,26 +174,27 @@ type Step struct {
 	// provider is unreachable. Otherwise the repair waits for the provider. False is left out of
 	// the digest that a person approves, so that the digests of older plans stay the same.
 	ContinueUnreachable bool `json:",omitempty"`
-	// WithoutController is what a drain does with pods that have no controller. The default is left
-	// out of the digest, too.
+	// WithoutController is what a drain does with pods that have no controller. The default is also
+	// left out of the digest that a person approves.
 	WithoutController WithoutController `json:",omitempty"`
 }
 
-// StepOn names a step in a question to a provider: the remediation, and what the plan names for it.
-// Only one of Unit, DaemonSet and Template is set, or none.
+// StepOn identifies a step for a provider: the remediation's name, and the unit, DaemonSet or
+// template that the plan gives it. At most one of Unit, DaemonSet and Template is set.
 type StepOn struct {
 	Name, Unit, DaemonSet string
 	Template              Template
 }
 
-// On returns the StepOn of the step.
+// On returns the part of the step that identifies it for a provider.
 func (s Step) On() StepOn { return StepOn{s.Name, s.Unit, s.DaemonSet, s.Template} }
 
 func (s StepOn) String() string {
 	return strings.TrimSpace(s.Name + " " + s.Unit + s.DaemonSet + s.Template.String())
 }
 
-// Kept returns the keys of other systems' annotations that decisions read on each Node.
+// Kept returns the keys of other systems' annotations that decisions read on a Node. The cache of
+// Nodes must keep them.
 func (c *Config) Kept() []string {
 	return append(c.HoldWhen.Keys(marks.Annotation), c.Announce...)
 }
@@ -228,8 +229,9 @@ const (
 	RemediationLabel, noRemediation = "remediation", "none"
 )
 
-// Meant reports whether the alert's rule names a policy and the alert is about this cluster. It
-// does not report whether any policy takes the alert.
+// Meant reports whether the alert is meant for a policy of this cluster: its label remediation
+// names a policy. The self-test alert and the value "none" do not count. Meant does not report
+// whether any policy takes the alert.
 func (c *Config) Meant(alert map[string]string) bool {
 	meant := alert[RemediationLabel]
 	return meant != "" && meant != noRemediation && !c.OfAnother(alert) && !c.IsSelfTest(alert)
@@ -267,8 +269,8 @@ func (c *Config) Provides(s Step) bool {
 	return c.Provided[s.Name] && (s.Name != markReady.Name || c.SidecarProviders[s.Provider])
 }
 
-// Names reports whether, for some policy, an alert with these labels is about the node. An alert of
-// another cluster is about a node there, even if both nodes have the same name.
+// Names reports whether any policy reads this node's name from the alert's labels. It returns false
+// for an alert of another cluster, which may have a node of the same name.
 func (c *Config) Names(alert map[string]string, node string) bool {
 	if c.OfAnother(alert) {
 		return false
@@ -294,7 +296,8 @@ func (c *Config) NodeLabels() (out []string) {
 	return out
 }
 
-// matches is Matchers.Matches without a copy of the labels.
+// matches reports whether all matchers match the alert. Unlike Matchers.Matches, it does not copy
+// the labels.
 func matches(all labels.Matchers, alert map[string]string) bool {
 	for _, m := range all {
 		if !m.Matches(alert[m.Name]) {

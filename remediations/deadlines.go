@@ -20,16 +20,16 @@ const (
 	// arrive before the poll that confirms it.
 	UnconfirmedFor = time.Minute
 	// LookFor is the greatest age of an observation that a call may depend on. It is longer than an
-	// Alertmanager may take to answer. It is far below the 30 s of invariant 5, so that a silence
-	// takes effect sooner.
+	// Alertmanager may take to answer. It is far below the 30 s that invariant 5 in doc.go allows, so
+	// that a silence takes effect sooner.
 	LookFor = 10 * time.Second
-	// OutageFor is how long the ledger or the leases may be unreadable before this holds repairs and
-	// is reported.
+	// OutageFor is how long the ledger or the leases may be unreadable. After that, Drydock holds
+	// repairs and reports the outage.
 	OutageFor = time.Minute
 )
 
-// OverdueFor is how long a repair in flight still counts against limits after its deadline, if the
-// ledger has no slot for it.
+// OverdueFor is how long a repair in flight still counts against the limits after its deadline, if
+// it has no slot in the ledger. A slot is the entry that counts a repair against the limits.
 const OverdueFor = 5 * time.Minute
 
 // FarAway stands for an unknown end. It is later than every real time.
@@ -51,10 +51,11 @@ func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	return c.WaitOf(p, r.Step)
 }
 
-// Flight returns the time during which a disruptive repair in flight counts against the limits
-// without a slot in the ledger. A slot is always written before the intent. So a person has removed
-// the slot, or Drydock did not write the record. The record then counts for as long as its step may
-// take. It does not count at all (zero times) if its policy does not enforce.
+// Flight returns the time during which a disruptive repair in flight counts against the limits,
+// although the ledger has no slot (the entry that counts it). Drydock always writes the slot before
+// the intent. So a person has removed the slot, or Drydock did not write the record. The repair
+// then counts for as long as its step may take, and OverdueFor more. It does not count at all (zero
+// times) if its policy does not enforce.
 func (c *Config) Flight(n *corev1.Node, r *Record) (from, until time.Time) {
 	return c.flightBy(c.PolicyOf(r.Policy, n), r)
 }
@@ -66,8 +67,8 @@ func (c *Config) flightBy(p *Policy, r *Record) (from, until time.Time) {
 	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+c.phaseFor(p, r))).Add(OverdueFor)
 }
 
-// InFlightAt reports whether now is within the times of Flight. It allows for small differences of
-// clocks.
+// InFlightAt reports whether now is in the time that Flight returned. It allows for small
+// differences between clocks.
 func InFlightAt(from, until, now time.Time) bool {
 	return !from.After(now.Add(ahead)) && now.Before(until)
 }
@@ -87,9 +88,9 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// WouldUntil returns until when a would-be repair counts against the limits. That is the end of the
-// step's wait for proof or, for a repeatable step, of its timeout. It returns zero if the record is
-// not held by the reason Observing.
+// WouldUntil returns until when a repair in observe mode counts against the limits, as if Drydock
+// had begun it. That is the end of the step's wait for proof or, for a repeatable step, of its
+// timeout. It returns zero if the record is not held for the reason Observing.
 func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 	if r == nil || r.Phase != PhasePending || r.Hold == nil || r.Hold.Reason != ReasonObserving {
 		return time.Time{}
@@ -137,8 +138,8 @@ func (c *Config) LongestWait() time.Duration {
 // ahead is how far in the future a recorded time may be, because clocks always differ a little.
 const ahead = time.Minute
 
-// FromTheFuture reports whether the time is in the future, so that a clock must be wrong: the one
-// that wrote the time, or this one.
+// FromTheFuture reports whether the time is in the future. Then either this clock is wrong, or the
+// clock that wrote the time.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
 // ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. If so, this
@@ -148,7 +149,8 @@ func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }
 
-// ClampTo returns a function that sets a time to now if it is in the future, and then sets changed.
+// ClampTo returns a function that corrects a time. If the time is in the future, the function sets
+// it to now, and sets changed to true.
 func ClampTo(now time.Time, changed *bool) func(*time.Time) {
 	return func(t *time.Time) {
 		if FromTheFuture(*t, now) {

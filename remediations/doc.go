@@ -1,8 +1,8 @@
 // Package remediations is the core of Drydock: the policies, and the record of a repair on its
 // Node. The packages below it complete the core:
 //
-//   - Package ledger has the ledger, a ConfigMap. Each disruptive repair takes a slot in it, and it
-//     remembers past repairs.
+//   - Package ledger has the ledger, a ConfigMap. Each disruptive repair takes a slot in it: an
+//     entry that counts against the limits. The ledger also remembers past repairs.
 //   - Package fleet counts all nodes, for limits and breakers.
 //   - Package lifecycle has the guards and the phases of a repair, for every kind of target.
 //   - The packages below targets/ have the rules for one kind of target. Their function Decide

@@ -10,11 +10,11 @@ import (
 // No policy takes it, because the end of a repair is not a fault.
 const EndedAlert = "DrydockRepairEnded"
 
-// EndedLabels are the labels of EndedAlert that Drydock sets and that the configuration must not.
+// EndedLabels are the labels of EndedAlert that Drydock sets. The configuration must not set them.
 var EndedLabels = []string{model.AlertNameLabel, "remediation", "node", "policy", "outcome", "repair"}
 
-// Reported reports whether Drydock posts EndedAlert for the entry: only if the repair issued a
-// step.
+// Reported reports whether Drydock posts EndedAlert for the entry. It does so only for a repair
+// that issued a step.
 func (e Entry) Reported() bool {
 	return len(e.Steps) > 0 && e.Outcome != OutcomeObserved && !e.Ended.IsZero()
 }

@@ -12,7 +12,7 @@ var external = Remediation{
 
 // externalReplace lets another controller of the cluster replace the machine, for example
 // MachineDeletionRemediation. Apart from that it equals replace: it refuses the same nodes, needs a
-// drain before it, is fenced by the ledger in the same way, and has the same proof.
+// drain before it, is kept in the ledger while the Node is gone, and has the same proof.
 var externalReplace = func() Remediation {
 	r := replace
 	r.Name, r.Verb = "external-replace", "have an external remediator replace"

@@ -10,8 +10,8 @@ import (
 )
 
 // GPUsToKeep returns how many GPUs the machine had before its fault. It is the larger of two
-// numbers: the one in the record's intent, if that is of the same machine, and the one in the
-// node's label.
+// numbers: the number in the node's label, and the number in the record's intent, if that intent is
+// about the same machine.
 func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	count, _ := signs.ExpectedGPUs(n)
 	if r != nil && r.Intent != nil && r.Intent.ProviderID == n.Spec.ProviderID {
@@ -36,9 +36,10 @@ func (r *Record) WellAgain(n *corev1.Node) bool {
 	return !r.WellSince.IsZero() && !lost
 }
 
-// WithGPUsBefore returns the Node for reading its signs. If the machine lost GPUs, the result is a
-// copy whose label has the number before the loss, so that the signs show the loss. Otherwise it is
-// the Node itself. seen is the number in the ledger, or zero if the ledger has none.
+// WithGPUsBefore returns the Node that Drydock checks for signs of a fault. If the machine lost
+// GPUs, the result is a copy whose label has the number before the loss, so that the signs show the
+// loss. Otherwise the result is n itself. seen is the number in the ledger, or zero if the ledger
+// has none.
 func WithGPUsBefore(n *corev1.Node, r *Record, seen int) *corev1.Node {
 	if n == nil {
 		return n

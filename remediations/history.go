@@ -33,8 +33,9 @@ const (
 // Outcomes lists every Outcome, for metrics and documentation.
 var Outcomes = []Outcome{OutcomeRecovered, OutcomeSelfRecovered, OutcomeSuperseded, OutcomeCancelled, OutcomeExhausted, OutcomeRelapsed, OutcomeObserved}
 
-// Bounds of the history on a Node: the number of entries for each kind of target, and the bytes of
-// all. Observed entries have bounds of their own, so that they never displace repairs that acted.
+// These bound the history on a Node: the number of entries for each kind of target, and the bytes
+// of all entries together. Observed entries have bounds of their own, so that they never displace
+// repairs that acted.
 const (
 	maxHistory       = 10
 	maxHistoryBytes  = 12 << 10
@@ -44,7 +45,7 @@ const (
 // Entry is one ended repair in drydock.dev/history. The newest entry comes first.
 type Entry struct {
 	ID string `json:"id"`
-	// Target is the target as Subject.Entry names it. It is empty for the node itself.
+	// Target names the target in the form of Subject.Entry. It is empty for the node itself.
 	Target string `json:"target,omitempty"`
 	// Machine is the Node's machine at that time, in the form of MachineOf. It is empty in entries
 	// of earlier versions.
@@ -71,11 +72,11 @@ type Entry struct {
 	Why     string `json:"why,omitempty"`
 	// Evidence is the end of the host's log before a step on the host.
 	Evidence string `json:"evidence,omitempty"`
-	// Left are Drydock's changes to the Node that it has not undone, because a mark of a person or
-	// another system on the Node forbade that.
+	// Left are Drydock's changes to the Node that it has not undone, because a person or another
+	// system put something on the Node that forbids it.
 	Left []Undo `json:"left,omitempty"`
 	// After is the id of the earlier repair that this repair continued, because the alert returned.
-	// Earlier are the attempts that were issued before this repair began.
+	// Earlier are the attempts that were made before this repair began.
 	After   string   `json:"after,omitempty"`
 	Earlier Attempts `json:"earlier,omitempty"`
 	// Last is the last attempt that was issued. It is set only if the machine was cured.
@@ -92,8 +93,8 @@ type Entry struct {
 
 // Would is the step that an observing policy would have issued.
 type Would struct {
-	// Step is the attempt, At when Drydock would have issued it, and Until the end of its wait for
-	// proof.
+	// Step is the attempt that Drydock would have issued. At is when it would have issued the attempt,
+	// and Until is when the wait for its proof would have ended.
 	Step  Attempt   `json:"step"`
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
@@ -107,9 +108,9 @@ type Would struct {
 // Unnecessary reports whether the target became well by itself before the step's wait ended.
 func (w *Would) Unnecessary() bool { return !w.WellAt.IsZero() && w.WellAt.Before(w.Until) }
 
-// SameObserved reports whether two Observed entries are about the same would-be repair: they have
-// the same target, policy and alert, and their times overlap. For API servers there may be several,
-// because each replica observes them and writes its own entry.
+// SameObserved reports whether two Observed entries are about the same fault: they have the same
+// target, policy and alert, and their times overlap. For API servers there may be several such
+// entries, because each replica observes them and writes its own.
 func (e Entry) SameObserved(o Entry) bool {
 	return e.Outcome == OutcomeObserved && o.Outcome == OutcomeObserved && e.Target == o.Target && e.Policy == o.Policy && e.Cause == o.Cause &&
 		!e.Ended.Before(o.Began) && !o.Ended.Before(e.Began)
@@ -131,9 +132,9 @@ func DecodeHistory(value string) []Entry {
 	return es
 }
 
-// EncodeHistory returns the text of the history with e as its newest entry. For each kind of target
-// it keeps the ten newest entries, and it drops the oldest of all while the text is too long. The
-// bounds count Observed entries separately.
+// EncodeHistory returns the text of the history with e as its newest entry. It keeps the ten newest
+// entries of each kind of target. While the text is too long, it also drops the oldest entry of any
+// kind. Both bounds apply to Observed entries separately.
 func EncodeHistory(old []Entry, e Entry) string {
 	out := []Entry{e}
 	for _, o := range old {
@@ -147,9 +148,9 @@ func EncodeHistory(old []Entry, e Entry) string {
 	return EncodeJSON(out)
 }
 
-// forgetOldest drops the oldest of the entries that the function of selects. It keeps the ten
-// newest of each kind of target, as far as their JSON fits into the bound most. It always keeps the
-// newest entry, and entries with changes that Drydock must still undo.
+// forgetOldest drops the oldest of the entries that the function of accepts. It keeps the ten
+// newest of each kind of target, up to most bytes of JSON. It always keeps the newest entry, and
+// entries with changes that Drydock must still undo.
 func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 	same, size, full := map[Kind]int{}, len("["), false
 	return slices.DeleteFunc(entries, func(e Entry) bool {
@@ -174,7 +175,7 @@ func (e Entry) Restarted(c *Config) bool {
 	return slices.ContainsFunc(e.Steps, func(a Attempt) bool { return c.Remediation(a.Name).Restarts })
 }
 
-// OnlyHeld reports whether the repair issued nothing and no person ended it.
+// OnlyHeld reports whether the repair ended before it issued any step, and no person ended it.
 func (e Entry) OnlyHeld() bool {
 	return e.Outcome == OutcomeCancelled && e.By == "" && len(e.Steps) == 0
 }
@@ -185,8 +186,8 @@ func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == OutcomeOb
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
-// HistoryLeaving returns the text of the history after a change of Left in the entry with the id.
-// ok is false if no entry has the id.
+// HistoryLeaving returns the text of the history, with left as the changes still to undo
+// (Entry.Left) in the entry with the id. ok is false if no entry has the id.
 func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bool) {
 	out := slices.Clone(history)
 	i := slices.IndexFunc(out, func(e Entry) bool { return e.ID == id })
@@ -198,7 +199,7 @@ func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bo
 }
 
 // MarkRelapsed returns the history with the outcome Relapsed for the node's repair with this id, if
-// that repair was a cure.
+// that repair had cured the node.
 func MarkRelapsed(history []Entry, repair string) []Entry {
 	out := slices.Clone(history)
 	for i := range out {
@@ -219,9 +220,9 @@ func (e Entry) Cured() bool {
 // this much has never dropped an entry because of its size.
 const roomOfAnEntry = 2 << 10
 
-// RemembersSince returns the time since which the history is complete: it has all repairs that
-// ended later. Zero means that it never dropped an entry. A full part of the history, one kind of
-// target for example, is complete only since the end of its oldest entry.
+// RemembersSince returns when the complete part of the history begins: the history has all repairs
+// that ended later. Zero means that it never dropped an entry. If the entries of one kind of target
+// have reached their bound, the history is complete only from the end of the oldest of them.
 func RemembersSince(entries []Entry) (since time.Time) {
 	since = remembersSince(entries, func(e Entry) bool { return e.Outcome != OutcomeObserved }, maxHistoryBytes)
 	if observed := remembersSince(entries, func(e Entry) bool { return e.Outcome == OutcomeObserved }, maxObservedBytes); observed.After(since) {

@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// NextIntentID returns the id of the next attempt. An attempt that repeats a withheld one gets a
-// longer, new id. Otherwise a replica that led before could take the new call for the call that it
-// withheld itself.
+// NextIntentID returns the id of the next attempt. If the last check before the call withheld the
+// attempt, the repeated attempt gets a longer, new id. Otherwise a replica that was leader before
+// could mistake the new call for the one that it withheld.
 func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	if r.Withheld() {
 		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
@@ -24,8 +24,8 @@ func NextIntentID(r *Record, s StepRef, now time.Time) string {
 // intentID returns the id of one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
-// Issued returns the last attempt that was issued, from the id of the intent, or false if there is
-// none. The record's Step is not the same: while the repair is Pending, Step is the next attempt.
+// Issued returns the last attempt that was made, from the id of the intent. ok is false if there is
+// none. The record's Step may differ: while the repair is Pending, Step is the next attempt.
 func (r *Record) Issued() (StepRef, bool) {
 	if r.Intent == nil {
 		return StepRef{}, false
@@ -53,8 +53,9 @@ func (i *Intent) Of(r *Record, s StepRef) bool {
 	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
 
-// Ahead reports whether the step's recorded time is in the future by this replica's clock. Every
-// observation would then seem older than the step, and Drydock would repeat it without end.
+// Ahead reports whether the intent's recorded time is now or in the future, by this replica's
+// clock. Every observation would then seem older than the step, and Drydock would observe the
+// target again and again.
 func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }
 
 // maxBefore is the greatest length of Before in bytes.
@@ -65,8 +66,8 @@ const maxBefore = 1 << 10
 // replaced and not only deleted. Only the same provider reads them. Empty means no facts.
 type Before string
 
-// Keeping returns a provider's answer that nothing prevents the step. v has the facts for Before.
-// If they do not fit into the record, the answer is an obstacle.
+// Keeping returns a provider's answer that nothing prevents the step, with the facts v for Before.
+// If the facts do not fit into the record, the answer says that this prevents the step.
 func Keeping(v any) Survey {
 	b := Before(EncodeJSON(v))
 	if err := b.Check(); err != nil {
@@ -115,8 +116,8 @@ func (b Before) Check() error {
 	return nil
 }
 
-// withholding is the error of the last check before a call if the call must not be made. The reason
-// goes into the record.
+// withholding is the error of the last check before a call to a provider. It means that the call
+// must not be made. The reason goes into the record.
 type withholding struct {
 	reason Reason
 	error
@@ -124,14 +125,14 @@ type withholding struct {
 
 func (w withholding) Unwrap() error { return w.error }
 
-// Withhold returns an error of the last check before a call: the call must not be made, for this
-// reason.
+// Withhold returns an error for the last check before a call. The error stops the call, and its
+// reason goes into the record.
 func Withhold(reason Reason, format string, args ...any) error {
 	return withholding{reason, fmt.Errorf(format, args...)}
 }
 
-// WithheldFor returns the reason of an error from Withhold. For any other error it returns the
-// argument otherwise.
+// WithheldFor returns the reason in an error from Withhold. For any other error it returns the
+// parameter otherwise.
 func WithheldFor(err error, otherwise Reason) Reason {
 	if w := (withholding{}); errors.As(err, &w) {
 		return w.reason
@@ -139,14 +140,14 @@ func WithheldFor(err error, otherwise Reason) Reason {
 	return otherwise
 }
 
-// Withheld reports whether the last attempt was withheld, so that its Step is still to be issued.
-// The record then is Pending with an intent without an id.
+// Withheld reports whether the last check before the call stopped the last attempt, so that the
+// record's Step must still be made. The record is then Pending, and its intent has no id.
 func (r *Record) Withheld() bool {
 	return r.Phase == PhasePending && r.Intent != nil && r.Intent.ID == ""
 }
 
-// NameIntent gives the intent of a withheld attempt an id, when the repair continues without that
-// attempt. Every phase except Pending needs an intent with an id.
+// NameIntent gives an id to the intent of a withheld attempt, for a repair that continues without
+// that attempt. In every phase except Pending, an intent needs an id.
 func (r *Record) NameIntent() {
 	if r.Intent != nil && r.Intent.ID == "" {
 		r.Intent.ID = r.ID + "-withheld"

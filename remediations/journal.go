@@ -14,26 +14,28 @@ import (
 
 // Journal has all data that Drydock stores in one Node's annotations, decoded.
 type Journal struct {
-	// Record is the node's own repair. It is nil if there is none, or if it cannot be read.
+	// Record is the record of the repair of the node itself. It is nil if there is none, or if it
+	// cannot be read.
 	Record *Record
 	// Malformed is why one of the records cannot be read, or nil. Unreadable are the annotation keys
-	// of all such records.
+	// of all records that cannot be read.
 	Malformed  error
 	Unreadable []string
-	// Superseded are records that no repair may continue from, by annotation key. They belong to
-	// another machine that had a Node of this name, or to a repair that has ended by the history.
+	// Superseded are records that no repair may continue, by annotation key. They belong to another
+	// machine that had a Node of this name, or to a repair that the history shows as ended.
 	Superseded map[string]*Record
 	Alerts     []Alert
 	// History are the ended repairs of the Node's machine. Past are the ended repairs of other
 	// machines that had a Node of this name.
 	History, Past []Entry
-	// OtherRepairs are the repairs in flight of the node's other targets: sidecars and a location.
+	// OtherRepairs are the repairs in flight of other targets with a record on this Node: sidecars and
+	// a mesh location.
 	OtherRepairs []*Record
-	// Records are the records of all other targets of the node, by annotation key.
+	// Records are the records of all targets except the node itself, by annotation key.
 	Records map[string]*Record
 }
 
-// Of returns the records of targets of the kind, by annotation key.
+// Of returns the records of this kind of target, by annotation key.
 func (j Journal) Of(kind Kind) map[string]*Record {
 	out := map[string]*Record{}
 	for key, r := range j.Records {
@@ -56,7 +58,8 @@ func (j Journal) On(key string) *Record {
 // the one that led the location when the repair began.
 func (j Journal) Location() *Record { return j.Records[LocationKey] }
 
-// UnderWay returns the record with the id, of the node or of another target on it, or nil.
+// UnderWay returns the record with this repair id, of the node or of another target with a record
+// on it. It returns nil if no record has the id.
 func (j Journal) UnderWay(id string) *Record {
 	if j.Record != nil && j.Record.ID == id {
 		return j.Record
@@ -69,7 +72,7 @@ func (j Journal) UnderWay(id string) *Record {
 	return nil
 }
 
-// Knows reports whether the journal has a repair with the id, on record or in the history.
+// Knows reports whether a record or the history has a repair with the id.
 func (j Journal) Knows(id string) bool {
 	return j.UnderWay(id) != nil || slices.ContainsFunc(j.Whole(), func(e Entry) bool { return e.ID == id })
 }
@@ -91,20 +94,20 @@ func (j Journal) ToUndo() (undo []Undo) {
 // OwnTaint reports whether Drydock set or caused the taint. Drydock causes the shutdown taint when
 // it switches a machine off: the cloud provider's controller then sets the taint.
 func (j Journal) OwnTaint(t corev1.Taint) bool {
-	// A shutdown taint before the call would have stopped the step, so this one came after it.
+	// This taint came after the step: a shutdown taint before the call would have stopped the step.
 	if r := j.Record; t.Key == marks.ShutdownTaint && r != nil && r.Phase == PhaseVerifying && LastDone(r).Name == powerOff.Name {
 		return true
 	}
 	return slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.Set(t) })
 }
 
-// Announced reports whether the Node's annotation is Drydock's own announcement: it has Drydock's
-// value, and it is on record.
+// Announced reports whether Drydock itself set the annotation that announces its repair: the
+// annotation has Drydock's value, and the record lists it as a change to undo.
 func (j Journal) Announced(n *corev1.Node, key string) bool {
 	return n.Annotations[key] == announce.Value && slices.ContainsFunc(j.ToUndo(), func(u Undo) bool { return u.announces(key) })
 }
 
-// OwnCondition reports whether Drydock set the condition. Only the condition's reason decides this,
+// OwnCondition reports whether Drydock set the condition. It reads only the condition's reason, and
 // not the record.
 func (j Journal) OwnCondition(c corev1.NodeCondition) bool { return announce.Own(c) }
 
@@ -166,15 +169,15 @@ func (j *Journal) keep(key string, r *Record) {
 // CannotRead reports whether the record under the key cannot be read.
 func (j Journal) CannotRead(key string) bool { return slices.Contains(j.Unreadable, key) }
 
-// OccupyingKey reports whether a record under the annotation key occupies its Node: the Node's
-// phase label shows the record's phase.
+// OccupyingKey reports whether the repair with this annotation key occupies the whole Node. The
+// Node's phase label shows the phase of such a repair.
 func OccupyingKey(key string) bool {
 	kind, known := kindOfKey(key)
 	return known && kind.one()
 }
 
-// occupyingKeys are the annotation keys of records that occupy their Node: the node's own record
-// and a location's.
+// occupyingKeys are the annotation keys of repairs that occupy their whole Node: the repair of the
+// node itself, and the repair of a mesh location that the node leads.
 var occupyingKeys = []string{NodeRepairKey, LocationKey}
 
 // InFlight returns the repair in flight that occupies the node, or nil. While there is one, the
@@ -202,8 +205,8 @@ func (g Registry) LabelFor(annotations map[string]string) Phase {
 	return label
 }
 
-// Ends reports whether the node's repair in flight is a repair of this alert. Such a repair asks
-// Alertmanager whether the alert has ended. So the end need not be written on the Node.
+// Ends reports whether this alert caused the node's repair in flight. Such a repair asks
+// Alertmanager itself whether the alert has ended, so the end need not be written on the Node.
 func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	if !Phase(n.Labels[PhaseLabel]).InFlight() {
 		return false
@@ -218,9 +221,9 @@ func ReadJournal(n *corev1.Node) Journal { return Registry(nil).ReadJournal(n) }
 // InFlight is Registry.InFlight for an installation with only the shipped remediations.
 func InFlight(n *corev1.Node) *Record { return Registry(nil).InFlight(n) }
 
-// Cancelled returns the last repair of the alert if a person cancelled it, or nil. The history
-// takes precedence over the field Alert.Cancelled, because only the history has later repairs that
-// acted.
+// Cancelled returns the last repair of the alert if a person cancelled it, or nil. Alert.Cancelled
+// has the same fact, but only the history shows whether a later repair acted on the alert. So the
+// history takes precedence.
 func (j Journal) Cancelled(a *Alert) *CancelledRepair {
 	for _, e := range j.History {
 		switch {

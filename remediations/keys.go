@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// The keys of annotations and labels on a Node. Only Drydock writes keys with AlertPrefix and
-// RepairPrefix, HistoryKey and PhaseLabel. People write the others.
+// These are the keys of annotations and labels on a Node. Only Drydock writes keys with AlertPrefix
+// and RepairPrefix, HistoryKey and PhaseLabel. People write the others.
 const (
 	AlertPrefix   = "alert.drydock.dev/"
 	RepairPrefix  = "repair.drydock.dev/"
@@ -30,25 +30,25 @@ const (
 	ExcludeLabel  = "drydock.dev/exclude"
 )
 
-// AttemptKey is the annotation with the id of Drydock's attempt. Drydock sets it on an object (also
-// a Node) when it requests a step of another system by annotations of that object.
+// AttemptKey is the annotation with the id of Drydock's attempt at a step. Drydock sets it on an
+// object (or a Node) together with the annotations that request a step of another system.
 const AttemptKey = "drydock.dev/attempt"
 
 // VersionKey is the annotation of the ledger's ConfigMap with the version of Drydock that last
 // wrote the ConfigMap.
 const VersionKey = "drydock.dev/version"
 
-// FieldManager is the field manager of Drydock's writes. By this name in managedFields Drydock
-// finds its own changes when it undoes them.
+// FieldManager is the name of Drydock's field manager in managedFields. It shows Drydock which
+// changes are its own when it undoes them.
 const FieldManager = "drydock"
 
-// Bounds of the data that Drydock stores on one Node.
+// These bound the data that Drydock stores on one Node.
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
-	// MaxAlertBytes is the part for alerts. The rest is for the records of the node and of its
-	// location, the history, and people's keys. A stored alert may later grow by cancelledBytes,
-	// when a person cancels its repair.
+	// MaxAlertBytes is the part of MaxBytesPerNode for alerts. The rest is for the records of the node
+	// and of its location, the history, and people's keys. A stored alert may later grow by
+	// cancelledBytes, when a person cancels its repair.
 	MaxAlertBytes  = MaxBytesPerNode - 2*MaxRecordBytes - maxHistoryBytes - maxObservedBytes - 1<<10 - MaxAlertsPerNode*cancelledBytes
 	cancelledBytes = 64
 )
@@ -59,7 +59,7 @@ func Owned(key string) bool {
 		key == HistoryKey || key == PhaseLabel
 }
 
-// OwnBytes returns how many bytes the annotations take that only Drydock may write.
+// OwnBytes returns the size in bytes of the annotations that only Drydock may write.
 func OwnBytes(annotations map[string]string) int {
 	size := 0
 	for k, v := range annotations {

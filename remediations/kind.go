@@ -18,7 +18,8 @@ const (
 	KindNode Kind = ""
 	// KindSidecar is the sidecar of a pod.
 	KindSidecar Kind = "sidecar"
-	// KindLocation is a location of the mesh. Its record is on the Node that leads the location.
+	// KindLocation is a location of the mesh: a group of nodes with one leader. Its record is on the
+	// Node of the leader.
 	KindLocation Kind = "leader"
 	// KindAPIServer are the API servers. The record of their repair is on no Node.
 	KindAPIServer Kind = "apiserver"
@@ -36,17 +37,19 @@ type TargetKind struct {
 	// Called is the noun for one target in messages, with its article. If it is empty, the kind's
 	// name is used.
 	Called string
-	// Selects says in messages what a policy of this kind selects. If it is empty, that is nodes.
+	// Selects names in messages what a policy of this kind selects, for example "pods of its
+	// provider". If it is empty, the policy selects nodes.
 	Selects string
-	// NotAsked is why a person cannot request a repair of this kind on a Node. It is empty if a
-	// person can.
+	// NotAsked is why a person cannot request a repair of this kind on a Node. It is empty if a person
+	// can request one.
 	NotAsked string
 	// Served reports whether this installation has everything that the repair needs besides its
 	// step. If it is nil, nothing else is needed.
 	Served func(c *Config) bool
 }
 
-// kind returns the description of the kind.
+// kind returns the TargetKind for this kind of target. For a kind that is not configured, it
+// returns one with only the Kind.
 func (c *Config) kind(of Kind) TargetKind {
 	for _, k := range c.Kinds {
 		if k.Kind == of {
@@ -73,7 +76,7 @@ const (
 	MisrouteOtherCluster    Misroute = "other_cluster"
 )
 
-// Unknown returns the Misroute of an alert about a target of this kind that does not exist.
+// Unknown returns the Misroute of an alert that names a target of this kind which does not exist.
 func (c *Config) Unknown(kind Kind) Misroute {
 	return cmp.Or(c.kind(kind).Unknown, MisrouteNoTarget)
 }
@@ -98,8 +101,8 @@ func nodeName(p *Policy, labels map[string]string) (string, error) {
 	return name, ValidNodeName(name)
 }
 
-// one reports whether a Node has at most one record of the kind. Repairs of these kinds occupy
-// their Node: the Node's phase label shows them, and the admission webhook protects them.
+// one reports whether a Node has at most one record of the kind. A repair of such a kind occupies
+// the whole Node: the Node's phase label shows it, and the admission webhook protects the Node.
 func (k Kind) one() bool { return k == KindNode || k == KindLocation }
 
 // KeyOf returns the annotation key of the record of a target, from the target's kind and name.
@@ -114,8 +117,8 @@ func KeyOf(kind Kind, name string) string {
 	return fmt.Sprintf("%s%s-%x", RepairPrefix, kind, sum[:8])
 }
 
-// kindOfKey returns the kind of target whose record has this annotation key, or false if the key is
-// not one of a record.
+// kindOfKey returns the kind of target whose record has this annotation key. It returns false if
+// the key is not the key of a record.
 func kindOfKey(key string) (Kind, bool) {
 	if key == NodeRepairKey {
 		return KindNode, true
@@ -133,8 +136,9 @@ func (r *Record) name() string {
 	return cmp.Or(r.Location, r.Target)
 }
 
-// kind returns the kind of the record's target. of is the remediation of the record's step. It
-// gives the kind if the kind has no field of its own in the record.
+// kind returns the kind of the record's target. Sidecars and locations have a field of their own in
+// the record. For any other target with a name, kind returns of.Target, where of is the remediation
+// of the record's step.
 func (r *Record) kind(of Remediation) Kind {
 	switch {
 	case r.Pod != nil:
@@ -147,11 +151,12 @@ func (r *Record) kind(of Remediation) Kind {
 	return KindNode
 }
 
-// Shares reports whether other repairs may run on the Node at the same time, except a repair of the
-// node itself. This is so for sidecars.
+// Shares reports whether other repairs may run on the Node at the same time. It is true for the
+// repair of a sidecar. Such a repair excludes only a repair of the node itself.
 func (r *Record) Shares() bool { return r.Pod != nil }
 
-// Subject is one target on a Node, with its record and alerts.
+// Subject is one target on a Node: the node itself, a sidecar or a mesh location, with its record
+// and alerts.
 type Subject struct {
 	// Key is the annotation key of the target's record.
 	Key string
@@ -167,7 +172,8 @@ type Subject struct {
 
 // Subjects returns the targets of the kind that have a record or an alert in the journal. Targets
 // with a record come first, then the others by the age of their alerts. If a Node can have only one
-// record of the kind, alerts about a second target are left out until the first is done.
+// record of the kind, Subjects leaves out alerts about a second target until the first target is
+// done.
 func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	if kind == KindNode { // the node is always a target, also without a record or an alert
 		return []Subject{{Key: NodeRepairKey, Record: j.Record}}
@@ -201,9 +207,10 @@ func (c *Config) Subjects(kind Kind, j Journal) []Subject {
 	return out
 }
 
-// Entry returns the value of Entry.Target for the target.
+// Entry returns the target's name in the history (Entry.Target): the record's annotation key
+// without RepairPrefix.
 func (s *Subject) Entry() string { return strings.TrimPrefix(s.Key, RepairPrefix) }
 
-// KindOf returns the kind of a history entry's target. For example, all sidecars of a node have the
-// same kind.
+// KindOf returns the kind of a history entry's target: the part of Entry.Target before the first
+// hyphen. So all sidecars of a node have the same kind.
 func KindOf(target string) Kind { kind, _, _ := strings.Cut(target, "-"); return Kind(kind) }

@@ -14,7 +14,7 @@ import (
 // Window is a weekly time when disruptive repairs may begin. If From is later than To, the window
 // crosses midnight and belongs to the day of its beginning.
 type Window struct {
-	// Days are the weekdays of the window's beginning. An empty list means every day.
+	// Days are the weekdays when the window begins. An empty list means every day.
 	Days []time.Weekday
 	// From and To are times of day in Location, to the minute. The window ends before To. If both
 	// are equal, it is open all day.
@@ -71,29 +71,31 @@ func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 
 // Limits bound the disruptive repairs.
 type Limits struct {
-	// Concurrent is how many nodes may be under repair at once in the cluster. The other two are
-	// the same for each zone and for each pool.
+	// Concurrent is how many nodes may be under repair at once in the cluster. ConcurrentPerZone and
+	// ConcurrentPerPool are the same limit for each zone and for each pool.
 	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
 	// PoolLabels are the Node labels that name a node's pool. The first one that a Node has counts.
 	PoolLabels []string
 	// ZoneLabel is the Node label that names a node's zone.
 	ZoneLabel string
-	// Unhealthy is how many nodes may be unhealthy. If more are, the breaker opens.
+	// Unhealthy is how many nodes may be unhealthy. If more nodes are unhealthy, the breaker opens,
+	// and no disruptive repair begins.
 	Unhealthy Quantity
 	// RepairsPerNode is how many disruptive repairs may begin on one machine within RepairsWindow.
 	RepairsPerNode int
 	RepairsWindow  time.Duration
 	// StormCooldown is how long the number of unhealthy nodes must stay within the limit before an
-	// open breaker becomes half-open.
+	// open breaker becomes half-open, which allows one disruptive repair.
 	StormCooldown time.Duration
 	// CommonCause says when the same alert on several nodes counts as one fault.
 	CommonCause CommonCause
-	// StartupGrace is the least age of a node for repairs and for counting it.
+	// StartupGrace is the least age of a node. A younger node is neither repaired nor counted.
 	StartupGrace time.Duration
 	// Sidecars is how many sidecars may be under repair at once in the cluster. No other limit
 	// applies to sidecars.
 	Sidecars int
-	// Locations limit the moves of mesh leaders. No other limit applies to these moves.
+	// Locations limit the moves of a mesh location's leadership to another node. No other limit
+	// applies to these moves.
 	Locations LocationLimits
 }
 
@@ -111,9 +113,9 @@ func (c CommonCause) String() string {
 	return fmt.Sprintf("%d nodes within %s", c.Nodes, text.Duration(c.Within))
 }
 
-// Words returns limits as text, by their configuration keys. The ledger stores them, because the
-// plugin and its web page cannot read the configuration. They also need the labels of zones and
-// pools.
+// Words returns the limits as text, and the labels that name a node's zone and pool. The keys are
+// those of the configuration. The ledger stores these texts, because the plugin and its web page
+// cannot read the configuration.
 func (l Limits) Words() map[string]string {
 	return map[string]string{
 		"concurrent": l.Concurrent.String(), "concurrentPerZone": l.ConcurrentPerZone.String(),
@@ -171,10 +173,10 @@ func (q Quantity) Reached(count, total int) bool {
 	return count*100 >= total*q.Value
 }
 
-// Zone returns the node's zone, by the configuration's limits.
+// Zone returns the node's zone, by the zone label in the configuration's limits.
 func (c *Config) Zone(n *corev1.Node) string { return c.Limits.Zone(n) }
 
-// Pool returns the node's pool, by the configuration's limits.
+// Pool returns the node's pool, by the pool labels in the configuration's limits.
 func (c *Config) Pool(n *corev1.Node) string { return c.Limits.Pool(n) }
 
 // Zone returns the value of the node's zone label. It returns "" if the node has no such label:

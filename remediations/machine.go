@@ -99,7 +99,7 @@ func (j Journal) Rewritten(own []Entry) []Entry {
 	return slices.Concat(own, j.Past)
 }
 
-// HasEnded reports whether the history says that the record's repair has ended. Then another
+// HasEnded reports whether the record's repair has ended according to the history. Then another
 // program has written an old record back. An exhausted repair is an exception: it is correctly both
 // on record and in the history.
 func (j Journal) HasEnded(r *Record) bool {

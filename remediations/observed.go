@@ -26,24 +26,25 @@ type Survey struct {
 	Fleetwide bool
 	// Unreached reports that the provider gave no usable answer, so that Trouble is not a refusal.
 	Unreached bool
-	// OutSince is since when the provider has given no answer about any machine. It is set only if
-	// both Unreached and Fleetwide are true.
+	// OutSince is when the provider began to give no answer about any machine. It is set only if both
+	// Unreached and Fleetwide are true.
 	OutSince time.Time
-	// Reason is the reason of the hold if another system than the provider causes Trouble. The plan
-	// then does not continue with another step. It is empty if Trouble comes from the provider.
+	// Reason is the reason of the hold if Trouble comes from another system than the provider. The
+	// plan then waits, and does not continue with another step. Reason is empty if Trouble comes from
+	// the provider.
 	Reason Reason
 	// Again is how long to wait after Trouble before the provider is asked again.
 	Again time.Duration
 }
 
-// Alone reports whether the provider cannot be asked about this machine, but, as far as is known,
-// can be asked about others.
+// Alone reports whether the provider gives no answer about this machine, while it is not known to
+// be unreachable for all machines.
 func (s *Survey) Alone() bool { return s.Unreached && !s.Fleetwide && s.Reason == "" }
 
 // NodeFacts are the facts of a Node that a step's proof compares with the intent.
 type NodeFacts struct{ BootID, UID, ProviderID string }
 
-// RolePrefix begins the label and the taint of a node's role.
+// RolePrefix is the prefix of the label and of the taint that show a node's role.
 const RolePrefix = "node-role.kubernetes.io/"
 
 // etcdRole is the label of a node with an etcd member, in distributions that have separate roles

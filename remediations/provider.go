@@ -27,8 +27,8 @@ type Provider struct {
 	// Names has the names of the provider's Nodes, if the configuration lists them all. The provider
 	// serves no other Node. If it is nil, there is no such list.
 	Names map[string]bool
-	// Users are the Kubernetes users of the provider's system when it changes a Node during a step.
-	// If the list is nil, the system changes no Node.
+	// Users are the Kubernetes user names of the provider's system when it changes a Node during a
+	// step. If the list is nil, the system changes no Node.
 	Users []string
 	// Concurrent is how many repairs may use the provider at once. Zero means any number. The limits
 	// of the fleet apply as well.
@@ -62,10 +62,11 @@ func (p *Provider) Serves() string {
 	return "any Node"
 }
 
-// How strongly a provider claims a Node, from not at all to most strongly. A provider whose
-// selector or list has the Node takes precedence over one with the Node's scheme, and that over one
-// for any Node. If a Node has no providerID, every scheme counts as one for any Node. The provider
-// then finds the machine in another way, or refuses the step.
+// These constants are how strongly a provider claims a Node, from not at all to most strongly. The
+// strongest claim is a selector or a list of names that has the Node. Then follows the scheme of
+// the Node's providerID, and then a provider for any Node. For a Node without a providerID, a
+// provider with a scheme counts as one for any Node. Such a provider finds the machine in another
+// way, or refuses the step.
 const (
 	claimsNot = iota
 	claimsAny
@@ -222,8 +223,8 @@ func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	return users
 }
 
-// The waits before Drydock asks a provider again about an obstacle to a step. AskPassing is for
-// obstacles that end by themselves, AskMended for those that a person must remove.
+// These are the waits before Drydock asks a provider again why a step cannot be made. AskPassing is
+// for an obstacle that ends by itself, AskMended for one that a person must remove.
 const (
 	AskPassing = 30 * time.Second
 	AskMended  = 5 * time.Minute

@@ -38,11 +38,11 @@ const (
 	ReasonAwaitingApproval Reason = "AwaitingApproval"
 	ReasonObserving        Reason = "Observing"
 
-	// The reasons from here on do not come from the table of guards.
+	// The reasons below do not belong to a guard.
 
-	// ReasonCallWithheld means that the last check right before the call stopped it. For example,
-	// the intent was too old, this process was no longer the leader, or the intent was gone. If a
-	// guard's cause stopped the call, the reason is that guard's.
+	// ReasonCallWithheld means that the last check right before the call stopped it. For example, the
+	// intent was too old, this process was no longer the leader, or the intent was gone. If the check
+	// found what a guard also checks, for example a new pause, the reason is that of the guard.
 	ReasonCallWithheld Reason = "CallWithheld"
 	// ReasonProviderAbsent means that this installation cannot carry out any step of the plan, or
 	// that the provider would refuse the step. The message says whether this concerns one node or

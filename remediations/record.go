@@ -26,8 +26,8 @@ type Phase string
 
 const (
 	// PhasePending means that an alert or a request matched, and that no step is under way. A guard
-	// holds the repair, or the repair is between two attempts. It has no slot in the ledger, and the
-	// webhook allows all changes of the node.
+	// holds the repair, or the repair is between two attempts. The repair does not count against the
+	// limits (it has no slot in the ledger), and the webhook allows all changes of the node.
 	PhasePending Phase = "Pending"
 	// PhaseActing means that the intent is written, and that the call is under way or comes next.
 	PhaseActing Phase = "Acting"
@@ -70,9 +70,10 @@ type Record struct {
 	Pod *Pod `json:"pod,omitempty"`
 	// Location is the mesh location whose leader is under repair.
 	Location string `json:"location,omitempty"`
-	// Moves are the issued changes of the location's leadership, oldest first.
+	// Moves are the changes of the location's leadership that the repair has requested, oldest first.
 	Moves []Move `json:"moves,omitempty"`
-	// Back is when Drydock began to undo the moves. It is nil if Drydock does not undo them.
+	// Back is when Drydock began to give the mesh leadership back to the earlier leader. It is nil if
+	// Drydock has not begun that.
 	Back *time.Time `json:"back,omitempty"`
 	// Also are the fingerprints of other alerts of the node that fired when the record was last
 	// written. While this repair runs, they cause no repair. An alert that still fires afterwards
@@ -81,12 +82,12 @@ type Record struct {
 	// After is the earlier repair that this one continues, because its alert returned, or nil.
 	After *After `json:"after,omitempty"`
 	Phase Phase  `json:"phase"`
-	// Step is the current step. In the phase Pending it is the next step.
+	// Step is the current attempt of a step. In the phase Pending it is the next attempt.
 	Step StepRef `json:"step"`
 	// Done are the attempts already issued, oldest first.
 	Done Attempts `json:"done,omitempty"`
-	// Began is when the repair was first recorded, Since when its phase began, and Deadline when
-	// the phase ends at the latest.
+	// Began is when the repair was first recorded. Since is when its present phase began. Deadline is
+	// the latest end of that phase.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
@@ -102,15 +103,15 @@ type Record struct {
 	Note string `json:"note,omitempty"`
 	// Unreached is how many calls in a row for the next attempt did not reach the provider.
 	Unreached int `json:"unreached,omitempty"`
-	// Alone is how many of the most recent of these calls, in a row, failed because of this machine.
-	// An outage of the whole provider sets it to zero.
+	// Alone is how many of the last calls counted in Unreached failed because of this machine alone. A
+	// failure of the whole provider sets it to zero.
 	Alone int `json:"alone,omitempty"`
 	// Undo are Drydock's changes to the Node that Drydock must undo.
 	Undo []Undo `json:"undo,omitempty"`
 	// Silence is the id of the silence that Drydock created for this repair.
 	Silence string `json:"silence,omitempty"`
-	// WellSince is the time since when the node of an exhausted repair has been well. Zero means
-	// that it is not well, or that this is not proven yet.
+	// WellSince is when the node of an exhausted repair became well. Zero means that it is not well,
+	// or that this is not proven yet.
 	WellSince time.Time `json:"wellSince,omitzero"`
 }
 
@@ -187,8 +188,8 @@ type Hold struct {
 	Alone bool `json:"alone,omitempty"`
 }
 
-// Concern is what a hold of the whole fleet is about: one policy, or the nodes of one zone or pool.
-// Empty: the hold is about every node.
+// Concern names the part of the fleet that a fleet-wide hold is about: one policy, or the nodes of
+// one zone or pool. If all fields are empty, the hold is about every node.
 type Concern struct {
 	Policy string `json:"policy,omitempty"`
 	Zone   string `json:"zone,omitempty"`
@@ -206,9 +207,9 @@ type Undo struct {
 	BootID string `json:"bootID,omitempty"`
 }
 
-// The values of Undo.Kind. UndoCordon resets spec.unschedulable. UndoTaint removes the taint with
-// the key in Key, and UndoAnnotation the annotation. UndoLeader undoes the move of a leadership to
-// the node in Key.
+// These are the values of Undo.Kind. To undo UndoCordon, Drydock resets spec.unschedulable. To undo
+// UndoTaint or UndoAnnotation, it removes the taint or the annotation with the key in Key. To undo
+// UndoLeader, it takes the mesh leadership back from the node in Key.
 const (
 	UndoCordon = "cordon"
 	UndoTaint  = "taint"
@@ -218,9 +219,9 @@ const (
 	UndoLeader = "leader"
 )
 
-// Set reports whether the taint is the one that Drydock set and recorded: it has the same key and
-// the same time. managedFields cannot show who set a taint, because all taints are one field there.
-// A taint of kubectl has no time. Set compares whole seconds, because the API server stores no
+// Set reports whether t is the taint that Drydock set and recorded: it has the same key and the
+// same time. managedFields cannot show who set a taint, because all taints are one field there. A
+// taint that kubectl set has no time. Set compares whole seconds, because the API server stores no
 // fractions.
 func (u Undo) Set(t corev1.Taint) bool {
 	return u.Kind == UndoTaint && t.Key == u.Key && t.TimeAdded != nil && t.TimeAdded.Unix() == u.At.Unix()
@@ -258,8 +259,8 @@ func (r *Record) Clone() *Record {
 }
 
 // DecodeRecord decodes and checks a record. It returns an error for a text that this version would
-// not have written. The reason RecordMalformed then holds the node's repairs, and Drydock does not
-// change the text until a person resets the node.
+// not have written. Then Drydock holds the node's repairs for the reason RecordMalformed, and
+// Drydock does not change the text until a person resets the node.
 func (g Registry) DecodeRecord(value string) (*Record, error) {
 	if len(value) > MaxRecordBytes {
 		return nil, fmt.Errorf("the record has %d bytes, Drydock writes at most %d", len(value), MaxRecordBytes)
@@ -315,7 +316,8 @@ func (r *Record) Validate(g Registry) error {
 	}
 	switch {
 	case r.ID == "" || len(r.ID) > idLength || !ofIDLetters(r.ID):
-		// The webhook's denial prints the id in a command that people paste.
+		// The id must have this form, because the webhook's denial prints it in a command that people
+		// paste.
 		return fmt.Errorf("the record's id %q is not an id: an id has %d lower-case letters and digits", clip(r.ID, 20), idLength)
 	case r.Policy == "" || clip(r.Policy, maxPolicyName) != r.Policy:
 		return fmt.Errorf("the record's policy %q is not the name of a policy", clip(r.Policy, 40))

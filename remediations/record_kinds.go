@@ -14,18 +14,20 @@ import (
 const LocationKey = RepairPrefix + "leader"
 
 const (
-	// MaxMoves is the greatest number of moves in one repair.
+	// MaxMoves is the greatest number of moves of the mesh leadership in one repair.
 	MaxMoves = 4
-	// MaxMoveBytes is the greatest length of one move as JSON.
+	// MaxMoveBytes is the greatest length of the JSON text of one Move.
 	MaxMoveBytes = 800
 	// MaxLocation is the greatest length of a location's name.
 	MaxLocation = 253
 )
 
-// BackFor is how long Drydock tries to undo the moves of a repair, including the time of all holds.
+// BackFor is how long Drydock tries to give the leadership back after a repair. It includes the
+// time of holds by guards.
 const BackFor = time.Hour
 
-// LocationLimits limit the moves of mesh leaders. They are independent of the limits for nodes.
+// LocationLimits limit the moves of a mesh location's leadership to another node. They are
+// independent of the limits for nodes.
 type LocationLimits struct {
 	// Concurrent is how many locations may be under repair at once.
 	Concurrent int
@@ -34,17 +36,17 @@ type LocationLimits struct {
 	PerLocation time.Duration
 }
 
-// Move is one change of a location's leadership, from one node to another. Drydock records it
-// before it changes anything.
+// Move is one change of the leadership of a mesh location, from one node to another. Drydock
+// records it before it changes anything.
 type Move struct {
 	Location string `json:"location"`
 	From     string `json:"from"`
 	To       string `json:"to"`
-	// Before has the earlier values of the leader annotation, by the name of each node that the move
-	// changes. A null value means that the node did not have the annotation.
+	// Before has the earlier values of the leader annotation. The keys are the names of the nodes that
+	// the move changes. A null value means that the node did not have the annotation.
 	Before map[string]*string `json:"before"`
-	// Refused reports that the move changed nothing, so nothing has to be undone. For the last move
-	// of a repair, the outcome of the intent says this instead.
+	// Refused reports that the provider refused the move, so there is nothing to undo. It is not set
+	// for the last move of a repair, whose outcome is in the intent.
 	Refused bool `json:"refused,omitempty"`
 }
 
@@ -114,7 +116,8 @@ func (r *Record) validateMoves(of Remediation) error {
 	return nil
 }
 
-// Made returns the moves that have changed something or may have.
+// Made returns the moves that changed the leadership or may have changed it. It leaves out refused
+// moves.
 func (r *Record) Made() (out []Move) {
 	for i, m := range r.Moves {
 		last := i == len(r.Moves)-1
@@ -126,7 +129,8 @@ func (r *Record) Made() (out []Move) {
 	return out
 }
 
-// Successors returns the names of the nodes that the repair made leaders or tried to, in order.
+// Successors returns the names of the nodes that the repair made leaders or tried to make leaders,
+// in order.
 func (r *Record) Successors() []string {
 	var out []string
 	for _, m := range r.Moves {
@@ -135,11 +139,11 @@ func (r *Record) Successors() []string {
 	return out
 }
 
-// PutBackID returns the IntentID of the call that undoes the repair's moves.
+// PutBackID returns the id of the attempt that gives the leadership back to the earlier leader.
 func (r *Record) PutBackID() string { return r.ID + "-back" }
 
-// LeftAs returns the end of a sentence about a repair that ended early: which node leads the
-// location now. It returns "" for a repair without moves.
+// LeftAs returns the end of a sentence about a repair that ended early: which node leads the mesh
+// location now. It returns "" for a repair that has moved no leadership.
 func (r *Record) LeftAs() string {
 	if len(r.Moves) == 0 {
 		return ""
@@ -205,9 +209,9 @@ func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 	return out
 }
 
-// SidecarTakesPlace reports whether a sidecar's repair counts under limits.sidecars.concurrent. It
-// counts while it is in flight, but not longer than its step may take. Otherwise a repair on a Node
-// with an unreadable record, where Drydock ends no repair, would count forever.
+// SidecarTakesPlace reports whether a sidecar's repair counts against limits.sidecars.concurrent.
+// It counts while it is in flight, but not longer than its step may take. Without that bound, a
+// repair could count for ever: Drydock ends no repair on a Node with an unreadable record.
 func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	if r == nil || !r.Phase.InFlight() {
 		return false

@@ -36,11 +36,11 @@ func (r *Record) Exhausted(now time.Time) *Record {
 	return c
 }
 
-// Holds reports whether pending must be written to the Node with the hold, in place of the record
-// r. That is so if the phase changes, or if the hold is new and concerns only this node. A
-// fleet-wide hold is usually not written, because it may hold a thousand nodes at once. It is
-// written if r has a hold of the node itself without an end: people would take that hold for the
-// present one.
+// Holds reports whether Drydock must write pending and its hold on the Node, in place of the record
+// r. It returns true if the phase changes, or if the hold is new and concerns only this node. For a
+// fleet-wide hold it usually returns false, because a thousand nodes may have that hold at once. It
+// returns true if r has a hold of the node itself without an end, which people would take for the
+// present hold.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
@@ -49,8 +49,9 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 		if r == nil || r.ID != pending.ID || r.Hold == nil {
 			return false
 		}
-		// The provider's problem now concerns all machines. So the record must no longer say that it
-		// concerns this machine alone, because the next leader would continue that count.
+		// The provider's trouble now concerns all machines. So the record must no longer say that it
+		// concerns this machine alone. Otherwise the next leader would continue the count of this
+		// machine's failures.
 		if (r.Hold.Alone || r.Alone > pending.Alone) && (hold.Reason == ReasonProviderUnreachable || hold.Reason == ReasonProviderAbsent) {
 			return true
 		}
@@ -62,7 +63,7 @@ func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	return r == nil || r.ID != pending.ID || !r.Hold.same(hold)
 }
 
-// Between returns the record in the phase Pending, as it is between two attempts.
+// Between returns the record in the phase Pending, for the time between two attempts.
 func (r *Record) Between(now time.Time) *Record {
 	next := r.Clone()
 	if r.Phase != PhasePending {
@@ -98,14 +99,14 @@ func LastDone(r *Record) Attempt {
 	return r.Done[len(r.Done)-1]
 }
 
-// Tried reports whether the repair has already left out the step.
+// Tried reports whether the repair has left out this step of the plan (Record.Passed).
 func (r *Record) Tried(ref StepRef) bool {
 	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
 }
 
-// Spent reports whether the earlier repair that this one continues has already issued the attempt
-// or a later one. A repeatable step, for example a drain, is never spent: pods may run on the node
-// again since the earlier repair.
+// Spent reports whether the earlier repair that this one continues has already made this attempt or
+// a later one. A repeatable step, for example a drain, is never spent: pods may have come to the
+// node since the earlier repair.
 func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	a := r.After
 	if a == nil || !c.Remediation(ref.Name).Once {
@@ -117,25 +118,25 @@ func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	return ref.Index < a.Step.Index || (ref.Index == a.Step.Index && ref.Attempt <= a.Step.Attempt)
 }
 
-// Observes reports whether the record is a would-be repair: Drydock has done nothing, and the
-// reason Observing holds its first step. Until WouldUntil such a record counts against the limits
-// of other would-be repairs.
+// Observes reports whether the repair exists only in observe mode: Drydock has done nothing, and
+// the reason Observing holds the first step. Until WouldUntil, such a record counts against the
+// limits, but only for other records of this kind.
 func (r *Record) Observes() bool {
 	return r != nil && r.Phase == PhasePending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == ReasonObserving
 }
 
-// WithoutPolicy returns the message for a repair whose policy is no longer configured. Its cure
-// cannot be proven, because the policy has the signs and the proofFor. So it waits for its
-// deadline.
+// WithoutPolicy returns the message for a repair whose policy is no longer configured. Drydock
+// cannot prove its cure, because the signs to check and proofFor are in the policy. So the repair
+// waits for its deadline.
 func (r *Record) WithoutPolicy() string {
 	return fmt.Sprintf("policy %s is no longer configured, so no cure can be proven", r.Policy)
 }
 
-// Beyond reports whether the record's deadline is later than the deadline of any phase can be. Then
-// it is from a wrong clock, or Drydock did not write it.
+// Beyond reports whether the record's deadline is later than any phase can end. Then the time is
+// from a wrong clock, or Drydock did not write the record.
 func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 
-// FromTheFuture returns the message for a record whose last step has an impossible time.
+// FromTheFuture returns the message for a record whose last step has a time in the future.
 func (r *Record) FromTheFuture() string {
 	return fmt.Sprintf("the record says that step %s was issued at %s, which is far in the future according to most nodes' leases: a clock was wrong, or Drydock did not write the record", r.Step, r.Intent.At.Format(time.RFC3339))
 }
@@ -153,9 +154,9 @@ func (r *Record) announces(condition corev1.NodeConditionType) string {
 	return fmt.Sprintf("Drydock repairs this node: repair %s by policy %s, set at attempt %s (%s)", r.ID, r.Policy, r.Intent.ID, r.Step)
 }
 
-// Unannounced returns the keys of configured announcements that Drydock must still set. It leaves
-// out annotations that the Node already has, and those that Drydock has set before and a person
-// removed.
+// Unannounced returns the annotation keys of Config.Announce that Drydock must still set on the
+// Node. It leaves out keys that the Node already has. It also leaves out keys that Drydock set
+// before, because a person has removed them.
 func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	for _, key := range c.Announce {
 		_, there := n.Annotations[key]
@@ -166,9 +167,10 @@ func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	return keys
 }
 
-// Settled returns when Drydock may act after its announcements. Another system may have chosen the
-// node just before it could see them, and needs some time to show that. written is the time of the
-// write that set the keys in fresh. A zero result means that no wait is needed.
+// Settled returns the earliest time for the first call after Drydock has announced the repair.
+// Another system may have chosen the node just before it could see the announcement, and needs some
+// time to show that. fresh are the keys that the last write set, and written is the time of that
+// write. A zero result means that Drydock need not wait.
 func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at time.Time) {
 	for _, u := range r.Undo {
 		wait := announce.Settling(n, u.Key)

@@ -20,12 +20,12 @@ type Remediation struct {
 	Disruptive bool
 	// Target is the kind of target that the remediation repairs.
 	Target Kind
-	// Wait is the default of Step.Wait, and Timeout of Step.Timeout.
+	// Wait is the default of Step.Wait. Timeout is the default of Step.Timeout.
 	Wait, Timeout time.Duration
 	// Attempts is the default of Step.Attempts.
 	Attempts int
 	// Invasive is the rank of the remediation: a higher number is more invasive. If a node has two
-	// alerts, the one with the less invasive plan comes first.
+	// alerts, Drydock first repairs the one with the less invasive plan.
 	Invasive int
 	// Once reports whether a call must reach the provider at most once for each attempt. All other
 	// remediations are repeatable: repeating their call does no harm.
@@ -34,14 +34,15 @@ type Remediation struct {
 	// intent. A step that the provider would refuse then uses up no attempt.
 	LooksFirst bool
 	// ClusterWide reports whether the remediation changes the whole cluster. One bad node does not
-	// justify such a step, and an open breaker does not hold it.
+	// justify such a step. An open breaker, which means that many nodes are unhealthy, does not hold
+	// it.
 	ClusterWide bool
 	// PassedOver reports whether the plan continues with its next step if the provider would refuse
-	// this one. Otherwise the step waits for its provider, unless only a later step has a provider
+	// this one. Otherwise the repair waits for the provider, unless only a later step has a provider
 	// that serves the Node.
 	PassedOver bool
-	// Restarts reports whether the step ends the machine's boot, so that programs on the machine
-	// need time to start again.
+	// Restarts reports whether the step ends the present boot of the machine. Programs on the machine
+	// then need time to start again.
 	Restarts bool
 	// PowersOff reports whether the step leaves the machine off. The provider must then be an
 	// engine.PowerProver.
@@ -49,8 +50,8 @@ type Remediation struct {
 	// RenewsLease reports whether the proof of the cure needs a node lease that was renewed after
 	// the intent.
 	RenewsLease bool
-	// AsksPods reports whether the proof needs the new pods of the step. The provider must then be
-	// an engine.PodProver.
+	// AsksPods reports whether the proof needs the pods that the step restarts to be Ready again. The
+	// provider must then be an engine.PodProver.
 	AsksPods bool
 	// Replaces reports whether the step replaces the machine. The provider must then be an
 	// engine.Replacer.
@@ -58,9 +59,9 @@ type Remediation struct {
 	// Refuses returns why Drydock never does this to the node, under any plan, or "". If it is nil,
 	// the remediation accepts every node.
 	Refuses func(n *corev1.Node) string
-	// Proof reports whether this step cured the node, or what is missing for this proof. The general
-	// proof, a node that is well and an alert that is gone, is not part of it. Every remediation of
-	// nodes has a Proof.
+	// Proof reports whether this step cured the node, or what is missing for this proof. Every cure
+	// also needs a node that is well and an alert that is gone; Proof does not check these. Every
+	// remediation of nodes has a Proof.
 	Proof func(intent *Intent, n *NodeFacts, a Answers) (proven bool, missing string)
 }
 

@@ -10,8 +10,8 @@ import (
 
 // replace lets the provider delete the machine and build another one. Its proof is a new machine
 // with a new Node, and the provider's confirmation that the old machine is gone. A new Node alone
-// is not enough: the old machine may have registered again. If the provider promises no new
-// machine, its answer that the cluster needs none replaces the new Node.
+// is not enough: the old machine may have registered again. A provider that promises no new machine
+// (PromisesNone) may instead answer that the cluster needs none.
 var replace = Remediation{
 	Name: "replace", Verb: "replace", Disruptive: true, Once: true, LooksFirst: true, Replaces: true, Wait: 20 * time.Minute, Attempts: 1, Invasive: 10,
 	Refuses: func(n *corev1.Node) string {
@@ -40,13 +40,14 @@ var replace = Remediation{
 	},
 }
 
-// Asked says which intent an answer is about (by its id), and when the question was asked.
+// Asked identifies the question that an answer belongs to: the id of the intent, and when Drydock
+// asked.
 type Asked struct {
 	Intent string
 	At     time.Time
 }
 
-// About reports whether the answer is about this intent and was requested after it.
+// About reports whether the answer is about this intent, and Drydock asked after it.
 func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
 // Replacement is the provider's answer about a machine that it must replace or switch off.
@@ -54,7 +55,7 @@ type Replacement struct {
 	Asked
 	// MachineGone reports that the old machine is certainly off for good. For a step that only
 	// switches the machine off, it reports that the machine is off. Only a provider of machines can
-	// know this. That a pod or Node was deleted proves nothing about the machine.
+	// know this. The deletion of a pod or a Node proves nothing about the machine.
 	MachineGone bool
 	// Successors are the provider IDs of the machines that may have replaced the old one.
 	Successors []string
@@ -62,22 +63,22 @@ type Replacement struct {
 	// counts only from a provider with Provider.PromisesNone, and only after it has lasted for a
 	// while.
 	NoneNeeded bool
-	// Missing is what is still missing for the provider's proof. It is empty if nothing is.
+	// Missing is what the provider's proof still lacks. It is empty if the proof is complete.
 	Missing string
 	// Blocked is the provider's message about what delays the removal of the old machine. It is
 	// empty if nothing is known.
 	Blocked string
 }
 
-// PodProof is the answer whether the pods that a step restarted are back.
+// PodProof is the answer to the question whether the pods that a step restarted are Ready again.
 type PodProof struct {
 	Asked
-	// Missing is what is still missing for the proof. It is empty if nothing is.
+	// Missing is what the proof still lacks. It is empty if the proof is complete.
 	Missing string
 }
 
-// Answers has the answers about a step that were requested after its intent. A nil field means that
-// there is no such answer yet.
+// Answers has the answers about a step to questions that Drydock asked after the step's intent. A
+// nil field means that there is no such answer yet.
 type Answers struct {
 	Machine *Replacement
 	Pods    *PodProof

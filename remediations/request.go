@@ -9,18 +9,19 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// The two forms of a request in RequestKey: each is followed by a name.
+// These are the prefixes of the two forms of a request in RequestKey. A name follows each prefix.
 const (
 	RequestPolicy      = "policy/"
 	RequestRemediation = "remediation/"
 )
 
-// requestProofFor is the ProofFor of a requested remediation that no policy has.
+// requestProofFor is the ProofFor of a requested remediation, if no policy for the node has that
+// step.
 const requestProofFor = 30 * time.Second
 
 // ParseRequest parses the value of drydock.dev/request: "policy/<name>", "remediation/<name>", or
-// only the name if it is not the name of both. It returns the form with the prefix. The error
-// explains how to write a request.
+// only the name, if not both a policy and a remediation have it. It returns the form with the
+// prefix. The error explains how to write a request.
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
@@ -104,9 +105,9 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 // It equals the default of a drain.
 const requestDrainFor = 30 * time.Minute
 
-// drainedFirst returns the plan for a requested step: the step and, before a replacement, a drain.
-// A replacement deletes everything on the machine. The drain's settings come from plan, the plan
-// that has the step.
+// drainedFirst returns the plan for a requested step s. A replacement deletes everything on the
+// machine, so the plan has a drain before it. Any other step is alone. The settings of the drain
+// come from plan, if plan has a drain.
 func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	if !c.Remediation(s.Name).Replaces {
 		return []Step{s}
@@ -135,8 +136,9 @@ func (c *Config) PolicyNames() []string {
 	return out
 }
 
-// PolicyOf returns the policy of a repair on the node by Record.Policy: a configured policy, or the
-// policy for a requested remediation. It returns nil if the policy is no longer configured.
+// PolicyOf returns the policy of a repair on the node. name is Record.Policy: the name of a
+// configured policy, or a requested remediation. PolicyOf returns nil if the policy is no longer
+// configured.
 func (c *Config) PolicyOf(name string, n *corev1.Node) *Policy {
 	if strings.HasPrefix(name, RequestRemediation) {
 		p := c.Requested(name, n)

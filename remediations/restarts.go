@@ -39,8 +39,8 @@ var restartUnit = Remediation{
 	RenewsLease: true, Wait: 3 * time.Minute, Attempts: 1, Invasive: 5, Proof: restarted,
 }
 
-// restarted is the Proof of a restarted unit. It needs only the outcome of the call: that is
-// "accepted" only if the host reported a new invocation of the unit.
+// restarted is the Proof of a restarted unit. It needs only the outcome of the call. The outcome is
+// "accepted" only if the host reported that systemd started the unit again (a new invocation).
 func restarted(intent *Intent, _ *NodeFacts, _ Answers) (bool, string) {
 	if intent.Outcome != CallAccepted {
 		return false, "the host has not confirmed that the unit was restarted: " + intent.Why
@@ -59,7 +59,8 @@ func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 	return true, ""
 }
 
-// maxEvidence is the greatest length of Record.Evidence, plus "…".
+// maxEvidence is the greatest length in bytes of Record.Evidence, without the "…" at the beginning
+// of a cut text.
 const maxEvidence = 1 << 10
 
 // EvidenceOf returns the text for Record.Evidence: the end of a host's log, as one line.
