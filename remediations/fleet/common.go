@@ -11,11 +11,14 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Onsets are the start times of firing alerts about a condition of a node: by policy, then by node.
+// Onsets has the times at which alerts about nodes began to fire: by the policy's name, then by the
+// node's name.
 type Onsets map[string]map[string]time.Time
 
-// Add adds a firing alert. It ignores policies whose witness reads Ready, the lease or the
-// provider, because the breaker counts their nodes already.
+// Add records that an alert of the policy p has been firing about the node since at. It keeps the
+// earliest time. The policy's witness is the second source that must show the same fault. Add
+// ignores policies with a witness that reads Ready, the lease or the provider, because the breaker
+// already counts their nodes.
 func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	if p.Witness == nil || len(p.Witness.Signs) == 0 || slices.ContainsFunc(p.Witness.Signs, ofBreaker) {
 		return
@@ -28,7 +31,8 @@ func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	}
 }
 
-// ofBreaker reports whether the breaker counts a node while this sign is Ill on it.
+// ofBreaker reports whether a node with this sign of a fault counts as unhealthy for the circuit
+// breaker.
 func ofBreaker(s signs.Sign) bool {
 	return s.Kind == signs.NotReady || s.Kind == signs.StaleLease || s.Kind == signs.NotRunning
 }
@@ -44,7 +48,8 @@ type alike struct {
 // maxNames bounds the names of nodes in a message, in bytes.
 const maxNames = 200
 
-// Begin stores the onsets of the last poll, and finds the groups of nodes that share a fault.
+// Begin stores the alerts of the last poll of Alertmanager, and finds the groups of nodes that
+// probably have one cause.
 func (r *Roster) Begin(onsets Onsets) {
 	r.alike = map[string]map[string]*alike{}
 	for policy, since := range onsets {
@@ -52,9 +57,9 @@ func (r *Roster) Begin(onsets Onsets) {
 	}
 }
 
-// group returns, by node, the groups of nodes whose alerts of one policy began close together: at
-// least limits.commonCause.nodes within limits.commonCause.within. Groups that overlap become one
-// group.
+// group finds the groups of nodes whose alerts of one policy began close together. The key of the
+// result is the name of each node in a group. A group has at least limits.commonCause.nodes nodes
+// within limits.commonCause.within. Groups that overlap become one group.
 func (r *Roster) group(policy string, since map[string]time.Time) (out map[string]*alike) {
 	limit := r.config.Limits.CommonCause
 	if limit.Nodes == 0 {
@@ -89,15 +94,15 @@ func (r *Roster) group(policy string, since map[string]time.Time) (out map[strin
 	return out
 }
 
-// tried is the node of a group that the policy repairs, or that it has repaired without a cure if
-// failed is true. It is empty if the records show no such node.
+// tried is the node of a group where the policy tries its repair first. If failed is true, the
+// repair there is exhausted without a cure. node is empty if the policy has not tried any node.
 type tried struct {
 	node   string
 	failed bool
 }
 
-// trials returns the tried node of each group, by the group's key. It reads the records of the
-// nodes.
+// trials returns the tried node of each group, by the group's key. It reads the repair records of
+// the nodes.
 func (r *Roster) trials() map[string]tried {
 	out := map[string]tried{}
 	for policy, of := range r.alike {
@@ -116,25 +121,26 @@ func (r *Roster) trials() map[string]tried {
 	return out
 }
 
-// Begin calls the roster's Begin, for a fleet that New has counted.
+// Begin passes the onsets to the roster. Then it looks again for the nodes that were tried, because
+// the groups have changed.
 func (f *Fleet) Begin(onsets Onsets) {
 	f.roster.Begin(onsets)
 	f.tried = f.roster.trials()
 }
 
-// Common is a fault that a node shares with others.
+// Common is a fault that several nodes share, according to the alerts of one policy.
 type Common struct {
 	Count int
-	// Names are the names of some of the nodes, on one line.
+	// Names has the names of some of these nodes, on one line.
 	Names string
-	// Tried is the node that the policy repairs, or has repaired without a cure if Failed is true. It
-	// is empty if there is no such node.
+	// Tried is the node that the policy repairs now. If Failed is true, the policy has repaired
+	// this node without a cure. Tried is empty if the policy has not tried any node.
 	Tried  string
 	Failed bool
 }
 
-// Common returns the fault that the node shares with others, according to the policy's alerts, or
-// nil.
+// Common returns the fault that the node shares with other nodes, according to the alerts of the
+// policy. It returns nil if the node shares none.
 func (f *Fleet) Common(policy, node string) *Common {
 	of := f.roster.alike[policy]
 	g := of[node]

@@ -9,28 +9,29 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// counts are the counts over all Nodes of a Roster. They are updated when a member is added,
-// changed or removed, and always equal a new count.
+// counts has the counts over all Nodes of a Roster. Each added, changed or removed member updates
+// them, so that a pass need not count all Nodes.
 type counts struct {
 	total   census
 	zones   map[string]*census
 	pools   map[string]int
 	quorums quorums
-	// gpus has the number of GPUs of each GPU node, from its label or its record, by the node's name.
+	// gpus has the number of GPUs of each GPU node, by the node's name. The number comes from the
+	// node's label or its repair record.
 	gpus map[string]int
-	// shown has the number of GPUs that each node should offer, also according to the ledger.
-	// ledgerGPUs are the ledger's numbers that shown uses. Callers have shown, so it must not be
-	// modified. It is nil if it must be computed again.
+	// shown has the number of GPUs that each GPU node should offer, by the node's name. It also
+	// uses the numbers in the ledger, and ledgerGPUs is a copy of those. Callers hold shown, so it
+	// must not be modified. It is nil if it must be computed again.
 	shown, ledgerGPUs map[string]int
 	gpusVersion       int
-	// young are the nodes that were younger than limits.startupGrace at the last comparison of ages.
-	// grown is the latest creation time of a node that was old enough then.
+	// young has the nodes that were younger than limits.startupGrace when age last ran. grown is
+	// the latest creation time of a node that was old enough then.
 	young youngest
 	grown time.Time
 }
 
-// census counts the nodes that are older than limits.startupGrace and not excluded. all also counts
-// the other nodes.
+// census counts the nodes of a zone or of the cluster. all counts every node. nodes and unhealthy
+// count only nodes that are older than limits.startupGrace and not excluded from repairs.
 type census struct{ nodes, unhealthy, all int }
 
 // quorum counts the control-plane nodes of one group. More than half of them must stay Ready.
@@ -50,15 +51,16 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 	return &q[0]
 }
 
-// traits are the facts about a member that counts includes.
+// traits has the facts about one Node that counts adds up.
 type traits struct {
 	place            place
 	ready, exhausted bool
-	// wellAgain means that the member's repair is exhausted, and the node has been well since.
+	// wellAgain means that the repair of this node is exhausted, and that the node has become
+	// healthy since.
 	wellAgain bool
-	// firing means that an alert of a policy is active on the node, and not silenced. grown means that
-	// the node is older than limits.startupGrace. excluded means that a person excluded the node from
-	// repairs, so that its health does not count.
+	// firing means that an alert of a policy about the node is active and not silenced. grown means
+	// that the node is older than limits.startupGrace. excluded means that a person excluded the
+	// node from repairs. The health of an excluded node does not count.
 	firing, grown, excluded bool
 	gpus                    int
 }
@@ -67,7 +69,7 @@ func newCounts() counts {
 	return counts{zones: map[string]*census{}, pools: map[string]int{}, quorums: quorums{{ready: map[string]bool{}}, {ready: map[string]bool{}}}, gpus: map[string]int{}}
 }
 
-// count adds a member to the counts, and uncount removes it.
+// count adds a member to the counts. uncount removes the member from them.
 func (c *counts) count(m *Member) {
 	name := m.Node.Name
 	c.add(m, 1)
@@ -122,8 +124,8 @@ func (x *census) add(nodes, unhealthy, all int) {
 	x.nodes, x.unhealthy, x.all = x.nodes+nodes, x.unhealthy+unhealthy, x.all+all
 }
 
-// age counts the nodes that have become old enough. If the clock was set back, some nodes become
-// young again, so age compares all nodes.
+// age updates the counts for nodes that are now older than limits.startupGrace. If the clock was
+// set back, some nodes become young again. Then age checks all nodes.
 func (r *Roster) age(now time.Time) {
 	grown := now.Add(-r.config.Limits.StartupGrace).Round(0) // a Node's creation time has no monotonic clock reading either
 	if grown.Before(r.grown) {

@@ -14,18 +14,19 @@ import (
 // from the Nodes and the ledger. Occupy and similar methods update it during the pass.
 type Fleet struct {
 	nodes int
-	// occupied has every node with a disruptive repair in Acting or Verifying, according to the ledger
-	// or to the node's record. It also has nodes with parked repairs and, in observe mode, nodes that
-	// would be repaired now. A parked repair is Pending while its node is drained.
+	// occupied has the nodes whose repairs count against the limits, by the node's name. These are
+	// disruptive repairs in the phases Acting and Verifying, according to the ledger or the node's
+	// record. Parked repairs count, too: they are Pending while their node is drained. In observe
+	// mode, the nodes that Drydock would repair now are also here.
 	occupied map[string]place
-	// leading has every repair of a mesh leader that is in flight or, in observe mode, would be. Its
-	// keys are the nodes that have the records.
+	// leading has the repairs of mesh leaders that are in flight. In observe mode, it also has
+	// those that Drydock would begin. The keys are the names of the nodes that have the records.
 	leading map[string]leading
 	zones   map[string]*census
 	pools   map[string]int
 	total   census
 
-	// roster has the Nodes themselves.
+	// roster has the Nodes themselves, and the facts that were read from them.
 	roster *Roster
 
 	quorums quorums
@@ -33,35 +34,41 @@ type Fleet struct {
 
 	// ExpectedGPUs has the number of GPUs that each GPU node should offer, by the node's name.
 	ExpectedGPUs map[string]int
-	// trying has the node of each repair that this pass began, by the repair's id.
+	// trying has the node of each repair that this pass began, by the repair's id. The Nodes in
+	// roster do not have the records of these repairs yet.
 	trying map[string]string
-	// Breakers are the breakers that are not closed, by scope. Unjudged means that they did not
-	// change, because Drydock could not observe the fleet.
+	// Breakers has the circuit breakers that are not closed, by scope: the cluster or one zone.
+	// Unjudged means that the breakers were not evaluated, because Drydock could not observe the
+	// fleet.
 	Breakers map[string]ledger.Breaker
 	Unjudged bool
-	// windowOpen means that disruptive repairs may begin now. If it is false, nextWindow is when they
-	// may.
+	// windowOpen means that disruptive repairs may begin now, according to the configured windows.
+	// If it is false, nextWindow is when they may begin again.
 	windowOpen bool
 	nextWindow time.Time
 }
 
-// place describes a node in occupied. wouldBe marks a repair that observe mode would do: it counts
-// against other such repairs, but never against a real one. slotZone and slotPool are the node's
-// zone and pool when its repair took its slot, or drained the node. A node whose labels changed
-// since then counts in both zones and pools.
+// place describes a node in Fleet.occupied: where its repair counts against the limits. wouldBe
+// marks a repair that observe mode would begin. It counts against other such repairs, but never
+// against a real one.
+//
+// slotZone and slotPool are the zone and pool that the node had when its repair took its slot or
+// drained the node. If its labels have changed since then, the node counts in both zones and both
+// pools.
 type place struct {
 	zone, pool         string
 	slotZone, slotPool string
-	// provider is the provider of the repair's step. If that step needs no provider, it is the
-	// provider of the next step that needs one.
+	// provider is the provider of the repair's current step. If that step needs no provider, it is
+	// the provider of the next step in the plan that needs one.
 	provider              string
 	controlPlane, wouldBe bool
-	// parked means that the node is drained, and its repair waits for its next step. next means that
-	// the node's repair is about to begin, and has no slot yet.
+	// parked means that the node is drained, and that its repair waits for its next step. next
+	// means that the node's repair is about to begin, but has no slot in the ledger yet.
 	parked, next bool
 }
 
-// begun returns p with the zone, pool and role that the node had when its repair drained it.
+// begun returns p with the zone, pool and role that the node had when its repair drained it. It
+// takes them from the record's intent.
 func (p place) begun(r *remediations.Record) place {
 	if r != nil && r.Intent != nil {
 		i := r.Intent
@@ -74,7 +81,8 @@ func (p place) inZone(zone string) bool { return p.zone == zone || p.slotZone ==
 
 func (p place) inPool(pool string) bool { return p.pool == pool || p.slotPool == pool }
 
-// New counts a fleet without a roster of earlier passes.
+// New returns the fleet of these Nodes, without a roster of earlier passes. firing reports whether
+// an alert about the node is firing.
 func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing func(node string) bool, now time.Time) *Fleet {
 	r := NewRoster(c)
 	r.Read(nodes)
@@ -88,9 +96,9 @@ func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing 
 	return r.Fleet(l, false, now)
 }
 
-// Fleet returns the fleet of the roster. It is valid until the roster changes. The breakers
-// continue from those in the ledger. They do not change while blind is true, because Drydock cannot
-// observe the fleet.
+// Fleet returns the fleet of the roster. The result is valid until the roster changes. The breakers
+// continue from their state in the ledger. blind means that Drydock cannot observe the fleet; then
+// the breakers keep their state.
 func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
@@ -134,8 +142,8 @@ func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 // Node returns the Node with exactly that name, or nil.
 func (f *Fleet) Node(name string) *corev1.Node { return f.roster.Node(name) }
 
-// OfMachine returns the machine's Node: a Node with the provider ID, or a Node with the name node
-// that has no provider ID yet. It returns nil if there is none.
+// OfMachine returns the Node of a machine, or nil. The Node has this provider ID. A Node that has
+// no provider ID yet matches by its name instead.
 func (f *Fleet) OfMachine(node, providerID string) *corev1.Node {
 	for _, m := range f.roster.members {
 		if id := m.Node.Spec.ProviderID; (id != "" && id == providerID) || (id == "" && m.Node.Name == node) {
@@ -152,7 +160,7 @@ func (f *Fleet) Size() int { return f.nodes }
 // limits.startupGrace that are not excluded count.
 func (f *Fleet) Health() (unhealthy, nodes int) { return f.total.unhealthy, f.total.nodes }
 
-// HealthIn is Health for one zone. ok is false if the zone has no Node.
+// HealthIn returns the same as Health, for one zone. ok is false if the zone has no Node.
 func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	z := f.zones[zone]
 	if z == nil {
@@ -161,14 +169,16 @@ func (f *Fleet) HealthIn(zone string) (unhealthy, nodes int, ok bool) {
 	return z.unhealthy, z.nodes, true
 }
 
-// Window reports whether disruptive repairs may begin now. If not, next is when they may.
+// Window reports whether disruptive repairs may begin now, according to the configured windows. If
+// not, next is when they may begin.
 func (f *Fleet) Window() (open bool, next time.Time) { return f.windowOpen, f.nextWindow }
 
-// GPUsVersion changes whenever ExpectedGPUs changes.
+// GPUsVersion returns a number that changes whenever ExpectedGPUs changes.
 func (f *Fleet) GPUsVersion() int { return f.roster.gpusVersion }
 
-// Occupy counts a repair that this pass has just begun or, in observe mode, would have begun.
-// provider is the result of Config.ProviderAhead.
+// Occupy counts the repair of a node against the limits, because this pass has just begun it. In
+// observe mode it counts a repair that would have begun. provider is the name of the repair's
+// provider, from Config.ProviderAhead.
 func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	if _, ok := f.occupied[n.Name]; ok && wouldBe {
 		return // a repair in flight counts until its end is written
@@ -177,7 +187,7 @@ func (f *Fleet) Occupy(c *remediations.Config, n *corev1.Node, provider string, 
 }
 
 // Next counts a repair that no guard holds and that only waits for one more reading. So the repair
-// of a younger fault cannot begin before it.
+// of a younger fault cannot begin first and use up the limit.
 func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wouldBe bool) {
 	was, occupied := f.occupied[n.Name]
 	f.Occupy(c, n, provider, wouldBe)
@@ -189,8 +199,9 @@ func (f *Fleet) Next(c *remediations.Config, n *corev1.Node, provider string, wo
 // Vacate stops counting the node's repair, because this pass has ended it.
 func (f *Fleet) Vacate(node string) { delete(f.occupied, node) }
 
-// ControlPlaneBusy returns why a control-plane node must wait: another control-plane node is under
-// repair, or too few would stay Ready. It returns an empty text if the node need not wait.
+// ControlPlaneBusy returns why the repair of a control-plane node must wait: another control-plane
+// node is under repair, or too few of the others are Ready. It returns an empty text if the repair
+// need not wait. It is always empty for other nodes.
 func (f *Fleet) ControlPlaneBusy(n *corev1.Node) string {
 	if !remediations.ControlPlane(n) {
 		return ""
@@ -214,9 +225,10 @@ func Peers(n *corev1.Node) string {
 	return "control-plane nodes"
 }
 
-// QuorumWithout returns how many other nodes of the node's quorum are Ready, how many etcd needs,
-// and how many the quorum has. Nodes with the etcd role are counted separately, because a
-// control-plane node without an etcd member cannot replace one of them.
+// QuorumWithout describes the quorum of a control-plane node without this node. others is how many
+// other members are Ready, need is how many etcd needs, and all is the number of members. Nodes
+// with the etcd role form their own quorum, because a node without an etcd member cannot replace
+// one of them.
 func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	q := f.quorums.of(n)
 	others = len(q.ready)

@@ -7,9 +7,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// expectedGPUs returns the number of GPUs that each GPU node should offer, by the node's name. It
-// is the larger of the number in the node's label or record and the ledger's number for its
-// machine.
+// expectedGPUs returns the number of GPUs that each GPU node should offer, by the node's name. One
+// number comes from the node's label or repair record, and the other from the ledger, for the
+// machine. The larger one counts.
 func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	if r.shown != nil && maps.Equal(r.ledgerGPUs, l.GPUs) {
 		return r.shown
@@ -22,14 +22,16 @@ func (r *Roster) expectedGPUs(l *ledger.Ledger) map[string]int {
 	return r.shown
 }
 
-// LedgerGPUs returns the ledger's numbers that expectedGPUs last used.
+// LedgerGPUs returns the numbers of GPUs in the ledger that expectedGPUs last used, by the
+// machine's key.
 func (r *Roster) LedgerGPUs() map[string]int { return r.ledgerGPUs }
 
-// SeenGPUs returns the numbers that the ledger must store in place of its present ones, because a
-// machine has more GPUs than recorded. It returns nil if no machine has. While there is room, it
-// keeps machines without a Node, because a cloud may delete the Node of a machine that restarts. If
-// two Nodes have the same machine, their numbers do not count: a kubelet may have copied the other
-// Node's spec.providerID.
+// SeenGPUs returns the new numbers of GPUs for the ledger, by the machine's key. It returns nil if
+// no machine has more GPUs than the ledger shows.
+//
+// While there is room, the result keeps machines without a Node, because a cloud may delete the
+// Node of a machine that restarts. If two Nodes claim the same machine, SeenGPUs ignores both: a
+// kubelet may have copied the spec.providerID of another Node.
 func (r *Roster) SeenGPUs(l *ledger.Ledger) map[string]int {
 	known, grown := map[string]int{}, map[string]int{}
 	for name := range r.gpus {

@@ -8,16 +8,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Share is how much of one limit other repairs use.
+// Share shows how much of one limit the repairs of other nodes use. taken is their number, and most
+// is the limit.
 type Share struct {
 	taken, most int
-	// of is the scope of the limit for messages, for example "in zone a". limit is the limit's key in
-	// the configuration.
+	// of is where the limit applies, for messages, for example "in zone a". limit is the limit's
+	// key in the configuration, and size is its configured value.
 	of, limit string
 	size      remediations.Quantity
 	// Concern names the zone or pool of the limit. Empty: the limit is about all nodes.
 	Concern remediations.Concern
-	// by is the node with the repair that is furthest, or empty. place describes that node.
+	// by is a node whose repair counts here, for messages. It is the node with the repair that is
+	// closest to being in flight. It is empty if no repair counts. place describes that node.
 	by    string
 	place place
 }
@@ -26,7 +28,7 @@ func (s Share) String() string {
 	return fmt.Sprintf("repairs under way %s: %d of at most %d", s.of, s.taken, s.most)
 }
 
-// take counts the node's repair.
+// take counts the repair of the node against the limit.
 func (s *Share) take(node string, p place) {
 	s.taken++
 	if s.by == "" || p.distance() < s.place.distance() || (p.distance() == s.place.distance() && node < s.by) {
@@ -34,8 +36,8 @@ func (s *Share) take(node string, p place) {
 	}
 }
 
-// distance returns how far the node's repair is from being in flight. A repair in flight has
-// distance 0.
+// distance returns how far the node's repair is from being in flight: 0 in flight, 1 parked, 2
+// about to begin, 3 only a repair that observe mode would begin.
 func (p place) distance() int {
 	switch {
 	case p.wouldBe:
@@ -48,8 +50,8 @@ func (p place) distance() int {
 	return 0
 }
 
-// who returns, for messages, the node that counts in the share. If the node's repair is not in
-// flight, it also says why it counts.
+// who returns the node of the share in brackets, for messages. If the node's repair is not in
+// flight, it adds why the repair counts. It returns an empty text if no repair counts.
 func (s Share) who() string {
 	switch {
 	case s.by == "":
@@ -64,9 +66,10 @@ func (s Share) who() string {
 	return fmt.Sprintf(" (%s)", s.by)
 }
 
-// Shares returns the shares of the limits for a disruptive repair of the node: the limits of the
-// cluster, of the node's zone and pool, and of the provider. provider is the result of
-// Config.ProviderAhead.
+// Shares returns the limits for a disruptive repair of the node, and how much of each is used. They
+// are the limits of the cluster, of the node's zone and pool, and of the provider. provider is the
+// name of the repair's provider, from Config.ProviderAhead. observing means that the policy only
+// observes.
 func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, observing bool) []Share {
 	zone, pool, l := c.Zone(n), c.Pool(n), c.Limits
 	inAll := Share{most: l.Concurrent.Of(f.nodes), of: "in the cluster", limit: "limits.concurrent", size: l.Concurrent}
@@ -106,8 +109,7 @@ func (f *Fleet) Shares(c *remediations.Config, n *corev1.Node, provider string, 
 	return all
 }
 
-// Spent returns the share of a limit that another disruptive repair of the node would exceed, or
-// nil.
+// Spent returns the first limit that has no room for a disruptive repair of the node, or nil.
 func (f *Fleet) Spent(c *remediations.Config, n *corev1.Node, provider string, observing bool) *Share {
 	for _, s := range f.Shares(c, n, provider, observing) {
 		if s.taken >= s.most {
@@ -117,11 +119,11 @@ func (f *Fleet) Spent(c *remediations.Config, n *corev1.Node, provider string, o
 	return nil
 }
 
-// Why returns the message that the share is used up.
+// Why returns the message that the limit has no room, with the node that uses it.
 func (s Share) Why() string { return fmt.Sprintf("%s%s; %s is %s", s, s.who(), s.limit, s.size) }
 
-// AtLimit returns the message about a limit that another disruptive repair of the node would
-// exceed, or an empty text.
+// AtLimit returns the message about the first limit that has no room for a disruptive repair of the
+// node. It returns an empty text if all limits have room.
 func (f *Fleet) AtLimit(c *remediations.Config, n *corev1.Node, provider string, observing bool) string {
 	if s := f.Spent(c, n, provider, observing); s != nil {
 		return s.Why()

@@ -10,11 +10,11 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// leading is a repair of a location's leader.
+// leading is the repair of a mesh location's leader. It moves the leadership to another node.
 type leading struct {
 	repair, location string
-	// nodes must not be repaired meanwhile: the old leader, and the nodes that lead, or will lead,
-	// after it.
+	// nodes must not be repaired while the leadership moves. They are the node that led at the
+	// start, and the nodes that lead or will lead after it.
 	nodes   []string
 	wouldBe bool
 }
@@ -34,8 +34,8 @@ func (f *Fleet) leadBySlot(s ledger.Slot) {
 	}
 }
 
-// OccupyLocation counts a repair of a location that this pass has just begun or, in observe mode,
-// would have begun.
+// OccupyLocation counts the repair of a mesh location against the limit, because this pass has just
+// begun it. In observe mode it counts a repair that would have begun.
 func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool) {
 	if _, ok := f.leading[node]; ok && wouldBe {
 		return // a repair in flight counts until its end is written
@@ -45,11 +45,12 @@ func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool
 	f.leading[node] = l
 }
 
-// VacateLocation stops counting a repair of a location, because this pass has ended it.
+// VacateLocation stops counting the repair of a mesh location, because this pass has ended it. node
+// is the node with its record.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
-// LocationRepairOn returns the message about a repair of a location that excludes repairs of the
-// node, or an empty text.
+// LocationRepairOn returns a message if the node takes part in a move of mesh leadership, so that
+// the node must not be repaired. Otherwise it returns an empty text.
 func (f *Fleet) LocationRepairOn(node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		l := f.leading[on]
@@ -60,8 +61,8 @@ func (f *Fleet) LocationRepairOn(node string) string {
 	return ""
 }
 
-// LocationRepairIn returns the message about a repair of the location's leader that is recorded on
-// another node, or an empty text.
+// LocationRepairIn returns a message if a repair of this mesh location is recorded on another node.
+// Otherwise it returns an empty text.
 func (f *Fleet) LocationRepairIn(location, node string) string {
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {
 		if l := f.leading[on]; !l.wouldBe && on != node && l.location == location {
@@ -78,7 +79,8 @@ func (f *Fleet) NodeRepairOn(node string) bool {
 	return ok && !p.wouldBe && !p.parked
 }
 
-// LocationsAtLimit returns the message that no further location may be repaired, or an empty text.
+// LocationsAtLimit returns a message if limits.leaders.concurrent allows no further repair of a
+// mesh location. Otherwise it returns an empty text.
 func (f *Fleet) LocationsAtLimit(c *remediations.Config, node string, observing bool) string {
 	count, busy := 0, ""
 	for _, on := range slices.Sorted(maps.Keys(f.leading)) {

@@ -7,31 +7,33 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// shared has, for each value of a property that should be unique, the Nodes that have the value. It
-// is safe for concurrent use, because a provider's call reads it outside the engine's loop.
+// shared shows which Nodes have the same value of a property that should be unique, for example the
+// boot ID. Its keys are the values. It is safe for concurrent use, because a provider's call reads
+// it outside the engine's loop.
 type shared struct {
 	mu    sync.RWMutex
 	nodes map[string][]holder
 }
 
-// holder is a Node that has a value. The holders of a value are sorted by when they got it.
+// holder is a Node that has a certain value. The holders of one value are sorted by when they got
+// it.
 type holder struct {
 	name string
-	// changed means that the Node existed before it got this value. former is its earlier value, or
-	// empty.
+	// changed means that the Node already existed before it got this value. former is its earlier
+	// value, or empty.
 	changed bool
 	former  string
 }
 
-// follows reports whether h got the value later than first. Nodes whose value changed together,
-// from a value that they shared, do not follow each other: they are containers of one host.
+// follows reports whether h got the value after first did. Nodes that changed from one shared value
+// to another do not follow each other: they are containers of one host.
 func (h holder) follows(first holder) bool {
 	together := h.former != "" && h.former == first.former
 	return h.changed && !together
 }
 
-// move changes the Node's value from before to after. An empty text means that the Node has no
-// value. known means that the Node existed before.
+// move changes the stored value of the Node from before to after. An empty text means that the Node
+// has no value. known means that the Node existed before this change.
 func (x *shared) move(name, before, after string, known bool) {
 	if before == after {
 		return
@@ -52,8 +54,8 @@ func (x *shared) move(name, before, after string, known bool) {
 	}
 }
 
-// other returns the name of another Node with that value, or an empty text. Of several Nodes it
-// returns the first by name. With ranked, a Node that got the value after this Node does not count.
+// other returns the first other Node with that value, in the order of names, or an empty text. If
+// ranked is true, Nodes that got the value after this Node do not count.
 func (x *shared) other(name, value string, ranked bool) (other string) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -70,7 +72,8 @@ func (x *shared) other(name, value string, ranked bool) (other string) {
 	return other
 }
 
-// identify records the member's current Node. now is nil if the Node is gone.
+// identify stores the provider ID and boot ID of the current Node in place of those of the earlier
+// one. now is nil if the Node is gone.
 func (r *Roster) identify(name string, was *Member, now *corev1.Node) {
 	known := was.Node != nil
 	machineBefore, bootBefore := identity(was.Node)
@@ -86,20 +89,21 @@ func identity(n *corev1.Node) (machine, boot string) {
 	return n.Spec.ProviderID, n.Status.NodeInfo.BootID
 }
 
-// Twin returns the name of another Node with the same spec.providerID, or an empty text. Of several
-// Nodes it returns the first by name. A machine that registers again under another name leaves two
-// such Nodes.
+// Twin returns the first other Node with the same spec.providerID, in the order of names, or an
+// empty text. Two such Nodes exist, for example, after a machine has registered again under another
+// name.
 func (r *Roster) Twin(n *corev1.Node) (twin string) {
 	return r.machines.other(n.Name, n.Spec.ProviderID, false)
 }
 
-// Twin calls the Roster's Twin.
+// Twin returns the first other Node with the same spec.providerID, or an empty text.
 func (f *Fleet) Twin(n *corev1.Node) string { return f.roster.Twin(n) }
 
-// SameBoot returns the name of another Node with the same boot ID, or an empty text. Of several
-// Nodes it returns the first by name. Nodes that are containers have the boot ID of their host. A
-// Node that got the boot ID later does not count for the Node that had it first: a kubelet that
-// writes another Node's boot ID into its own status must not hold that Node.
+// SameBoot returns the first other Node with the same boot ID, in the order of names, or an empty
+// text. Nodes that are containers have the boot ID of their host.
+//
+// The Node that had the boot ID first ignores Nodes that got it later. Otherwise a kubelet could
+// hold the repair of another Node, if it wrote that Node's boot ID into its own status.
 func (f *Fleet) SameBoot(n *corev1.Node) string {
 	return f.roster.boots.other(n.Name, n.Status.NodeInfo.BootID, true)
 }

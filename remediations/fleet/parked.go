@@ -9,28 +9,28 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// parked reports whether the repair is Pending while its node is out of service: Drydock cordoned
-// and drained the node, and the next step is held. Such a repair counts against the limits, so that
-// no further node is drained in the meantime.
+// parked reports whether the repair waits while its node is out of service. Drydock cordoned and
+// drained the node, and a guard holds the next step. Such a repair counts against the limits, so
+// that no further node is drained in the meantime.
 func parked(n *corev1.Node, r *remediations.Record) bool {
 	return r.Phase == remediations.PhasePending && r.Drained() && n.Spec.Unschedulable &&
 		slices.ContainsFunc(r.Undo, func(u remediations.Undo) bool { return u.Kind == remediations.UndoCordon })
 }
 
-// parkedUntil returns until when a parked repair counts. Pending ends at its deadline, and never
-// lasts longer than PendingFor.
+// parkedUntil returns until when a parked repair counts against the limits. The phase Pending ends
+// at its deadline, and lasts at most PendingFor. OverdueFor is added to that.
 func parkedUntil(r *remediations.Record) time.Time {
 	return remediations.Earlier(r.Deadline, r.Since.Add(remediations.PendingFor)).Add(remediations.OverdueFor)
 }
 
 // Parked reports whether the Node's repair is Pending, and counts against the limits now because
-// its node is drained.
+// the node is drained.
 func Parked(n *corev1.Node, r *remediations.Record, now time.Time) bool {
 	return parked(n, r) && now.Before(parkedUntil(r))
 }
 
-// Park counts a repair that has just become Pending, if its node is drained. Otherwise it stops
-// counting the repair.
+// Park is for a repair that has just become Pending. If its node is drained, the repair counts
+// against the limits. Otherwise it no longer counts.
 func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Record) {
 	if !parked(n, r) {
 		f.Vacate(n.Name)
@@ -42,9 +42,9 @@ func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Rec
 	f.occupied[n.Name] = p
 }
 
-// beside reports whether the place counts against a repair of the node other. A parked place does
-// not count if the other node itself is parked or under repair: its repair takes no further node
-// out of service, and two parked nodes would otherwise wait for each other.
+// beside reports whether the repair at p counts against a repair of the node other. A parked repair
+// does not count if the other node is parked or under repair, too. That repair takes no further
+// node out of service. If both counted, two parked nodes would wait for each other.
 func (f *Fleet) beside(p place, other string) bool {
 	own, has := f.occupied[other]
 	return !p.parked || !has || own.wouldBe

@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// providerOf returns the provider that the slot's repair uses. m is the member with the Node's
-// name, or nil. If the Node of a replacement is gone, the ledger has the repair's record.
+// providerOf returns the name of the provider that the slot's repair uses. m is the Node with the
+// slot's name, or nil. While a machine is replaced, its Node may be gone. Then the repair's record
+// is in the ledger.
 func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
 	if i := slices.IndexFunc(l.Orphans, func(o ledger.Orphan) bool { return o.Record.ID == s.Repair && o.Record.Intent != nil }); i >= 0 {
 		record := &l.Orphans[i].Record
@@ -27,8 +28,8 @@ func (r *Roster) providerOf(l *ledger.Ledger, s ledger.Slot, m *Member) string {
 	return r.config.ProviderAhead(r.config.PolicyOf(s.Policy, n), step.Index, n)
 }
 
-// providerOfRecord returns the provider that the record's repair uses. The intent of an issued step
-// names the provider, if there was a choice.
+// providerOfRecord returns the name of the provider that the repair of this record uses. If several
+// providers serve a step, the intent names the one that was chosen.
 func (r *Roster) providerOfRecord(own *remediations.Record, n *corev1.Node) string {
 	switch {
 	case own == nil:

@@ -13,8 +13,8 @@ import (
 )
 
 // Roster has the facts that a pass needs about each Node, and the counts over all Nodes. It
-// receives only the changed Nodes, so a pass over thousands of healthy nodes reads none of them. A
-// Node object is never modified, so facts that were read from it stay valid.
+// receives only the changed Nodes, so a pass over thousands of healthy nodes reads none of them.
+// Node objects are never modified, so the facts that were read from them stay valid.
 type Roster struct {
 	config  *remediations.Config
 	members members
@@ -22,15 +22,19 @@ type Roster struct {
 	names []string
 	// identities counts how often a Node was added, removed, or got other labels or another machine.
 	identities int
-	// firing has, by node, since when an alert of a policy has been active and not silenced.
+	// firing has the nodes with an active alert of a policy that is not silenced, by the node's
+	// name. The value is the time at which this began.
 	firing map[string]time.Time
-	// alike are the groups of nodes that share a fault: by policy, then by node.
+	// alike has the groups of nodes that probably share one fault: by the policy's name, then by
+	// the node's name.
 	alike map[string]map[string]*alike
 	counts
-	// machines has the Nodes by spec.providerID, and boots by boot ID.
+	// machines finds the Nodes with the same spec.providerID. boots finds those with the same boot
+	// ID.
 	machines, boots shared
 
-	// These sets have the members that a pass iterates over, each for one purpose.
+	// A pass iterates over each of these sets for one purpose, so that it need not read all
+	// members. hosts has the Nodes with a sidecar repair in flight.
 	concerned, breakGlass, hosts, occupying, leading members
 	window                                           window
 }
@@ -49,23 +53,25 @@ func (s members) keep(name string, m *Member, in bool) {
 // Member is one Node of a Roster.
 type Member struct {
 	Node *corev1.Node
-	// Concerned means that the Node has an annotation or label that a decision may depend on. InFlight
-	// means that a repair is in flight on it.
+	// Concerned means that the Node has an annotation or label that a decision may depend on.
+	// InFlight means that a repair on it is in the phase Acting or Verifying.
 	Concerned, InFlight bool
-	// BreakGlass means that drydock.dev/break-glass is set.
+	// BreakGlass means that the Node has the annotation drydock.dev/break-glass, set by a person.
+	// Admission then allows every change of the Node, and Drydock begins no repair there.
 	BreakGlass bool
 
 	traits
-	// own is the record of the node's own repair. It is nil if there is none, or if it cannot be read.
+	// own is the record of the node's own repair, in contrast to repairs of a sidecar or a mesh
+	// leader. It is nil if there is no record or if the record is unreadable.
 	own *remediations.Record
-	// occupies means that the member is in Roster.occupying: it has a disruptive repair that is in
-	// flight, is parked, or would be in flight.
+	// occupies means that the member is in Roster.occupying. Its repair is disruptive, and is in
+	// flight, is parked, or would be in flight if the policy did not only observe.
 	occupies bool
-	// from and until are the times between which the Node's repair counts by its record alone, without
-	// a slot.
+	// Between from and until, the Node's repair counts against the limits even if the ledger has no
+	// slot for it.
 	from, until time.Time
-	// leader is the repair of a location's leader that is recorded on the Node, or nil. sidecars are
-	// the Node's sidecar repairs in flight.
+	// leader is the repair of a mesh location's leader whose record is on this Node, or nil.
+	// sidecars has the repairs in flight of sidecars on this Node.
 	leader   *remediations.Record
 	sidecars []*remediations.Record
 	created  time.Time
@@ -128,8 +134,9 @@ func (r *Roster) Change(nodes []*corev1.Node, gone []string) {
 	}
 }
 
-// Fire sets, by node, since when an alert of a policy has been active and not silenced. The caller
-// must not modify the map afterwards.
+// Fire sets which nodes have an active alert of a policy that is not silenced. The key of the map
+// is the node's name, and the value is the time at which this began. The caller must not modify the
+// map afterwards.
 func (r *Roster) Fire(since map[string]time.Time) {
 	was := r.firing
 	r.firing = since
@@ -171,8 +178,9 @@ func (r *Roster) remove(name string) {
 	}
 }
 
-// Concerned returns the members that a decision may depend on, and BreakGlass those with
-// break-glass set. Both are sorted by name.
+// Concerned returns the members with an annotation or label that a decision may depend on.
+// BreakGlass returns the members with the annotation drydock.dev/break-glass. Both are sorted by
+// name.
 func (r *Roster) Concerned() []*Member  { return r.concerned.sorted() }
 func (r *Roster) BreakGlass() []*Member { return r.breakGlass.sorted() }
 
@@ -180,8 +188,8 @@ func (s members) sorted() []*Member {
 	return slices.SortedFunc(maps.Values(s), func(a, b *Member) int { return strings.Compare(a.Node.Name, b.Node.Name) })
 }
 
-// Identities changes whenever a Node was added, removed, or got other labels or another machine.
-// Drydock's own label does not count.
+// Identities returns a number that changes whenever a Node is added, is removed, or gets other
+// labels or another machine. Drydock's own label does not count.
 func (r *Roster) Identities() int { return r.identities }
 
 func sameIdentity(a, b *corev1.Node) bool {
@@ -253,8 +261,8 @@ func (r *Roster) look(m *Member, n *corev1.Node) {
 	r.leading.keep(n.Name, m, m.leader != nil)
 }
 
-// readPhase reads the record of a node that has a record or a phase label. A readable record takes
-// precedence, because any user who may patch Nodes can write the label.
+// readPhase reads the repair record of a node that has a record or a phase label. A readable record
+// takes precedence over the label, because any user who may patch Nodes can write the label.
 func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	c, n := r.config, m.Node
 	// The label alone does not show whether the step is disruptive.
@@ -285,8 +293,8 @@ func (r *Roster) readPhase(m *Member, phase remediations.Phase) {
 	m.InFlight = phase.InFlight() || (m.leader != nil && m.leader.Phase.InFlight())
 }
 
-// held reports whether a person's annotation or a guard holds the next step of the node's own
-// repair. m.own must not be nil.
+// held reports whether the node's own repair is Pending and held, by a guard or a person's
+// annotation. m.own must not be nil.
 func (m *Member) held() bool {
 	return m.own.Phase == remediations.PhasePending && m.own.Hold != nil
 }
