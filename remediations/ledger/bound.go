@@ -7,20 +7,21 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// MostBytes bounds the values of the ConfigMap. The API server refuses more than 1 MiB. The
-// difference is for the value of KeyArrival, which each replica writes by itself.
+// MostBytes is the largest size of the ConfigMap's values, in bytes. The API server refuses more
+// than 1 MiB. The rest of that leaves room for the value of KeyArrival, which each replica writes
+// by itself.
 const MostBytes = 1<<20 - 1<<10
 
-// BreakGlassMost bounds the nodes with a time in the ledger since when break-glass is set. A person
-// may set it on all nodes at once.
+// BreakGlassMost is the largest number of nodes in Status.BreakGlass. It is bounded because a
+// person may set break-glass on all nodes at once.
 const BreakGlassMost = 1000
 
-// fitBytes is the size of a ledger after Fit has removed entries. It is less than MostBytes, so
-// that the next writes need not remove entries again.
+// fitBytes is the size of a ledger after Fit, if it was too long before. It is smaller than
+// MostBytes, so that the next few writes need not remove entries again.
 const fitBytes = MostBytes - MostBytes/16
 
-// Room returns how many bytes of ended repairs can be added to a ledger with this data. If more are
-// added, Fit may remove existing entries.
+// Room returns how many bytes about ended repairs can be added to a ledger with this data. If more
+// bytes are added, Fit may remove existing entries.
 func Room(data map[string]string) int { return fitBytes - bytesIn(data) }
 
 func bytesIn(data map[string]string) (size int) {
@@ -31,10 +32,12 @@ func bytesIn(data map[string]string) (size int) {
 }
 
 // Fit returns the ConfigMap's data, like Encode. If the data is too long, Fit first removes the
-// oldest cures, then the oldest ends and cancels, and returns how many. The Node has all of them,
-// too, so only a Node that is registered again loses information. Slots, orphans and counted
-// repairs are never removed. If these alone are too long, the API server refuses the write, and no
-// repair begins.
+// oldest entries of Cures and then the oldest of Ends. forgotten is how many it has removed. The
+// Node's annotations have these facts, too, so they are lost only if the Node is deleted and
+// registers again.
+//
+// Fit never removes slots, orphans (the records of replacements) and the repairs begun on each
+// machine. If these alone are too long, the API server refuses the write, and no repair begins.
 func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	data = l.Encode()
 	size := bytesIn(data)
@@ -64,8 +67,8 @@ func (l *Ledger) Fit() (data map[string]string, forgotten int) {
 	return l.Encode(), forgotten
 }
 
-// forgetEnds removes the oldest ends and cancels until data of that size is reduced to fitBytes. It
-// returns how many it has removed.
+// forgetEnds removes the oldest entries of Ends until the data has at most fitBytes. size is its
+// present size in bytes. It returns how many entries it has removed.
 func (l *Ledger) forgetEnds(size int) (forgotten int) {
 	type known struct {
 		machine string

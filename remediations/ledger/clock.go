@@ -8,7 +8,7 @@ import (
 )
 
 // Clamp sets each time in the ledger that is in the future to now, and reports whether there was
-// any. A leader whose clock was ahead for a moment wrote such times, and they would hold repairs
+// any. A leader writes such times if its clock is ahead for a moment, and they would hold repairs
 // too long. Before the call, the caller must check that now is right.
 func (l *Ledger) Clamp(now time.Time) (changed bool) {
 	clamp := remediations.ClampTo(now, &changed)

@@ -12,16 +12,17 @@ import (
 // unseenMost bounds the number of periods in Ledger.Unseen.
 const unseenMost = 16
 
-// Span is a period. If To is zero, the period has not ended.
+// Span is a period. To is zero while the period continues.
 type Span struct {
 	From time.Time `json:"from"`
 	To   time.Time `json:"to,omitzero"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
-// Saw records since when Drydock has been unable to observe alerts, or with a zero time that it can
-// observe them again. It reports whether the ledger has changed.
+// Saw records whether Drydock can observe alerts now. blindSince is when it lost the alerts. It is
+// zero if Drydock can observe them. Saw reports whether the ledger has changed.
 func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	n := len(l.Unseen)
 	open := n > 0 && l.Unseen[n-1].To.IsZero()
@@ -40,7 +41,7 @@ func (l *Ledger) Saw(blindSince, now time.Time) bool {
 	return true
 }
 
-// UnseenIn returns the part of the given period while Drydock could not observe alerts.
+// UnseenIn returns for how long Drydock could not observe alerts between from and to.
 func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	for _, s := range l.Unseen {
 		if s.To.IsZero() || s.To.After(to) {
@@ -54,9 +55,12 @@ func (l *Ledger) UnseenIn(from, to time.Time) (sum time.Duration) {
 	return sum
 }
 
-// Cured records how a repair of the machine ended. After a cure, the alert may return, and the next
-// repair then continues the plan. After any other end, the plan starts again. trials are the scopes
-// of the breakers that had the repair as their trial. Cured reports whether the ledger has changed.
+// Cured records how a repair of the machine ended. If it ended with a cure and the alert then
+// returns, the next repair continues the plan. After any other end, the next repair starts the plan
+// again.
+//
+// trials are the scopes of the breakers that had the repair as their trial. Cured reports whether
+// the ledger has changed.
 func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) bool {
 	c := CureOf(*e)
 	if c == nil {
@@ -67,7 +71,7 @@ func (l *Ledger) Cured(machine string, e *remediations.Entry, trials []string) b
 	return true
 }
 
-// remember stores the cure in place of the machine's earlier cure by that policy.
+// remember stores the cure. It replaces the machine's earlier cure by the same policy.
 func (l *Ledger) remember(machine string, c Cure) {
 	if i := slices.IndexFunc(l.Cures[machine], func(o Cure) bool { return o.Policy == c.Policy && o.Repair == c.Repair }); i >= 0 {
 		c.Unknown = l.Cures[machine][i].Unknown
@@ -76,7 +80,7 @@ func (l *Ledger) remember(machine string, c Cure) {
 	l.cures(machine, append(slices.Clone(l.Cures[machine]), c))
 }
 
-// forgetCure removes the machine's cure by that policy. It reports whether there was one.
+// forgetCure removes the machine's cure by that policy, and reports whether the ledger had one.
 func (l *Ledger) forgetCure(machine, policy string) bool {
 	before := l.Cures[machine]
 	cures := slices.DeleteFunc(slices.Clone(before), func(c Cure) bool { return c.Policy == policy })
@@ -96,9 +100,9 @@ func (l *Ledger) cures(machine string, cures []Cure) {
 	}
 }
 
-// Interrupted records how far the slot's repair was when its Node was deleted, because the machine
-// may register again. The next repair then continues the plan, as after a cure that did not last.
-// It reports whether it recorded anything.
+// Interrupted records how far the slot's repair had come when its Node was deleted, because the
+// machine may register again. The next repair then continues the plan, as after a cure that did not
+// last. Interrupted reports whether it recorded anything.
 func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool {
 	p := c.Policy(s.Policy)
 	if s.Kind != remediations.KindNode || s.ProviderID == "" || p == nil {
@@ -115,9 +119,9 @@ func (l *Ledger) Interrupted(c *remediations.Config, s Slot, now time.Time) bool
 	return true
 }
 
-// RanOut records that the machine's repair has tried its whole plan. A Node that is deleted loses
-// its record, and the machine must not start the plan again when it registers again. The plan
-// starts again only after a person's reset or after limits.repairsWindow.
+// RanOut records that the machine's repair has tried its whole plan. If the Node is deleted, its
+// record is lost, but the machine may register again. Then the plan must not start again, until a
+// person's reset or until limits.repairsWindow has passed.
 func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	ref, ok := r.Issued()
 	if !ok || r.Cause.Request != "" {
@@ -126,15 +130,16 @@ func (l *Ledger) RanOut(n *corev1.Node, r *remediations.Record) {
 	l.remember(Machine(n), Cure{Repair: r.ID, Policy: r.Policy, At: r.Since, Step: ref, Steps: r.All(), Relapsed: true})
 }
 
-// ForgetCures removes how the policy's repairs of the Node's machine ended, also an exhausted plan.
-// The number of repairs begun on the machine stays.
+// ForgetCures removes the ledger's cures of the Node's machine by that policy, and also its
+// exhausted plan. The next repair then starts the plan again. The number of repairs begun on the
+// machine stays.
 func (l *Ledger) ForgetCures(n *corev1.Node, policy string) {
 	l.forgetCure(remediations.MachineOf(n), policy)
 	l.forgetCure(Machine(n), policy)
 }
 
 // LastCure returns the end of the policy's last repair of the Node's machine, if the next repair
-// must continue that plan. It returns nil if the plan starts again.
+// must continue that repair's plan. It returns nil if the next repair starts the plan again.
 func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	for _, machine := range []string{remediations.MachineOf(n), Machine(n)} {
 		for _, c := range l.Cures[machine] {
@@ -146,16 +151,17 @@ func (l *Ledger) LastCure(n *corev1.Node, policy string) (last *Cure) {
 	return last
 }
 
-// Relapse records that the machine's cure did not last.
+// Relapse records that the machine's cure did not last, because the alert returned. It then counts
+// as a failed repair of its policy.
 func (l *Ledger) Relapse(machine string, c Cure) {
 	c.Relapsed = true
 	l.remember(machine, c)
 	l.Finished(c.Policy, c.Repair, remediations.OutcomeRelapsed)
 }
 
-// pruneCures removes the cures that can no longer relapse, even if the alert returned in time and
-// was held for a day since. It keeps an entry that was not a cure for at least
-// limits.repairsWindow.
+// pruneCures removes the cures that can no longer relapse. A cure stays for the relapse window and
+// one more day: the alert may return late, and its repair may then be held for a day. An entry that
+// was not a cure stays for at least limits.repairsWindow.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	longest := remediations.PendingFor
 	for _, p := range c.Policies {
@@ -173,22 +179,26 @@ func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	l.Unseen = slices.DeleteFunc(slices.Clone(l.Unseen), func(s Span) bool { return !s.To.IsZero() && now.Sub(s.To) >= 2*longest })
 }
 
-// endsMost bounds the repair ends that the ledger stores for each policy. It is much larger than
-// FailingAfter, because the repairs of several nodes may relapse together.
+// endsMost is the largest number of repair ends that the ledger stores for each policy. It is much
+// larger than FailingAfter, because the cures of several nodes may fail to last at the same time.
 const endsMost = 16
 
-// RepairEnd is how one repair of a policy ended.
+// RepairEnd is how one repair of a policy ended. Failed means that it was exhausted or that its
+// cure did not last.
 type RepairEnd struct {
 	Repair string `json:"repair,omitempty"`
 	Failed bool   `json:"failed,omitempty"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
 // Finished records how a repair of the policy ended, and reports whether the ledger has changed.
-// Each repair counts once: a later result replaces the earlier one. Any end other than a failure
-// sets the count of failures to zero, until the policy is stopped. A stopped policy only continues
-// after a repair in flight has ended as Recovered, or after a person's reset.
+// Each repair counts once: a later result replaces the earlier one.
+//
+// The ledger counts failures in a row, and FailingAfter of them stop the policy. Any other end sets
+// the count to zero. A policy that is stopped starts again only in two cases: a repair in flight
+// ends as Recovered, or a person resets the policy.
 func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	if o == remediations.OutcomeObserved {
 		return false // nothing was tried
@@ -236,27 +246,29 @@ func (l *Ledger) Finished(policy, repair string, o remediations.Outcome) bool {
 	return true
 }
 
-// Cure is a repair that ended because the machine was well. The ledger stores it until its relapse
-// window has ended.
+// Cure is a repair that ended because the machine was well. The ledger stores it until the alert's
+// return would no longer count as a relapse.
 type Cure struct {
 	Repair string    `json:"repair"`
 	Policy string    `json:"policy"`
 	At     time.Time `json:"at"`
-	// Step is the last issued attempt. Steps are all attempts of this repair and of the repairs that
-	// it continued.
+	// Step is the last attempt that this repair made. Steps are all attempts of this repair, and of
+	// the earlier repairs whose plan it continued.
 	Step  remediations.StepRef  `json:"step"`
 	Steps remediations.Attempts `json:"steps"`
 	// Trials are the scopes of the breakers that had the repair as their trial.
 	Trials []string `json:"trials,omitempty"`
-	// Relapsed means that the alert returned, and that this was counted. It is also true if the repair
-	// was not a cure, because its Node was deleted or its plan was exhausted.
+	// Relapsed means that the alert returned, and that the policy's failures already include this.
+	// It is also true for an entry that was not a cure: its Node was deleted during the repair, or
+	// its plan was exhausted.
 	Relapsed bool `json:"relapsed,omitempty"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
-// CureOf returns the cure of a history entry. It returns nil if the entry is not a cure, or if the
-// machine was replaced since.
+// CureOf returns the cure of a history entry. It returns nil if the repair did not cure its
+// machine, or if the machine has been replaced since.
 func CureOf(e remediations.Entry) *Cure {
 	if !e.Cured() {
 		return nil

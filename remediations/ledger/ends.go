@@ -9,17 +9,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// cancelsMost bounds the cancels that the ledger stores for one machine. It removes the oldest
-// first.
+// cancelsMost is the largest number of cancelled repairs that the ledger stores for one machine. It
+// removes the oldest first.
 const cancelsMost = 16
 
-// cancelSeenApart is how long the ledger waits before it records again that the alert of a cancel
-// is still on the Node. This saves writes.
+// cancelSeenApart is the shortest time between two updates of End.Seen. A longer time saves writes
+// of the ledger.
 const cancelSeenApart = 12 * time.Hour
 
-// End is an event that holds the next repair of a machine: the end of a policy's last repair,
-// because of its cooldown, or a person's cancel of an alert's repair. The Node has both in its
-// history and on its alerts, but others can delete the Node's annotations.
+// End is an event that holds the next repair of a machine for some time. One kind is the end of a
+// policy's last repair, because of the policy's cooldown. The other kind is that a person cancelled
+// the repair of an alert. The Node's annotations show both, but others can delete these
+// annotations.
 type End struct {
 	Repair  string               `json:"repair"`
 	Policy  string               `json:"policy"`
@@ -27,13 +28,14 @@ type End struct {
 	Outcome remediations.Outcome `json:"outcome,omitempty"`
 	// Restarted means that a step of the repair restarted the machine.
 	Restarted bool `json:"restarted,omitempty"`
-	// Alert is the fingerprint of the alert whose repair a person cancelled. It is empty if this End
-	// is not a cancel. Seen is when that alert was last on the Node.
+	// Alert is the fingerprint of the alert whose repair a person cancelled. It is empty for the
+	// end of a repair. Seen is when that alert was last on the Node.
 	Alert string    `json:"alert,omitempty"`
 	Seen  time.Time `json:"seen,omitzero"`
-	// UID is the UID of the Node, if the Node has no spec.providerID.
+	// UID is the UID of the Node if it has no spec.providerID, and otherwise empty.
 	UID string `json:"uid,omitempty"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
@@ -46,26 +48,26 @@ func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	return End{Repair: e.ID, Policy: e.Policy, At: e.Ended, Outcome: e.Outcome, Restarted: e.Restarted(c)}, true
 }
 
-// CancelOf returns the End for a person's cancel of the alert's repair.
+// CancelOf returns the End that records that a person cancelled the alert's repair.
 func CancelOf(a remediations.Alert, by remediations.CancelledRepair, now time.Time) End {
 	return End{Repair: by.ID, Policy: a.Policy, At: by.At, Alert: a.Fingerprint, Seen: remediations.Instant(now)}
 }
 
-// replaces reports whether the ledger keeps only one of the two Ends: both are of repairs by one
-// policy, or both are cancels for one alert.
+// replaces reports whether the ledger stores only one of e and o. This is so for two repairs by one
+// policy, and for two cancelled repairs for one alert.
 func (e End) replaces(o End) bool {
 	return e.Alert == o.Alert && (e.Alert != "" || e.Policy == o.Policy)
 }
 
-// of reports whether the End, which is stored under the Node's name, is about the Node's machine.
-// Without a spec.providerID, another Node of that name may be the same machine, so the End counts
-// for the duration of window.
+// of reports whether e is about the machine of Node n. e is stored under the Node's name, because
+// the Node had no spec.providerID. A new Node of that name, without a spec.providerID, may still be
+// the same machine. So e counts for it until window has passed.
 func (e End) of(n *corev1.Node, now time.Time, window time.Duration) bool {
 	return e.UID == string(n.UID) || n.Spec.ProviderID == "" && now.Sub(e.At) < window
 }
 
-// EndsOf returns the ends of repairs of the Node's machine, and the cancels of its alerts. window
-// is for End.of.
+// EndsOf returns the ends of repairs of the Node's machine, and the cancelled repairs of its
+// alerts. window is for End.of.
 func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (ends []End) {
 	if l == nil {
 		return nil
@@ -79,8 +81,8 @@ func (l *Ledger) EndsOf(n *corev1.Node, now time.Time, window time.Duration) (en
 	return ends
 }
 
-// CancelKnown returns the ledger's last cancel of a repair for the alert on the Node's machine, or
-// nil.
+// CancelKnown returns the ledger's last End that a person made by cancelling a repair for this
+// alert on the Node's machine. It returns nil if there is none. window is for End.of.
 func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window time.Duration) (last *End) {
 	for _, e := range l.EndsOf(n, now, window) {
 		if e.Alert == alert && alert != "" && (last == nil || e.At.After(last.At)) {
@@ -90,7 +92,7 @@ func (l *Ledger) CancelKnown(n *corev1.Node, alert string, now time.Time, window
 	return last
 }
 
-// Lacks reports whether the ledger must be written so that it has e.
+// Lacks reports whether the ledger must be written because e is missing or newer than its entry.
 func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.Time) bool {
 	if remediations.FromTheFuture(e.At, now) || now.Sub(e.since()) >= e.keptFor(c) {
 		return false
@@ -107,9 +109,10 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 	return e.Alert == "" || others < cancelsMost
 }
 
-// Found records an End of the Node that the ledger lacks, and reports whether the ledger must be
-// written. A new End takes its size from room; an End that replaces another one does not. If room
-// is too small, Found records nothing, and only the Node has the End.
+// Found adds an End that the Node shows and the ledger lacks, and reports whether the ledger must
+// be written. room is how many bytes can still be added, and a new End reduces it. An End that
+// replaces another one does not. If room is too small, Found adds nothing, and only the Node has
+// the End.
 func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int, now time.Time) bool {
 	if !l.Lacks(c, n, e, now) {
 		return false
@@ -125,8 +128,8 @@ func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int,
 	return true
 }
 
-// Ended records the End in place of an earlier one, unless it is so old that no decision depends on
-// it.
+// Ended stores e in place of an earlier End. It stores nothing if e is so old that no decision
+// depends on it.
 func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.Time) {
 	if now.Sub(e.since()) >= e.keptFor(c) {
 		return
@@ -146,7 +149,8 @@ func (l *Ledger) Ended(c *remediations.Config, n *corev1.Node, e End, now time.T
 	l.setEnds(machine, append(kept, e))
 }
 
-// Uncancel removes the cancels for the alert. It reports whether the ledger had any.
+// Uncancel removes the Ends of this alert that a person made by cancelling a repair. It reports
+// whether the ledger had any.
 func (l *Ledger) Uncancel(n *corev1.Node, alert string) (changed bool) {
 	for _, machine := range []string{n.Spec.ProviderID, n.Name} {
 		before := l.Ends[machine]
@@ -189,9 +193,9 @@ func (e End) since() time.Time {
 	return e.At
 }
 
-// keptFor returns how long the ledger keeps the End. The end of a repair stays for as long as any
-// cooldown or wait may depend on it. A cancel stays until its alert has been off the Node for
-// limits.repairsWindow, and at least for a day.
+// keptFor returns how long the ledger keeps the End. The end of a repair stays as long as a
+// cooldown or the wait after a restart may depend on it. A cancelled repair stays until its alert
+// has been off the Node for limits.repairsWindow, and at least for a day.
 func (e End) keptFor(c *remediations.Config) time.Duration {
 	if e.Alert != "" {
 		return max(c.Limits.RepairsWindow, remediations.PendingFor)
@@ -208,16 +212,16 @@ func (e End) keptFor(c *remediations.Config) time.Duration {
 	return longest
 }
 
-// PruneEnds removes the Ends that no decision needs any more. Before the call, the caller must have
-// decided about all Nodes: if Drydock did not run for a long time, a cancel may be old although its
-// alert is still on its Node.
+// PruneEnds removes the Ends that no decision needs any more. The caller must first decide about
+// all Nodes, because that renews End.Seen. Without this, after a long downtime of Drydock a
+// cancelled repair may look old although its alert is still on the Node.
 func (l *Ledger) PruneEnds(c *remediations.Config, now time.Time) {
 	for machine, ends := range l.Ends {
 		l.setEnds(machine, slices.DeleteFunc(slices.Clone(ends), func(e End) bool { return now.Sub(e.since()) >= e.keptFor(c) }))
 	}
 }
 
-// rebuildEnds does the part of Rebuild that concerns Ends.
+// rebuildEnds adds the Ends of one Node to a ledger that Rebuild creates.
 func (l *Ledger) rebuildEnds(c *remediations.Config, n *corev1.Node, j remediations.Journal, now time.Time) {
 	for _, e := range slices.Backward(j.History) {
 		if end, ok := EndOf(c, e); ok {

@@ -19,105 +19,114 @@ import (
 // Ledger is the content of the ConfigMap that limits disruptive repairs. Only the leader writes it,
 // by compare-and-swap.
 type Ledger struct {
-	// Slots has every disruptive repair in the phases Acting and Verifying.
+	// Slots has the disruptive repairs in the phases Acting and Verifying. Each counts against the
+	// limits.
 	Slots []Slot
-	// Repairs has, by Machine, the disruptive repairs that began within limits.repairsWindow.
+	// Repairs has the disruptive repairs that began within limits.repairsWindow. The key is the
+	// result of Machine.
 	Repairs map[string][]Begun
-	// Moves has, by location of the mesh, the repairs that recently moved its leadership, each with
-	// the time of its last move.
+	// Moves has the repairs that recently moved the leadership of a mesh location, each with the
+	// time of its last move. The key is the location.
 	Moves map[string][]Begun
 	// Wide has the repairs that recently changed the whole cluster, each with the time of its last
 	// change.
 	Wide []Begun
-	// Orphans are the repairs that replace the machine of their Node, and so may outlive the Node.
+	// Orphans has the repairs that replace the machine of their Node. Such a repair may continue
+	// after its Node is gone.
 	Orphans []Orphan
-	// Cures has, by machine, the repairs that cured it and may still relapse, one for each policy.
-	// Unseen has the periods while Drydock could not observe alerts. They do not count toward a
-	// relapse window.
+	// Cures has the repairs that cured a machine and whose alert may still return, one for each
+	// policy. The key is the machine. Unseen has the periods while Drydock could not observe
+	// alerts. They do not count toward a policy's relapseWindow.
 	Cures  map[string][]Cure
 	Unseen []Span
-	// GPUs has, by GPUMachine, the largest number of GPUs of each machine. Copies of the ledger share
-	// the map, so a change needs a new map.
+	// GPUs has the largest number of GPUs that each machine ever had. The key is the result of
+	// GPUMachine. Copies of the ledger share this map, so a change must create a new map.
 	GPUs map[string]int
-	// Ends has, by Machine, how the last repair of each policy ended, and the cancels of the machine's
-	// alerts.
+	// Ends has the end of each policy's last repair of a machine, and the repairs that a person
+	// cancelled. The key is the result of Machine.
 	Ends map[string][]End
-	// Arrival is when the self-test's alert last reached any replica, or zero. Each replica writes it
-	// without the compare-and-swap. An unreadable value counts as zero, and must not hold repairs.
+	// Arrival is when the self-test's alert last reached any replica, or zero. Each replica writes
+	// it without the compare-and-swap. An unreadable value counts as zero, so that it cannot hold
+	// repairs.
 	Arrival time.Time
-	// Others are the keys of the ConfigMap that this version of Drydock does not know, with their
+	// Others has the keys of the ConfigMap that this version of Drydock does not know, and their
 	// values. Encode writes them back.
 	Others map[string]string
-	// Status informs people. Decisions also depend on some of its fields: Breakers, BreakGlass and
-	// WentBack, and on Exhausted, Ends and Stopped, which stop policies.
+	// Status is mostly for people. Decisions also depend on Breakers, BreakGlass and WentBack.
+	// Exhausted, Ends and Stopped stop policies.
 	Status Status
 }
 
 // Status is what `kubectl drydock status` prints.
 type Status struct {
 	Mode remediations.Mode `json:"mode,omitempty"`
-	// Limits are the configured limits, by their key under limits.
+	// Limits are the configured limits. A key is the limit's key below limits in the configuration.
 	Limits map[string]string `json:"limits,omitempty"`
-	// BreakGlass are the nodes with drydock.dev/break-glass, by name.
+	// BreakGlass has the nodes with the annotation drydock.dev/break-glass, by the node's name.
 	BreakGlass map[string]BreakGlass `json:"breakGlass,omitempty"`
 	// Breakers are the breakers that are not closed, by scope: "cluster" or "zone/<name>".
 	Breakers map[string]Breaker `json:"breakers,omitempty"`
-	// Blind is why Drydock cannot trust any alert, or empty.
+	// Blind is why Drydock cannot trust any alert. It is empty if Drydock can trust them.
 	Blind string `json:"blind,omitempty"`
 	// WentBack is set while all disruptive repairs are held because the API server's store returned
 	// to an older state.
 	WentBack *WentBack `json:"wentBack,omitempty"`
-	// Exhausted counts, by policy, the exhausted repairs in a row.
+	// Exhausted has the number of failed repairs in a row, by policy. A repair fails if it is
+	// exhausted or if its cure does not last.
 	Exhausted map[string]int `json:"exhausted,omitempty"`
-	// Ends are the last ends of the repairs of each policy, the oldest first. Exhausted is counted
-	// from them.
+	// Ends has the ends of the last repairs of each policy, the oldest first. Drydock computes
+	// Exhausted from them.
 	Ends map[string][]RepairEnd `json:"ends,omitempty"`
-	// Stopped has, by policy, why the provider will refuse all of the policy's calls until a person
-	// acts.
+	// Stopped has the policies whose calls the provider will refuse until a person acts. The key is
+	// the policy, and the value is the reason.
 	Stopped map[string]string `json:"stopped,omitempty"`
-	// Sidecars are the pods, as namespace/name, whose sidecar repairs are exhausted, each with its
-	// node. The number is limited to what fits into one sentence. The ledger has them because no label
-	// selects their Nodes.
+	// Sidecars has the pods whose sidecar repairs are exhausted. The key is namespace/name of the
+	// pod, and the value is its node. The ledger has them because no label selects their Nodes.
+	// Their number is limited to what fits into one sentence.
 	Sidecars map[string]string `json:"sidecars,omitempty"`
-	// Holds are the holds that concern the whole fleet, by reason, each with its message.
+	// Holds has the messages of the holds that affect the whole fleet, by reason.
 	Holds map[remediations.Reason]string `json:"holds,omitempty"`
-	// Concerns say what the holds are about. A hold without an entry is about every node.
+	// Concerns has the policy, zone or pool that a hold in Holds is about. A hold without an entry
+	// here is about every node.
 	Concerns map[remediations.Reason]remediations.Concern `json:"concerns,omitempty"`
 	// SelfTest is the state of the connection to Alertmanager.
 	SelfTest selftest.Result `json:"selfTest,omitzero"`
-	// Uncovered are, by step, the Nodes that do not have exactly one provider for the step.
+	// Uncovered has, for each step, the Nodes that do not have exactly one provider for the step.
 	Uncovered map[string]coverage.Lack `json:"uncovered,omitempty"`
 	// Admission is the state of the leading replica's webhook, or nil if it has no webhook.
 	Admission *Admission `json:"admission,omitempty"`
-	// Aside is why this installation is not in charge of the cluster and changes nothing. It is empty
-	// if the installation is in charge.
+	// Aside is why this installation is not in charge of the cluster, so that it changes nothing.
+	// It is empty if the installation is in charge.
 	Aside string `json:"aside,omitempty"`
-	// Denied is why the API server refuses Drydock's own keys on all Nodes, or empty. Limited are
-	// other writes on Nodes that the API server refuses, each as a sentence.
+	// Denied is why the API server refuses Drydock's writes of its own keys on all Nodes. It is
+	// empty if the API server accepts them, or if that is unknown. Limited has one sentence for
+	// each other kind of write on Nodes that the API server refuses.
 	Denied  string   `json:"denied,omitempty"`
 	Limited []string `json:"limited,omitempty"`
-	// Unwritten has, by Node, why Drydock cannot write an alert or its record on the Node.
+	// Unwritten has the reason why Drydock cannot write an alert or a record on a Node, for each
+	// such Node. The key is the Node's name.
 	Unwritten map[string]string `json:"unwritten,omitempty"`
-	// Contested has a sentence for each other system that repairs Nodes which Drydock's policies take,
-	// too.
+	// Contested has one sentence for each other system that repairs the same Nodes as Drydock's
+	// policies.
 	Contested []string `json:"contested,omitempty"`
-	// Unknown and UnknownMore are fields that a newer Drydock wrote, under KeyStatus and under
-	// keyStatusMore.
+	// Unknown and UnknownMore are fields that a newer Drydock wrote. Unknown is from the data key
+	// KeyStatus, and UnknownMore is from keyStatusMore.
 	Unknown     Unknown `json:"-"`
 	UnknownMore Unknown `json:"-"`
 }
 
-// Admission is since when the leading replica's webhook has served, and when its last request came.
-// Last is zero if no request came.
+// Admission describes the webhook of the leading replica. Serving is when it began to serve. Last
+// is when its last request came, or zero.
 type Admission struct {
 	Serving time.Time `json:"serving"`
 	Last    time.Time `json:"last,omitzero"`
 }
 
-// admissionApart is how much later a request must be so that the ledger is written for it.
+// admissionApart limits how often the ledger is written for new requests of the webhook. The new
+// request must be this much later than the stored one.
 const admissionApart = 10 * time.Minute
 
-// Same reports whether the two are so similar that the ledger need not be written.
+// Same reports whether a and b differ so little that the ledger need not be written again.
 func (a *Admission) Same(b *Admission) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -125,22 +134,22 @@ func (a *Admission) Same(b *Admission) bool {
 	return a.Serving.Equal(b.Serving) && a.Last.IsZero() == b.Last.IsZero() && a.Last.Sub(b.Last).Abs() < admissionApart
 }
 
-// WentBack describes a store that returned to an older state, for example from a backup, and has
-// the time until which it holds repairs.
+// WentBack is the hold after the API server's store returned to an older state, for example from a
+// backup. Why describes that, and the hold ends at Until.
 type WentBack struct {
 	Why   string    `json:"why"`
 	Until time.Time `json:"until"`
 }
 
-// BreakGlass is the value of a node's drydock.dev/break-glass, and the time since when it has this
-// value. A new value starts a new hour.
+// BreakGlass is the drydock.dev/break-glass annotation of a node. Why is its value, and Since is
+// when it got this value. Break-glass lasts for one hour, and a new value starts a new hour.
 type BreakGlass struct {
 	Since time.Time `json:"since"`
 	Why   string    `json:"why"`
 }
 
-// These are the data keys of the ConfigMap. keyVersion has the version. Each other key has one JSON
-// value.
+// These are the data keys of the ConfigMap. keyVersion has the version of the format, and each
+// other key has one JSON value.
 const (
 	keyVersion    = "v"
 	KeySlots      = "slots"
@@ -160,8 +169,9 @@ const (
 // value is an RFC 3339 time.
 const KeyArrival = "arrival"
 
-// part is the content of one data key. value points to it. An optional part without entries has no
-// key in the ConfigMap. entries is the number of entries of an optional part.
+// part describes one data key of the ConfigMap. value points to the field of Ledger with its
+// content. An optional part without entries is left out of the ConfigMap. entries is counted only
+// for optional parts.
 type part struct {
 	key      string
 	value    any
@@ -169,8 +179,8 @@ type part struct {
 	entries  int
 }
 
-// parts returns all parts of the ledger except its version, its arrival and Others. statusMore must
-// be decoded after status.
+// parts returns all parts of the ledger except the version, Arrival and Others. Decode must read
+// status before statusMore.
 func (l *Ledger) parts() []part {
 	more := (*morePart)(&l.Status)
 	return []part{
@@ -217,13 +227,13 @@ func DecodeArrival(data map[string]string) (time.Time, error) {
 	return at.UTC().Truncate(time.Second), nil
 }
 
-// ErrMalformed means that the ledger's content is not in the form that Drydock writes. A person
-// must correct or delete the ConfigMap.
+// ErrMalformed means that Drydock cannot read the ledger. A person must correct or delete the
+// ConfigMap.
 var ErrMalformed = errors.New("the ledger cannot be understood")
 
 // Decode decodes the ConfigMap's data. It keeps fields and keys that this version does not know,
-// without interpreting them. An error holds every repair until a person corrects or deletes the
-// ConfigMap.
+// but does not use them. While Decode returns an error, no repair begins; a person must correct or
+// delete the ConfigMap.
 func Decode(data map[string]string) (*Ledger, error) {
 	if v := data[keyVersion]; v != strconv.Itoa(remediations.RecordVersion) {
 		return nil, fmt.Errorf("%w: it has version %q, this Drydock knows version %d", ErrMalformed, text.Line(v, 20), remediations.RecordVersion)
@@ -256,7 +266,8 @@ func Decode(data map[string]string) (*Ledger, error) {
 	return l, nil
 }
 
-// Clone returns a copy of the ledger, so that a change is lost if it cannot be saved.
+// Clone returns a copy of the ledger. The caller changes the copy, so that the ledger stays as it
+// was if the copy cannot be saved.
 func (l *Ledger) Clone() *Ledger {
 	c := &Ledger{Slots: slices.Clone(l.Slots), Wide: slices.Clone(l.Wide), Orphans: slices.Clone(l.Orphans), Cures: maps.Clone(l.Cures), Ends: maps.Clone(l.Ends), GPUs: l.GPUs, Unseen: slices.Clone(l.Unseen), Repairs: make(map[string][]Begun, len(l.Repairs)), Others: l.Others, Arrival: l.Arrival, Status: l.Status}
 	c.Status.Breakers, c.Status.Exhausted, c.Status.Holds = maps.Clone(l.Status.Breakers), maps.Clone(l.Status.Exhausted), maps.Clone(l.Status.Holds)
@@ -274,10 +285,10 @@ func (l *Ledger) Clone() *Ledger {
 	return c
 }
 
-// FailingAfter is how many exhausted repairs in a row stop a policy.
+// FailingAfter is how many failed repairs in a row stop a policy.
 const FailingAfter = 3
 
-// Failing reports whether the policy is stopped, because its last repairs were all exhausted.
+// Failing reports whether the policy is stopped, because its last repairs have all failed.
 func (l *Ledger) Failing(policy string) bool { return l.Status.Exhausted[policy] >= FailingAfter }
 
 // Allow starts a stopped policy again, after a person's reset.
@@ -295,8 +306,8 @@ func (l *Ledger) Stop(policy, why string) {
 	l.Status.Stopped[policy] = why
 }
 
-// Rebuild creates a ledger from the Nodes if the cluster has none, because it is new or because a
-// person deleted the ledger.
+// Rebuild creates the ledger from the records on the Nodes. It is for a cluster without a ledger,
+// because the cluster is new or a person deleted the ledger.
 func Rebuild(c *remediations.Config, nodes []*corev1.Node, now time.Time) *Ledger {
 	l := &Ledger{Repairs: map[string][]Begun{}}
 	for _, n := range nodes {

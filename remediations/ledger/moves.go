@@ -29,7 +29,8 @@ func locationSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record
 	}
 }
 
-// Moved records a move of the location's leadership. It keeps only the last move of each repair.
+// Moved records that the repair moved the leadership of the location at that time. It stores only
+// the last move of each repair.
 func (l *Ledger) Moved(location, repair string, when time.Time) {
 	if l.Moves == nil {
 		l.Moves = map[string][]Begun{}
@@ -44,8 +45,8 @@ func (l *Ledger) Moved(location, repair string, when time.Time) {
 	}
 }
 
-// LastMove returns the last move of the location's leadership by a repair other than except, or
-// zero.
+// LastMove returns the last move of the location's leadership. It ignores the repair with the id
+// except. It returns the zero value if there was no move.
 func (l *Ledger) LastMove(location, except string) (last Begun) {
 	for _, b := range l.Moves[location] {
 		if b.Repair != except && b.At.After(last.At) {
@@ -56,15 +57,16 @@ func (l *Ledger) LastMove(location, except string) (last Begun) {
 }
 
 // KnowsMove reports whether the ledger shows that the repair on the node moved the location's
-// leadership: the repair has a slot for it, or is among the location's moves.
+// leadership. Then the repair has a slot for the move, or is in Ledger.Moves.
 func (l *Ledger) KnowsMove(node string, r *remediations.Record) bool {
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {
 		return s.Kind == remediations.KindLocation && s.Node == node && s.Location == r.Location && s.Repair == r.ID
 	}) || slices.ContainsFunc(l.Moves[r.Location], func(b Begun) bool { return b.Repair == r.ID })
 }
 
-// rebuildMoves does the part of Rebuild that concerns leaders. For an ended repair it uses the end
-// as the time of the move, because the time of its last move is unknown.
+// rebuildMoves adds the moves of mesh leadership on one Node's record to a ledger that Rebuild
+// creates. For an ended repair it uses the end as the time of the move, because the time of its
+// last move is unknown.
 func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediations.Journal) {
 	for _, e := range j.Whole() {
 		if e.Location != "" && len(e.Steps) > 0 {
@@ -88,7 +90,7 @@ func (l *Ledger) rebuildMoves(c *remediations.Config, n *corev1.Node, j remediat
 	}
 }
 
-// ReplacingName reports whether the machine of a Node of that name is being replaced.
+// ReplacingName reports whether Drydock is replacing the machine of a Node with that name.
 func (l *Ledger) ReplacingName(node string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Node == node })
 }

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Slot is one disruptive repair that counts against the limits. The slot of a location does not
-// count against the limits of nodes: its Node was the location's leader, and its Successor becomes
-// the leader.
+// Slot is the place of one disruptive repair in the ledger. It counts against the limits while the
+// repair is in flight. The slot of a mesh location does not count against the limits of nodes. In
+// such a slot, Node led the location before the move, and Successor becomes its leader.
 type Slot struct {
 	Kind       remediations.Kind `json:"kind,omitempty"`
 	Node       string            `json:"node"`
@@ -26,35 +26,39 @@ type Slot struct {
 	Repair     string            `json:"repair"`
 	Attempt    string            `json:"attempt"`
 	Since      time.Time         `json:"since"`
-	// Wide means that the step changes the whole cluster. ControlPlane means that the node belonged to
-	// the control plane.
+	// Wide means that the step changes the whole cluster. ControlPlane means that the node was a
+	// control-plane node when the slot was taken.
 	Wide         bool `json:"wide,omitempty"`
 	ControlPlane bool `json:"controlPlane,omitempty"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
-// Begun is a disruptive repair, and the time when it began on a machine.
+// Begun is a repair and a time: when it began on a machine, or when it last moved a leadership or
+// changed the whole cluster.
 type Begun struct {
 	Repair string    `json:"repair"`
 	At     time.Time `json:"at"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
-// Orphan is a repair that replaces the machine of a Node. It has everything that Drydock needs
-// about the repair when the Node no longer exists.
+// Orphan is a repair that replaces the machine of a Node. It has everything that Drydock needs to
+// finish the repair after the Node is gone.
 type Orphan struct {
 	Node       string              `json:"node"`
 	UID        string              `json:"uid"`
 	ProviderID string              `json:"providerID,omitempty"`
 	Record     remediations.Record `json:"record"`
-	// Unknown are fields that a newer Drydock wrote.
+	// Unknown has the fields of this entry that a newer Drydock wrote. They are written back
+	// unchanged.
 	Unknown Unknown `json:"-"`
 }
 
-// Machine returns the key of a Node's machine for the limits: its providerID, or the Node's name if
-// it has none. The providerID stays the same when the machine registers again.
+// Machine returns the key of a Node's machine in the ledger. The key is the Node's providerID, or
+// its name if it has none. The providerID stays the same when the machine registers again.
 func Machine(n *corev1.Node) string {
 	if n.Spec.ProviderID != "" {
 		return n.Spec.ProviderID
@@ -62,9 +66,9 @@ func Machine(n *corev1.Node) string {
 	return n.Name
 }
 
-// Reserve takes a slot for an attempt, or moves the repair's slot to its next attempt. It counts
-// the repair against its machine, and a mesh leader's repair against its location. It does not
-// check the limits, because Decide has done so.
+// Reserve takes a slot for an attempt of the repair, or changes the repair's slot to its next
+// attempt. It also records that the repair has begun on its machine. A mesh leader's repair is
+// recorded for its location instead. Reserve does not check the limits, because Decide has done so.
 func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations.Record, now time.Time) {
 	if r.Location != "" {
 		l.reserveMove(c, n, r, now)
@@ -97,8 +101,8 @@ func (l *Ledger) Reserve(c *remediations.Config, n *corev1.Node, r *remediations
 	l.prune(c, now)
 }
 
-// unknownOf returns the unknown fields of the repair's slot. The slot of the next attempt keeps
-// them.
+// unknownOf returns the fields of the repair's slot that a newer Drydock wrote. The slot of the
+// next attempt must keep them.
 func unknownOf(slots []Slot, repair string) Unknown {
 	if i := slices.IndexFunc(slots, func(s Slot) bool { return s.Repair == repair }); i >= 0 {
 		return slots[i].Unknown
@@ -114,11 +118,11 @@ func nodeSlot(c *remediations.Config, n *corev1.Node, r *remediations.Record, si
 	}
 }
 
-// orphan returns the Orphan for the repair. It leaves out the record's fields that Drydock of
-// 2026-11-27 (7c8b93d9) does not know, because that version refuses unknown fields of a record in
-// the ledger. Drydock does not need them when the Node is gone: it cannot undo anything on the
-// Node, the slot has the zone and pool of the drained node, and Ledger.GPUs has the machine's
-// number of GPUs.
+// orphan returns the Orphan for the repair. It leaves out some fields of the record, because the
+// Drydock of 2026-11-27 (7c8b93d9) refuses a ledger with record fields that it does not know.
+//
+// Drydock does not need these fields when the Node is gone. It cannot undo anything on the Node.
+// The slot has the zone and pool, and Ledger.GPUs has the machine's number of GPUs.
 func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	o := Orphan{Node: n.Name, UID: string(n.UID), ProviderID: n.Spec.ProviderID, Record: *r.Clone()}
 	o.Record.Plan, o.Record.Unreached, o.Record.Alone, o.Record.WellSince = "", 0, 0, time.Time{}
@@ -133,8 +137,8 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	return o
 }
 
-// Release frees the slot of the repair, and removes its orphan. It reports whether the ledger had
-// either. It does not search by the Node's name, because another machine may have that name now.
+// Release removes the slot and the orphan of the repair. It reports whether the ledger had one of
+// them. It does not search by the Node's name, because another machine may have that name now.
 func (l *Ledger) Release(repair string) bool {
 	before := len(l.Slots) + len(l.Orphans)
 	l.Slots = slices.DeleteFunc(slices.Clone(l.Slots), func(s Slot) bool { return s.Repair == repair })
@@ -142,8 +146,8 @@ func (l *Ledger) Release(repair string) bool {
 	return len(l.Slots)+len(l.Orphans) != before
 }
 
-// SlotOf returns the slot of the node's own repair, or nil. A leader's slot on the node does not
-// count.
+// SlotOf returns the slot of the node's own repair, or nil. The slot of a mesh location whose
+// leader is this node does not count.
 func (l *Ledger) SlotOf(node string) *Slot {
 	for i, s := range l.Slots {
 		if s.Kind == "" && s.Node == node {
@@ -153,28 +157,30 @@ func (l *Ledger) SlotOf(node string) *Slot {
 	return nil
 }
 
-// ReleaseMachine frees the slot and the orphan of the Node's machine. It is for repairs whose
-// records are unreadable, so that their ids are unknown.
+// ReleaseMachine removes the slot and the orphan of the Node's machine. The caller uses it if the
+// record on the Node is unreadable, because then the id of the repair is unknown.
 func (l *Ledger) ReleaseMachine(n *corev1.Node) {
 	l.releaseSlot(n)
 	l.Orphans = slices.DeleteFunc(l.Orphans, func(o Orphan) bool { return remediations.SameMachine(o.UID, o.ProviderID, n) })
 }
 
-// releaseSlot frees the slot of the node's own repair. It finds the slot by the machine.
+// releaseSlot removes the slot of the node's own repair. It finds the slot by the machine, not by
+// the repair's id.
 func (l *Ledger) releaseSlot(n *corev1.Node) {
 	l.Slots = slices.DeleteFunc(l.Slots, func(s Slot) bool { return s.Kind == remediations.KindNode && s.Of(n) })
 }
 
-// Of reports whether the slot's repair is of the Node's machine.
+// Of reports whether the slot's repair is on the machine of this Node.
 func (s Slot) Of(n *corev1.Node) bool { return remediations.SameMachine(s.UID, s.ProviderID, n) }
 
-// Outlives reports whether the repair continues in the ledger after its Node is gone.
+// Outlives reports whether the ledger has the repair's record, so that the repair continues after
+// its Node is gone.
 func (l *Ledger) Outlives(repair string) bool {
 	return slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
 }
 
-// Replacing returns the repair that replaces the machine of a Node with that name or machine, or
-// nil.
+// Replacing returns the repair that is replacing the machine of this Node, or nil. The Node's name
+// or its providerID must match.
 func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	for i := range l.Orphans {
 		o := &l.Orphans[i]
@@ -185,8 +191,8 @@ func (l *Ledger) Replacing(n *corev1.Node) *Orphan {
 	return nil
 }
 
-// Forget removes everything that is counted against the Node's machine, and its number of GPUs,
-// after a person's reset.
+// Forget removes all repairs, cures, ends and numbers of GPUs of the Node's machine. The caller
+// uses it after a person's reset.
 func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Repairs, Machine(n))
 	delete(l.Cures, remediations.MachineOf(n))
@@ -196,8 +202,8 @@ func (l *Ledger) Forget(n *corev1.Node) {
 	delete(l.Ends, n.Name)
 }
 
-// Begun returns the disruptive repairs other than except that began on the machine within the
-// window.
+// Begun returns the disruptive repairs that began on the machine within the window. It ignores the
+// repair with the id except.
 func (l *Ledger) Begun(machine, except string, now time.Time, window time.Duration) []Begun {
 	return slices.DeleteFunc(slices.Clone(l.Repairs[machine]), func(b Begun) bool { return b.Repair == except || now.Sub(b.At) >= window })
 }
@@ -221,12 +227,12 @@ func pruneBegun(all map[string][]Begun, now time.Time, window time.Duration) {
 	}
 }
 
-// Gone reports whether the orphan's Node no longer exists. n is the Node that has the Node's name
+// Gone reports whether the orphan's Node no longer exists. n is the Node that has the same name
 // now, or nil.
 func (o *Orphan) Gone(n *corev1.Node) bool { return n == nil || string(n.UID) != o.UID }
 
-// Knows reports whether the ledger has the repair: in a slot, as the replacement of a machine, as
-// begun on a machine, or as a move of leadership.
+// Knows reports whether the repair is in the ledger: as a slot, as an orphan, as begun on a
+// machine, or as a move of mesh leadership.
 func (l *Ledger) Knows(repair string) bool {
 	for _, all := range []map[string][]Begun{l.Repairs, l.Moves} {
 		for _, begun := range all {
@@ -239,7 +245,7 @@ func (l *Ledger) Knows(repair string) bool {
 		slices.ContainsFunc(l.Orphans, func(o Orphan) bool { return o.Record.ID == repair })
 }
 
-// KnowsAttempt reports whether the repair's slot is for the attempt or for a later attempt.
+// KnowsAttempt reports whether the repair has a slot for this attempt or for a later one.
 func (l *Ledger) KnowsAttempt(repair, attempt string) bool {
 	want, _ := remediations.AttemptNamed(repair, attempt)
 	return slices.ContainsFunc(l.Slots, func(s Slot) bool {

@@ -6,9 +6,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// statusMore has the fields of Status that have a data key of their own. Older versions of Drydock
-// refuse a ledger with an unknown field in "status", but ignore an unknown data key. So a new field
-// of Status must be added here.
+// statusMore has the fields of Status that are stored under a second data key. Older versions of
+// Drydock refuse a ledger with an unknown field in the key "status", but ignore an unknown key. So
+// a new field of Status must be added here.
 type statusMore struct {
 	WentBack  *WentBack         `json:"wentBack,omitempty"`
 	Admission *Admission        `json:"admission,omitempty"`
@@ -20,7 +20,7 @@ type statusMore struct {
 	Concerns map[remediations.Reason]remediations.Concern `json:"concerns,omitempty"`
 }
 
-// more returns the fields of statusMore from the status, and put sets them.
+// more returns the fields of Status that are stored under the key "statusMore". put sets them.
 func (s *Status) more() statusMore {
 	return statusMore{s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten, s.Concerns}
 }
@@ -29,7 +29,8 @@ func (s *Status) put(m statusMore) {
 	s.WentBack, s.Admission, s.Aside, s.Denied, s.Limited, s.Unwritten, s.Concerns = m.WentBack, m.Admission, m.Aside, m.Denied, m.Limited, m.Unwritten, m.Concerns
 }
 
-// firstPart is the status in the data key "status", and morePart in "statusMore".
+// firstPart has the fields of Status under the data key "status". morePart has those under
+// "statusMore".
 type (
 	firstPart Status
 	morePart  Status
@@ -49,8 +50,8 @@ func (p *firstPart) MarshalJSON() ([]byte, error) {
 func (p *morePart) UnmarshalJSON(data []byte) (err error) {
 	var m statusMore
 	p.UnknownMore, err = decodeEntry(data, &m)
-	// A version that wrote all fields under the other key did not update this key. So the longer hold
-	// of the two counts. The other fields only inform people until the next write.
+	// Some versions wrote all fields under the other key and did not update this key. So the hold
+	// that ends later counts. The other fields only inform people until the next write.
 	if was := p.WentBack; was != nil && (m.WentBack == nil || m.WentBack.Until.Before(was.Until)) {
 		m.WentBack = was
 	}
@@ -62,7 +63,7 @@ func (p *morePart) MarshalJSON() ([]byte, error) {
 	return encodeEntry((*Status)(p).more(), p.UnknownMore)
 }
 
-// entries returns the number of fields to write.
+// entries returns how many fields must be written under the key "statusMore".
 func (p *morePart) entries() (n int) {
 	if p.UnknownMore != "" {
 		n++

@@ -13,10 +13,12 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Unknown has the fields of one entry that this version does not know, as one JSON object, or is
-// empty. A newer Drydock wrote them. They stay with their entry and are written back, and no
-// decision depends on them. Unknown fields at deeper levels are in nested objects, whose keys are
-// the name of the known field, the index in the list, or the key of the map.
+// Unknown has the fields of one entry that this version does not know, as one JSON object. It is
+// empty if there are none. A newer Drydock wrote these fields. They stay with their entry and are
+// written back, but no decision depends on them.
+//
+// Unknown fields at deeper levels are in nested objects. The key of such an object is the name of
+// the known field, the index in the list, or the key of the map.
 type Unknown string
 
 var (
@@ -113,8 +115,8 @@ func separate(data json.RawMessage, t reflect.Type) (known, unknown json.RawMess
 	return json.RawMessage(remediations.EncodeJSON(parts)), objectOf(others), nil
 }
 
-// merge adds the unknown fields to the data, if the objects that contain them still exist. This
-// package wrote both as JSON, so decoding them cannot fail.
+// merge adds the unknown fields to the data. It leaves out fields whose surrounding object no
+// longer exists. This package wrote both arguments as JSON, so decoding them cannot fail.
 func merge(data, unknown json.RawMessage, t reflect.Type) json.RawMessage {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -161,15 +163,15 @@ func objectOf(fields map[string]json.RawMessage) json.RawMessage {
 	return json.RawMessage(remediations.EncodeJSON(fields))
 }
 
-// readsItself reports whether the type has its own JSON decoder, so that its unknown fields cannot
-// be separated here.
+// readsItself reports whether the type has its own JSON decoder. Then the function separate cannot
+// find its unknown fields.
 func readsItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(unmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// fieldsOf returns the types of the struct's fields by their names in JSON. Entries have no
-// embedded fields, and each field has a name.
+// fieldsOf returns the types of the struct's fields, by their names in JSON. It supports no
+// embedded fields, and expects a name for each field.
 func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
@@ -182,9 +184,9 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	return fields
 }
 
-// UnknownFields returns the names of everything in the ledger that this version does not know: keys
-// of the ConfigMap, and fields of entries with the name of their part. It returns at most ten
-// names, and how many more there are.
+// UnknownFields returns the names of all fields and keys in the ledger that this version does not
+// know. The name of a field begins with the data key that has it. UnknownFields returns at most ten
+// names, and then how many more there are.
 func (l *Ledger) UnknownFields() []string {
 	if l == nil {
 		return nil

@@ -1,6 +1,7 @@
 package ledger
 
-// Each type of entry in the ledger keeps the fields that this version does not know.
+// Each type of entry keeps the fields that this version does not know. So a write does not lose
+// data of a newer Drydock.
 
 func (s *Slot) UnmarshalJSON(data []byte) (err error) {
 	type plain Slot
