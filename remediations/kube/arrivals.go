@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Arrivals writes into the ledger when the self-test's alert last arrived at this replica. Every
+// Arrivals writes into the ledger when an alert last arrived at this replica. This is the alert of
+// the self-test, which always fires, so its arrival shows that Alertmanager reaches Drydock. Every
 // replica writes this one key of the ledger and an annotation with its version, in a PATCH that
 // touches nothing else. The handler of the alert does not wait for the write. Arrivals is a
 // manager.Runnable.
@@ -42,13 +43,13 @@ const (
 	arrivalTimeout = 5 * time.Second
 )
 
-// NewArrivals returns the Arrivals for the ledger with that name. version is the version of this
-// Drydock.
+// NewArrivals returns the Arrivals for the ledger with that namespace and name. version is the
+// version of this Drydock.
 func NewArrivals(client kubernetes.Interface, namespace, name, version string, c clock.Clock, log logr.Logger) *Arrivals {
 	return &Arrivals{client: client, namespace: namespace, name: name, version: version, clock: c, log: log, news: make(chan struct{}, 1)}
 }
 
-// Arrived notes that the self-test's alert arrives now. It never blocks.
+// Arrived records that the self-test's alert arrives now. It never blocks.
 func (a *Arrivals) Arrived() {
 	a.mu.Lock()
 	a.last = a.clock.Now()
@@ -59,16 +60,16 @@ func (a *Arrivals) Arrived() {
 	}
 }
 
-// Last returns when the alert last arrived at this replica, even if that is not written yet. Zero
-// means that it never arrived.
+// Last returns when the self-test's alert last arrived at this replica, even if that is not written
+// yet. It returns zero if the alert has never arrived.
 func (a *Arrivals) Last() time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.last
 }
 
-// NeedLeaderElection returns false, because each replica writes the arrivals of the posts that it
-// receives.
+// NeedLeaderElection returns false, because Alertmanager may post to any replica, and each replica
+// writes its own arrivals.
 func (a *Arrivals) NeedLeaderElection() bool { return false }
 
 // Start writes arrivals until ctx ends.
@@ -112,8 +113,8 @@ func (a *Arrivals) wait(ctx context.Context, d time.Duration) bool {
 }
 
 // write writes the arrival into the ledger. It does not create the ledger, because only the leader
-// does. again is true after a failed attempt: meanwhile another replica may have written a later
-// time, and then that time stays.
+// does. again is true if an earlier attempt failed. In the meantime another replica may have
+// written a later time, and write does not overwrite that.
 func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()

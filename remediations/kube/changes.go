@@ -21,8 +21,8 @@ type Changes struct {
 	names map[string]bool
 	// all is true if the list would have too many names. Then any Node may have changed.
 	all bool
-	// back describes the last object that went back to an older version. backAt is when that was
-	// seen.
+	// back describes the last Node in the cache whose resourceVersion became lower. backAt is when
+	// that happened.
 	back   string
 	backAt time.Time
 }
@@ -30,8 +30,8 @@ type Changes struct {
 // NewChanges returns an empty Changes.
 func NewChanges() *Changes { return &Changes{names: map[string]bool{}} }
 
-// changesKept bounds the names. In a replica that does not lead, the engine never takes them. The
-// bound is larger than the number of Nodes in any cluster.
+// changesKept bounds the number of names, because in a replica that does not lead, the engine never
+// takes them. The bound is larger than the number of Nodes in any cluster.
 const changesKept = 200_000
 
 func (c *Changes) add(o any) {
@@ -50,8 +50,9 @@ func (c *Changes) add(o any) {
 	}
 }
 
-// compare notes if the cache goes back to an older version of a Node. A watch never does that by
-// itself, so the API server's store has then gone back to an older state.
+// compare records if the resourceVersion of a Node in the cache becomes lower. A watch never does
+// that by itself. It means that the API server's store has returned to an older state, for example
+// from a backup.
 func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 	if c == nil || before.UID != after.UID {
 		return
@@ -66,7 +67,8 @@ func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 
 var _ engine.Rewinding = Fleet{}
 
-// WentBack implements engine.Rewinding.
+// WentBack implements engine.Rewinding: it returns which Node last went back to an older version,
+// and when.
 func (f Fleet) WentBack() (what string, at time.Time) {
 	if f.Changes == nil {
 		return "", time.Time{}
@@ -76,8 +78,8 @@ func (f Fleet) WentBack() (what string, at time.Time) {
 	return f.Changes.back, f.Changes.backAt
 }
 
-// take returns the collected names and forgets them. If it returns false, any Node may have
-// changed.
+// take returns the collected names and forgets them. If it returns false, the names are incomplete,
+// and any Node may have changed.
 func (c *Changes) take() (map[string]bool, bool) {
 	if c == nil {
 		return nil, false
@@ -91,8 +93,8 @@ func (c *Changes) take() (map[string]bool, bool) {
 
 var _ engine.Changing = Fleet{}
 
-// Changed implements engine.Changing. It takes the names before it reads the Nodes, so that a
-// change in between is returned by the next call.
+// Changed implements engine.Changing. It takes the collected names before it reads the Nodes. So
+// the next call returns a Node that changes in between.
 func (f Fleet) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
 	names, some := f.Changes.take()
 	if !some {

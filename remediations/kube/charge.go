@@ -24,9 +24,9 @@ import (
 )
 
 const (
-	// Only one installation of Drydock may hold the cluster's Lease. Each replica reads it every
-	// chargeRenewed, and the leader renews it then. After a request that failed, a replica tries
-	// again in chargeAgain. chargeWithin bounds one request.
+	// Only one installation of Drydock may hold the cluster's Lease. Each replica reads the Lease
+	// every chargeRenewed, and the leader renews it then. After a failed request, a replica tries
+	// again after chargeAgain. chargeWithin is the timeout of one request.
 	chargeRenewed = 10 * time.Second
 	chargeAgain   = 2 * time.Second
 	chargeWithin  = 5 * time.Second
@@ -63,14 +63,14 @@ type Charge struct {
 	Log     logr.Logger
 
 	mu sync.Mutex
-	// held is when the last successful renewal began. It is zero if there was none, or if another
-	// installation holds the Lease.
+	// held is when the last successful renewal began. It is zero if there has not been one, or if
+	// another installation holds the Lease.
 	held time.Time
 	why  string
 	// another is true if the last check found another installation in charge.
 	another bool
-	// seen is the version of another installation's Lease. seenSince is since when that version has
-	// not changed.
+	// seen is the UID and resourceVersion of another installation's Lease. seenSince is when this
+	// replica first read that version.
 	seen      string
 	seenSince time.Time
 	was       bool
@@ -88,9 +88,9 @@ func (c *Charge) Lacking() string {
 	return why
 }
 
-// Lacks returns why this installation is not in charge of the cluster, and whether another
-// installation is. If no other installation is in charge, or if that is unknown, this one may be in
-// charge in a moment. An empty why means that this one is in charge.
+// Lacks returns why this installation is not in charge of the cluster. It returns an empty why if
+// it is in charge. another is true if another installation is in charge. If another is false, this
+// installation may be in charge in a moment.
 func (c *Charge) Lacks() (why string, another bool) {
 	now := c.Clock.Now()
 	c.mu.Lock()
@@ -105,7 +105,8 @@ func (c *Charge) Lacks() (why string, another bool) {
 
 func (c *Charge) good() time.Duration { return max(c.Good, chargeGood) }
 
-// Guarding returns a writer that writes only while this installation is in charge.
+// Guarding returns a writer that calls write only while this installation is in charge. At other
+// times it returns engine.ErrNotInCharge.
 func (c *Charge) Guarding(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		if c.Lacking() != "" {
@@ -115,7 +116,8 @@ func (c *Charge) Guarding(write intake.AnnotationWriter) intake.AnnotationWriter
 	}
 }
 
-// While returns a function that calls do only while this installation is in charge.
+// While returns a function that calls do only while this installation is in charge. At other times
+// the function does nothing.
 func (c *Charge) While(do func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if c.Lacking() != "" {
@@ -125,8 +127,8 @@ func (c *Charge) While(do func(context.Context) error) func(context.Context) err
 	}
 }
 
-// Start takes or reads the Lease again and again until ctx ends. It does not release the Lease at
-// the end, because the next leader of this installation continues to hold it.
+// Start calls Look again and again until ctx ends. It does not release the Lease at the end,
+// because the next leader of this installation continues to hold it.
 func (c *Charge) Start(ctx context.Context) error {
 	elected := c.Elected
 	for {
@@ -147,8 +149,8 @@ func (c *Charge) Start(ctx context.Context) error {
 	}
 }
 
-// Look checks the Lease once. If this replica leads, it also takes or renews the Lease. It reports
-// whether that succeeded.
+// Look reads the Lease once. If this replica leads, it also takes or renews the Lease. It returns
+// false if a request failed.
 func (c *Charge) Look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, chargeWithin)
 	defer cancel()
@@ -171,7 +173,8 @@ func (c *Charge) Look(ctx context.Context) bool {
 	return err == nil
 }
 
-// logChange logs whether this installation is in charge, if that has changed, and calls Changed.
+// logChange logs when this installation becomes in charge, and when it is no longer in charge. In
+// both cases it calls Changed.
 func (c *Charge) logChange() {
 	lacking := c.Lacking()
 	was, logged := c.was, c.logged
@@ -187,7 +190,7 @@ func (c *Charge) logChange() {
 	}
 }
 
-// errAnother is the error of a check while another installation holds the Lease.
+// errAnother means that another installation holds the Lease.
 var errAnother = errors.New("another Drydock is in charge of the cluster")
 
 func (c *Charge) leads() bool {
@@ -231,8 +234,8 @@ func (c *Charge) look(ctx context.Context, now time.Time) (held bool, why string
 	return true, "", nil
 }
 
-// stands reports whether this leader may take another installation's Lease: the Lease has not
-// changed for long enough, by the clock of this process.
+// stands reports whether this leader may take the Lease of another installation. It may do so if
+// the Lease has not changed for long enough, by the clock of this process.
 func (c *Charge) stands(lease *coordinationv1.Lease, now time.Time) bool {
 	if version := string(lease.UID) + "/" + lease.ResourceVersion; version != c.seen {
 		c.seen, c.seenSince = version, now

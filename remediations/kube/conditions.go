@@ -19,14 +19,15 @@ import (
 	"drydock.dev/drydock/remediations/engine"
 )
 
-// conditionsSince is the first version of the API server that knows the conditions of KEP-5683.
-// Drydock decides by this version: the feature gate is visible only to clients that may read the
-// API server's metrics, and it does not change what the API server stores.
+// conditionsSince is the first version of the API server with the Node conditions of KEP-5683
+// (DrainInProgress and MaintenanceInProgress). Drydock decides by this version and not by the
+// feature gate. Only clients that may read the API server's metrics can see the gate, and the gate
+// does not change what the API server stores.
 var conditionsSince = version.MustParseSemantic("1.37.0")
 
-// Conditions sets the Node conditions of KEP-5683 according to the records on the Nodes. Each PATCH
-// goes to nodes/status and names the version of the Node that was read, so that it never overwrites
-// another writer's change.
+// Conditions shows repairs in the Node conditions of KEP-5683 (DrainInProgress and
+// MaintenanceInProgress), according to the records on the Nodes. Each PATCH goes to nodes/status
+// and names the resourceVersion that was read. So it never overwrites another writer's change.
 type Conditions struct {
 	Client   kubernetes.Interface
 	Registry remediations.Registry
@@ -42,8 +43,8 @@ type Conditions struct {
 
 var _ engine.Conditions = (*Conditions)(nil)
 
-// Show sets and removes conditions on the Node so that they match its record, and returns the Node
-// after that.
+// Show sets and removes conditions on the Node so that they match its repair record. It returns the
+// Node after that.
 func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
 	set, remove := c.Registry.ReadJournal(n).ConditionsDue(n)
 	if len(set) > 0 {
@@ -72,8 +73,8 @@ func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, er
 	return Trim(written, c.Annotations...), nil
 }
 
-// Keep does the same for all cached Nodes. It repeats calls of Show that failed because the API
-// server did not answer, or that were never made because the process died.
+// Keep calls Show for all cached Nodes. So it repeats calls that failed because the API server did
+// not answer. It also makes up for calls that the process did not make because it died.
 func (c *Conditions) Keep(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {
@@ -88,8 +89,8 @@ func (c *Conditions) Keep(ctx context.Context) error {
 	return errors.Join(out...)
 }
 
-// knows reports whether the API server knows the conditions. It asks for the API server's version
-// until it gets an answer, and then remembers the result.
+// knows reports whether the API server supports the conditions of KEP-5683. It requests the API
+// server's version until there is an answer, and then remembers the result.
 func (c *Conditions) knows(ctx context.Context) (bool, error) {
 	if known := c.known.Load(); known != nil {
 		return *known, nil

@@ -19,30 +19,30 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// ErrNotCordoned means that the node was uncordoned, or was never cordoned. Without a cordon, new
-// pods would come to the node as fast as the drain evicts them.
+// ErrNotCordoned means that the node was uncordoned, or was never cordoned. Without a cordon, the
+// scheduler would place new pods there as fast as the drain evicts them.
 var ErrNotCordoned = errors.New("the node is not cordoned")
 
-// ErrDrainRefused means that a pod must not be evicted, and that trying again would not change
-// that. A person must decide.
+// ErrDrainRefused means that the drain must not evict a pod, and that another attempt would not
+// change this. A person must decide.
 var ErrDrainRefused = errors.New("a pod may not be evicted")
 
 const (
-	// drainEvery is the wait between two rounds of a drain. kubectl waits as long before it evicts
-	// again.
+	// drainEvery is the wait between two rounds of a drain. kubectl waits for the same time before
+	// it evicts a pod again.
 	drainEvery = 5 * time.Second
-	// deadAfter is how long the drain waits for a terminating pod that its node does not end.
+	// deadAfter is how long the drain waits for a terminating pod that its node does not stop.
 	deadAfter = time.Minute
-	// evictAtOnce bounds the evictions at the same time, to limit the load on the API server and on
-	// webhooks.
+	// evictAtOnce bounds the number of concurrent evictions, to limit the load on the API server
+	// and on webhooks.
 	evictAtOnce = 8
-	// callTimeout bounds one request. It is long because a slow webhook may take most of a minute.
-	// After a minute, the API server itself gives up.
+	// callTimeout is the timeout of one request. It is long because a slow webhook may need most of
+	// a minute. After a minute, the API server itself gives up.
 	callTimeout = time.Minute
 )
 
-// Drainer evicts the pods of a node. It finds out with its own clock whether a terminating pod is
-// overdue, so that clock must agree with the API server's.
+// Drainer evicts the pods of a node. It compares its own clock with the deletion times of pods, so
+// that clock must agree with the API server's.
 type Drainer struct {
 	Client kubernetes.Interface
 	Now    func() time.Time
@@ -50,20 +50,20 @@ type Drainer struct {
 	Every time.Duration
 }
 
-// DrainOptions define which pods are evicted, and how. The zero value evicts all pods, except those
-// that no controller would create again.
+// DrainOptions define which pods are evicted, and how. The zero value evicts all pods, and refuses
+// the drain if a pod has no controller, because that pod would not be created again.
 type DrainOptions struct {
-	// UID is the Node's UID. A Node with the same name and another UID is not drained. If UID is
+	// UID is the Node's UID. The drain fails if the Node with this name has another UID. If UID is
 	// empty, the first Node that is found under the name counts.
 	UID types.UID
 	// KeepEmptyDir refuses the drain if a pod has an emptyDir volume, because an eviction deletes
 	// the volume's content.
 	KeepEmptyDir bool
-	// WithoutController is how pods without a controller are treated. By default such a pod refuses
-	// the drain.
+	// WithoutController is what the drain does with pods that have no controller. By default such a
+	// pod refuses the drain.
 	WithoutController remediations.WithoutController
-	// MaxGrace is an upper limit for a pod's grace period, of at least a second. Zero means no
-	// limit.
+	// MaxGrace is an upper limit for a pod's grace period, of at least one second. Zero means that
+	// there is no limit.
 	MaxGrace time.Duration
 	// DeadAfter is how long the drain waits for a terminating pod that no kubelet ends (see
 	// overdue). Zero means a minute.
@@ -73,16 +73,17 @@ type DrainOptions struct {
 	Progress func(DrainReport)
 }
 
-// Drain evicts all pods of a cordoned node, except mirror pods and pods of DaemonSets, and returns
-// when they are gone. A pod that came after the first listing and may run on a cordoned node stays,
-// because its owner would create the next one there too.
+// Drain evicts all pods of a cordoned node, except mirror pods and pods of DaemonSets. It returns
+// when they are gone. It also leaves pods that came after the first listing and tolerate the
+// cordon, because their owner would create the next ones there, too.
 //
-// Drain repeats evictions that are held back until ctx ends. Then it sends nothing more and returns
-// at once with the report. Its error is the context's cause. A second call continues from the
-// present state.
+// Drain repeats refused evictions until ctx ends, for example those that a PodDisruptionBudget
+// holds back. Then it sends nothing more, and returns the report at once. Its error is then the
+// context's cause. A second call continues from the present state.
 //
-// Errors: ErrNotCordoned; ErrDrainRefused, with the names of the pods; engine.ErrNotFound if the
-// Node is gone or was replaced; the API server's 401 or 403 if rights are missing.
+// Other errors are ErrNotCordoned and ErrDrainRefused, with the names of the pods.
+// engine.ErrNotFound means that the Node is gone or was replaced. If a read gets a 403, because
+// rights are missing, that error is returned.
 func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainReport, error) {
 	d.Every, o.DeadAfter = cmp.Or(d.Every, drainEvery), cmp.Or(o.DeadAfter, deadAfter)
 	r := &drainRun{Drainer: d, DrainOptions: o, node: node, seen: map[types.UID]bool{}, terminating: map[types.UID]bool{}}
@@ -107,7 +108,7 @@ func (d Drainer) Drain(ctx context.Context, node string, o DrainOptions) (DrainR
 	}
 }
 
-// drainRun is one call of Drain. It holds nothing that a later call needs.
+// drainRun is the state of one call of Drain. Later calls need nothing from it.
 type drainRun struct {
 	Drainer
 	DrainOptions
@@ -118,8 +119,8 @@ type drainRun struct {
 	reported          string
 }
 
-// round reads the present state and evicts the pods that must go. An error ends the drain. A
-// problem that may pass is only in the report.
+// round reads the present state, and evicts the pods that must go. An error ends the drain.
+// Problems that may pass are only in the report.
 //
 // Drain does not use kubectl's own loop of evictions. That loop sleeps after its context has ended,
 // treats a 500 as final, and reports a refused pod only when all others are gone. It might also
@@ -154,8 +155,8 @@ func (r *drainRun) round(ctx context.Context) (done bool, err error) {
 	return false, err
 }
 
-// look reads the Node in each round, because a person may stop a drain by uncordoning the node. The
-// drain then stops before the engine's next pass.
+// look reads the Node in each round. A person may stop a drain by uncordoning the node, and the
+// drain must then stop before the engine's next pass.
 func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	call, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -174,8 +175,9 @@ func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	return n, nil
 }
 
-// evict evicts the pods, a few at a time, and returns those that are held back. It stops at the
-// first final refusal: if the node cannot be emptied, further evictions only disrupt.
+// evict evicts the pods, a few at a time, and returns those that cannot be evicted yet. It stops at
+// the first final refusal. If the node cannot be emptied, further evictions would disrupt pods for
+// nothing.
 func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, error) {
 	answers := make([]answer, len(pods))
 	g, gctx := errgroup.WithContext(ctx)
@@ -203,7 +205,7 @@ func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, err
 	return held, err
 }
 
-// count updates the report with what this round found and evicted.
+// count updates the numbers in the report with the pods that this round found and evicted.
 func (r *drainRun) count(left podsLeft) {
 	r.report.Stuck, r.report.Terminating, r.report.Returned = len(left.stuck), len(left.ending), some(left.returned)
 	for _, list := range [][]corev1.Pod{left.stuck, left.ending, left.awaited, left.evict} {
@@ -219,8 +221,8 @@ func (r *drainRun) count(left podsLeft) {
 	r.report.Total, r.report.Left = len(r.seen), len(left.ending)+len(left.awaited)+len(left.evict)
 }
 
-// trouble handles a failed read. If rights are missing, the drain ends. Other errors are reported,
-// and the read is tried again. A 401 does not count as missing rights, because an API server that
+// trouble handles a failed read. If rights are missing (403), the drain ends. Other errors go into
+// the report, and the next round reads again. A 401 is such an error, because an API server that
 // has just started answers 401 to a valid token (kubernetes/kubernetes#65785).
 func (r *drainRun) trouble(ctx context.Context, doing string, err error) error {
 	if apierrors.IsForbidden(err) {

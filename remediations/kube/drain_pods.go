@@ -15,24 +15,25 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// podsLeft are the pods of a node that must go, grouped by how the drain treats them.
+// podsLeft has the pods of a node that must go, grouped by how the drain treats them.
 type podsLeft struct {
 	evict  []corev1.Pod // to be evicted
 	ending []corev1.Pod // already evicted or deleted, by this drain or another client: the drain waits for them
 	stuck  []corev1.Pod // already terminating, but no kubelet ends them: the drain counts them as gone
-	// returned came after the first listing and may run on a cordoned node. Evicting them would
-	// only bring the next ones.
+	// returned has the pods that came after the first listing and may run on a cordoned node. If
+	// they were evicted, their controllers would only create the next ones there.
 	returned []corev1.Pod
-	// awaited have no controller. The drain waits until they end by themselves.
+	// awaited has the pods without a controller, if the drain must wait until they end by
+	// themselves.
 	awaited []corev1.Pod
-	// These pods make the drain refuse the node.
+	// The drain refuses the node because of these pods.
 	unmanaged, emptyDir []corev1.Pod
 }
 
-// pods lists the node's pods, page by page. kubectl decides which of them a drain concerns: not
-// mirror pods, and not pods of a DaemonSet that exists. kubectl's other checks are switched off.
-// Their messages mention kubectl's flags, and they would refuse or wait for pods that already
-// terminate.
+// pods lists the node's pods, page by page. kubectl's code selects the pods that a drain must
+// evict: it leaves out mirror pods, and pods of a DaemonSet that exists. kubectl's other checks are
+// switched off. Their messages mention kubectl's flags, and they would refuse or wait for pods that
+// already terminate.
 func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*callTimeout)
 	defer cancel()
@@ -48,9 +49,9 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	for _, pod := range list.Pods() {
 		switch {
 		case kit.Finished(&pod) && ofDaemonSet(&pod):
-			// The pod does not matter for the drain any more. On a node under disk pressure the
-			// kubelet ends each pod of a DaemonSet again, and the DaemonSet creates the next one. A
-			// drain that evicted those would not end.
+			// A finished pod of a DaemonSet does not matter for the drain. On a node under disk
+			// pressure, the kubelet ends each pod of a DaemonSet again, and the DaemonSet creates
+			// the next one. A drain that evicted these pods would not end.
 		case r.listed && !r.seen[pod.UID] && mayReturn(&pod):
 			left.returned = append(left.returned, pod)
 		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
@@ -72,11 +73,13 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	return left, nil
 }
 
-// overdue reports whether a terminating pod will not end because of its node's state. If the
-// kubelet is silent (Ready is Unknown), it does not know of the deletion, so the pod's grace period
-// means nothing. The wait then counts from the deletion, or from the silence if that came later. A
-// kubelet that reports Ready=False may still be ending the pod, so the grace period comes first. A
-// missing condition does not count as a fault.
+// overdue reports whether the drain must stop waiting for a terminating pod, because its node will
+// not end it.
+//
+// If Ready is Unknown, the kubelet is silent and does not know of the deletion, so the pod's grace
+// period means nothing. The wait (DeadAfter) then begins with the deletion, or with the silence if
+// that came later. A kubelet that reports Ready=False may still be ending the pod, so the wait
+// begins after the grace period. A missing Ready condition does not count as a fault.
 func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	ready := remediations.ReadyCondition(n)
 	if ready == nil || ready.Status == corev1.ConditionTrue {
@@ -92,8 +95,8 @@ func (r *drainRun) overdue(n *corev1.Node, pod *corev1.Pod) bool {
 	return r.Now().Sub(since) > r.DeadAfter
 }
 
-// unmanaged reports whether the pod has no controller, or belongs to a DaemonSet that is gone.
-// kubectl passes no pod of an existing DaemonSet on to here, except finished ones.
+// unmanaged reports whether the pod has no controller, or belongs to a DaemonSet that is gone. The
+// caller has already left out the other pods of existing DaemonSets.
 func unmanaged(pod *corev1.Pod) bool {
 	return metav1.GetControllerOf(pod) == nil || ofDaemonSet(pod)
 }
@@ -103,9 +106,9 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return c != nil && c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
 }
 
-// mayReturn reports whether the pod's controller may place its next pod on the cordoned node too.
-// Every DaemonSet may. kubectl leaves out only the pods of apps/v1, and OpenKruise has a DaemonSet
-// of its own.
+// mayReturn reports whether the pod's controller may place its next pod on the cordoned node, too.
+// It may if it is a DaemonSet, or if the pod tolerates the cordon. kubectl leaves out only the pods
+// of apps/v1 DaemonSets, and OpenKruise has a kind DaemonSet of its own.
 func mayReturn(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))
@@ -115,8 +118,8 @@ func mayReturn(pod *corev1.Pod) bool {
 var cordoned = corev1.Taint{Key: corev1.TaintNodeUnschedulable, Effect: corev1.TaintEffectNoSchedule}
 
 // toleratesCordon reports whether the scheduler places a pod with this toleration on a cordoned
-// node. A toleration without a key must have the operator Exists. ToleratesTaint does not check
-// that, because the API server does.
+// node. A toleration without a key must have the operator Exists. toleratesCordon checks that
+// itself, because ToleratesTaint leaves it to the API server's validation.
 func toleratesCordon(t corev1.Toleration) bool {
 	return (t.Key != "" || t.Operator == corev1.TolerationOpExists) && t.ToleratesTaint(logr.Discard(), &cordoned, false)
 }

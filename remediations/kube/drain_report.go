@@ -26,30 +26,31 @@ const (
 	pdbsPerPage = 500
 )
 
-// DrainReport is the progress of a drain, as this call has seen it.
+// DrainReport is the progress of a drain, as one call of Drain has seen it.
 type DrainReport struct {
-	// Total are the pods that had to go. Left are those that are still there. Terminating are those
-	// of Left that are already terminating.
+	// Total is the number of pods that had to go. Left is how many of them are still there.
+	// Terminating is how many of those are already terminating.
 	Total, Left, Terminating int
-	// Evicted counts this call's evictions that were accepted. Gone counts the pods that ended
-	// before they were evicted.
+	// Evicted is how many evictions of this call were accepted. Gone is how many pods ended before
+	// they were evicted.
 	Evicted, Gone int
-	// Stuck counts pods that are terminating on a node that does not end them. They are not in
+	// Stuck is how many pods are terminating on a node that does not end them. They are not in
 	// Left, although the API server still shows them.
 	Stuck int
-	// Returned names the pods that came to the node after this call began, and that may run there
-	// although it is cordoned. They are in no count, because the drain neither evicts them nor
-	// waits for them.
+	// Returned has the names of the pods that came to the node after this call began, and may run
+	// there although it is cordoned. No other field counts them, because the drain neither evicts
+	// them nor waits for them.
 	Returned string
-	// Held are the first pods, by name, that are held back. More counts the further ones.
+	// Held has the first few pods that cannot go yet, sorted by name. More is how many others there
+	// are.
 	Held []Held
 	More int
-	// Trouble is why the other fields are not current: the node or its pods could not be read, or
-	// have not been read yet.
+	// Trouble is why the other fields are not current: Drydock could not read the node or its pods,
+	// or has not read them yet. It is empty if they are current.
 	Trouble string
 }
 
-// Held is a pod that cannot be evicted, with the reason.
+// Held is a pod that cannot be evicted yet, with the reason.
 type Held struct {
 	Pod    string // namespace/name
 	Budget string // namespace/name of the PodDisruptionBudget that holds it, if a budget does
@@ -92,16 +93,16 @@ func (r DrainReport) String() string {
 	return strings.Join(s, "; ")
 }
 
-// heldPod is a pod that cannot go. by is the API server's answer to its eviction. If no eviction
-// was sent, why is the reason.
+// heldPod is a pod that cannot go yet. by is the API server's refusal of its eviction. If no
+// eviction was sent, by is nil and why has the reason.
 type heldPod struct {
 	pod *corev1.Pod
 	by  error
 	why string
 }
 
-// explain puts into the report why pods cannot go, for the first few pods by name. It reads the
-// PodDisruptionBudgets only for those.
+// explain writes into the report why pods cannot go yet, for the first few pods by name. It reads
+// the PodDisruptionBudgets only for these pods.
 func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	for i := range left.ending {
 		if r.Now().Sub(left.ending[i].DeletionTimestamp.Time) > r.DeadAfter {
@@ -124,8 +125,8 @@ func (r *drainRun) explain(ctx context.Context, left podsLeft, held []heldPod) {
 	}
 }
 
-// heldBy finds the PodDisruptionBudget that made the API server refuse the eviction. The answer
-// names the budget only in its text, if at all.
+// heldBy finds the PodDisruptionBudget that made the API server refuse the eviction. The API server
+// names the budget only in the text of its answer, if at all.
 func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]policyv1.PodDisruptionBudget) Held {
 	ns, out := h.pod.Namespace, Held{Pod: kit.NameOf(h.pod)}
 	budget := apierrors.HasStatusCause(h.by, policyv1.DisruptionBudgetCause)
@@ -161,7 +162,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 	return out
 }
 
-// overstays describes a pod whose grace period ended long ago, on a node that should have ended it.
+// overstays describes a pod that should have ended when its grace period ended, long ago.
 func overstays(pod *corev1.Pod) string {
 	s := "should have ended by " + pod.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(pod.Finalizers) > 0 {

@@ -22,8 +22,8 @@ func (d Drainer) Work(ctx context.Context, m engine.Machine, mayStill func() err
 	return err
 }
 
-// blockedBy names what holds the drain back. It leaves out the numbers that change with every pod
-// that goes, so that the text changes only when the obstacle does.
+// blockedBy describes why pods cannot go yet. It leaves out the numbers that change whenever a pod
+// goes. So the text changes only when the obstacle changes.
 func blockedBy(r DrainReport) string {
 	var out []string
 	for _, h := range r.Held {

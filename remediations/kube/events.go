@@ -12,8 +12,8 @@ import (
 // maxNote is the API server's limit for an Event's note, in bytes.
 const maxNote = 1024
 
-// Events sends Events about Nodes, and Events about Drydock itself, which are attached to its
-// ledger. It implements engine.Recorder.
+// Events sends Events about Nodes. It also sends Events about Drydock itself, which are attached to
+// the ledger's ConfigMap. It implements engine.Recorder.
 type Events struct {
 	Recorder events.EventRecorder
 	// Node returns the Node from the cache. It returns nil if the Node is not there.

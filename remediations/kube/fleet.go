@@ -32,13 +32,14 @@ type Fleet struct {
 	// collected.
 	Changes *Changes
 	Now     func() time.Time
-	// Keep names annotations of other systems that decisions use. Trim keeps them.
+	// Keep has the keys of other systems' annotations that decisions use. Trim does not remove them
+	// from the cached Nodes.
 	Keep []string
 }
 
 var _ engine.Fleet = Fleet{}
 
-// Nodes returns all Nodes in the cache. They are shared, so the caller must not change them.
+// Nodes returns all Nodes in the cache. The objects are shared, so the caller must not change them.
 func (f Fleet) Nodes(context.Context) ([]*corev1.Node, error) {
 	objs := f.Indexer.List()
 	nodes := make([]*corev1.Node, 0, len(objs))
@@ -71,7 +72,8 @@ func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return Trim(n, f.Keep...), nil
 }
 
-// Lease reads the lease of a node, its heartbeat.
+// Lease returns when the kubelet last renewed the lease of its node, and for how long the lease is
+// valid.
 func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration, error) {
 	l, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
 	if err != nil {
@@ -84,8 +86,8 @@ func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration
 	return lease.RenewedAt, lease.Duration, nil
 }
 
-// leaseOf returns what a Lease says about a node's heartbeat. It returns false if the Lease lacks
-// the fields of a heartbeat.
+// leaseOf returns the heartbeat of a node from its Lease. It returns false if the Lease has no
+// renewTime or no leaseDurationSeconds.
 func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	if l.Spec.RenewTime == nil || l.Spec.LeaseDurationSeconds == nil {
 		return signs.Lease{}, false
@@ -93,7 +95,8 @@ func leaseOf(l *coordinationv1.Lease, readAt time.Time) (signs.Lease, bool) {
 	return signs.Lease{ReadAt: readAt, RenewedAt: l.Spec.RenewTime.Time, Duration: time.Duration(*l.Spec.LeaseDurationSeconds) * time.Second}, true
 }
 
-// Leases reads the leases of these nodes concurrently, from the API server's own cache.
+// Leases reads the leases of these nodes concurrently, from the API server's own cache. The key of
+// the result is the node's name. Nodes without a lease are left out.
 func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lease, error) {
 	all := make([]*coordinationv1.Lease, len(nodes))
 	g, ctx := errgroup.WithContext(ctx)
@@ -126,8 +129,9 @@ func (f Fleet) Leases(ctx context.Context, nodes []string) (map[string]signs.Lea
 	return out, nil
 }
 
-// Heartbeats reads all leases from the API server's own cache. That costs the API server almost
-// nothing, and is recent enough to count the healthy nodes.
+// Heartbeats reads the leases of all nodes from the API server's own cache. The key of the result
+// is the node's name. This costs the API server almost nothing, and is recent enough to count the
+// healthy nodes.
 func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	all, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
@@ -143,9 +147,9 @@ func (f Fleet) Heartbeats(ctx context.Context) (map[string]signs.Lease, error) {
 	return out, nil
 }
 
-// Trim removes from a Node what decisions do not use. A real Node takes tens of kilobytes, most of
-// it images, managed fields and annotations of other systems. Of those annotations Trim keeps the
-// named ones, and only up to maxKept bytes of each value.
+// Trim returns a copy of the Node with only the fields that decisions use. A real Node takes tens
+// of kilobytes, mostly for images, managed fields and annotations of other systems. Trim keeps such
+// an annotation only if its key is in keep, and only maxKept bytes of its value.
 func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	t := &corev1.Node{
 		TypeMeta: n.TypeMeta,
@@ -176,17 +180,17 @@ func Trim(n *corev1.Node, keep ...string) *corev1.Node {
 	return t
 }
 
-// maxKept bounds what is kept of another system's annotation. It is longer than any value that a
-// configuration compares.
+// maxKept is how much of another system's annotation is kept, in bytes. It is longer than any value
+// that a configuration compares.
 const maxKept = 256
 
-// maxConditions bounds the conditions that are kept of a node. It is more than any real node has. A
-// hostile kubelet may write any number.
+// maxConditions is the largest number of conditions that are kept of a node. A real node has fewer,
+// but a hostile kubelet may write any number.
 const maxConditions = 64
 
-// conditionsOf returns the node's conditions as a policy's witness reads them. Their types and
-// texts are mostly the same on every node, so each text is stored only once. Of Ready, and of a
-// long message, only the part that is read is kept.
+// conditionsOf returns the node's conditions, for the policies' witnesses. Most of their types and
+// texts are the same on every node, so each text is stored only once. Reason and message of Ready
+// are left out, and long messages are cut.
 func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	var out []corev1.NodeCondition
 	for _, c := range n.Status.Conditions {
@@ -201,8 +205,8 @@ func conditionsOf(n *corev1.Node) []corev1.NodeCondition {
 	return out
 }
 
-// shared returns a text of the condition from a store that all nodes share. For Ready it returns
-// nothing: no policy reads the texts of Ready, and its message may change with each heartbeat.
+// shared returns a text of the condition from a store that all nodes share. For Ready it returns an
+// empty text: no policy reads the texts of Ready, and its message may change with each heartbeat.
 func shared(c corev1.NodeCondition, text string) string {
 	if c.Type == corev1.NodeReady {
 		return ""
@@ -210,17 +214,18 @@ func shared(c corev1.NodeCondition, text string) string {
 	return unique.Make(text[:min(len(text), maxText)]).Value()
 }
 
-// maxText bounds what is kept of a condition's text. NVSentinel writes texts of up to 1,024 bytes.
+// maxText is how much of a condition's text is kept, in bytes. NVSentinel writes texts of up to
+// 1,024 bytes.
 const maxText = 1 << 10
 
-// Matters reports whether a change of a Node could change a decision. A heartbeat cannot, neither
-// the kubelet's nor that of Kilo's agent.
+// Matters reports whether a change of a Node could change a decision. A heartbeat of the kubelet or
+// of Kilo's agent could not.
 func Matters(a, b *corev1.Node) bool {
 	return !signs.Same(a, b) || !sameButSeen(a.Annotations, b.Annotations)
 }
 
 // otherUID reports whether the API server refused a patch because the object was replaced under the
-// same name. It answers then that the UID cannot be changed.
+// same name. The API server then answers that the UID cannot be changed.
 func otherUID(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {
@@ -229,7 +234,8 @@ func otherUID(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// translate returns the engine's error that corresponds to the API server's error.
+// translate returns the engine's error for an error of the API server: ErrNotFound, ErrConflict, or
+// the same error. doing says which call failed.
 func translate(doing string, err error) error {
 	switch {
 	case apierrors.IsNotFound(err):

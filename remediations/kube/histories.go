@@ -13,13 +13,15 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Histories adds entries to the histories on Nodes for repairs that were made while no Node could
-// be written. Any replica may write them, because any replica may have made the repair.
+// Histories adds entries to the histories on Nodes. The entries are for repairs that replicas made
+// while no Node could be written. Any replica may have made such a repair, so any replica may write
+// its entry.
 type Histories struct{ Client kubernetes.Interface }
 
 var _ rescue.HistoryWriter = Histories{}
 
-// historyTries bounds how often the write is repeated after conflicts with other writers.
+// historyTries is how often Write tries the write if other writers change the Node at the same
+// time.
 const historyTries = 5
 
 // Write adds the entry to the Node's history, unless the history already has it: another replica

@@ -12,17 +12,18 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Pods finds the nodes of pods. It reads each pod from the API server, without a watch or a cache.
+// Pods finds the node that hosts a pod. It reads each pod from the API server, without a watch or a
+// cache.
 type Pods struct {
 	Client kubernetes.Interface
-	// Namespaces are the only namespaces whose pods are read. If Namespaces is empty, pods of all
-	// namespaces are read. In other namespaces Drydock may not have the right to read pods.
+	// Namespaces limits which pods are read, because Drydock may not have the right to read pods in
+	// other namespaces. If Namespaces is empty, pods of all namespaces are read.
 	Namespaces []string
 }
 
-// Hosts returns the node of the pod. It returns an empty name if the pod has no node yet, if there
-// is no such pod, or if pods of its namespace are not read. If the right to read pods is missing in
-// a namespace that should be read, it returns an error, so that the alert is not silently dropped.
+// Hosts returns the name of the pod's node. It returns an empty name if the pod has no node yet,
+// does not exist, or is in a namespace that is not read. If the right to read a pod is missing,
+// Hosts returns an error, so that the alert about the pod is not silently dropped.
 func (p Pods) Hosts(ctx context.Context, pod remediations.Pod) (string, error) {
 	if len(p.Namespaces) > 0 && !slices.Contains(p.Namespaces, pod.Namespace) {
 		return "", nil

@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// LeanNode decodes a Node from protobuf without its images and managed fields. They are most of a
-// Node, and decoding them is most of the cost of a watch of Nodes. Trim would remove them anyway.
-// LeanTransform makes a plain Node of a LeanNode.
+// LeanNode is a Node that is decoded from protobuf without its images and managed fields. These are
+// most of a Node, and decoding them is most of the cost of a watch of Nodes. Trim would remove them
+// anyway. LeanTransform converts a LeanNode to a Node.
 type LeanNode struct{ corev1.Node }
 
 // LeanNodeList is a list of LeanNodes.
@@ -42,8 +42,8 @@ func LeanScheme() *runtime.Scheme {
 	return s
 }
 
-// LeanTransform returns the informer's transform function for LeanNodes: it makes a plain Node and
-// trims it with Trim.
+// LeanTransform returns the informer's transform function for LeanNodes. It converts each LeanNode
+// to a Node, and trims it with Trim. keep is for Trim.
 func LeanTransform(keep ...string) cache.TransformFunc {
 	return func(o any) (any, error) {
 		if n, ok := o.(*LeanNode); ok {
@@ -79,8 +79,8 @@ func (n *LeanNode) Unmarshal(data []byte) error {
 	return n.Node.Unmarshal(lean)
 }
 
-// without appends to out the field with the number, whose content is a message, but leaves one
-// field of that message out.
+// without copies one encoded field to out, without one of its inner fields. number is the number of
+// the copied field, message is its content, and left is the number of the inner field.
 func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	kept := 0
 	if err := eachField(message, func(n protowire.Number, field, _ []byte) error {
@@ -100,8 +100,8 @@ func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	})
 }
 
-// eachField calls take for each field of a message, with the whole encoded field and, if the field
-// contains bytes, its content.
+// eachField calls take for each field of an encoded message. field is the whole encoded field. held
+// is the content of the field if it is of the type bytes, and otherwise nil.
 func eachField(message []byte, take func(number protowire.Number, field, held []byte) error) error {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)

@@ -22,7 +22,7 @@ type LedgerStore struct {
 
 var _ engine.LedgerStore = LedgerStore{}
 
-// Load reads the ConfigMap.
+// Load reads the ConfigMap. It returns its data and its resourceVersion.
 func (s LedgerStore) Load(ctx context.Context) (map[string]string, string, error) {
 	cm, err := s.Client.CoreV1().ConfigMaps(s.Namespace).Get(ctx, s.Name, metav1.GetOptions{})
 	if err != nil {
@@ -31,7 +31,8 @@ func (s LedgerStore) Load(ctx context.Context) (map[string]string, string, error
 	return cm.Data, cm.ResourceVersion, nil
 }
 
-// Save replaces the ConfigMap's data if it still has that version, or creates it.
+// Save replaces the ConfigMap's data if its resourceVersion is still version. If version is empty,
+// Save creates the ConfigMap. It returns the new resourceVersion.
 func (s LedgerStore) Save(ctx context.Context, data map[string]string, version string) (string, error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{

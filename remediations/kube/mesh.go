@@ -6,14 +6,13 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// meshSeen is the annotation with the time when the node's Kilo agent last wrote. It changes twice
-// a minute on each node.
+// meshSeen is the key of the annotation with the time when Kilo's agent on the node last wrote. It
+// changes twice a minute on each node.
 const meshSeen = election.LastSeenKey
 
 func ofMesh(key string) bool { return slices.Contains(election.Keys, key) }
 
-// sameButSeen reports whether the annotations are equal, except for the time when the node's Kilo
-// agent last wrote.
+// sameButSeen reports whether the annotations are equal apart from meshSeen.
 func sameButSeen(a, b map[string]string) bool {
 	counted := func(m map[string]string) int {
 		if _, seen := m[meshSeen]; seen {

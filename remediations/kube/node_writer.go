@@ -19,11 +19,11 @@ import (
 	"drydock.dev/drydock/remediations/owners"
 )
 
-// NodeWriter writes on Nodes. Each change is one PATCH, which names the version of the Node that
-// was read.
+// NodeWriter writes on Nodes. Each change is one PATCH with the resourceVersion of the Node that
+// was read. So it fails if another writer has changed the Node since.
 type NodeWriter struct {
 	Client kubernetes.Interface
-	// Keep names the annotations of other systems that Trim keeps (see Fleet.Keep).
+	// Keep has the keys of other systems' annotations that Trim keeps (see Fleet.Keep).
 	Keep []string
 }
 
@@ -41,7 +41,8 @@ type patchMeta struct {
 	Labels          map[string]*string `json:"labels,omitempty"`
 }
 
-// Write changes the Node if it is still as it was read.
+// Write applies the change if the Node has not changed since it was read, and returns the Node
+// after that.
 func (w NodeWriter) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	p := nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: c.Annotations, Labels: c.Labels}}
 	p.Spec = map[string]any{}
@@ -70,9 +71,9 @@ func patchNode(ctx context.Context, client kubernetes.Interface, name string, p 
 	return written, nil
 }
 
-// unwritten adds engine.ErrUnwritten to errors which show that the API server wrote nothing: a
-// policy, a webhook, a size limit or a missing right refused the write, or the API server was
-// overloaded.
+// unwritten adds engine.ErrUnwritten to the error if the API server has written nothing. This is so
+// for all answers of class 4xx: a policy, a webhook, a size limit or a missing right refused the
+// write, or the API server was overloaded.
 func unwritten(err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code < http.StatusBadRequest || status.Status().Code >= http.StatusInternalServerError {
@@ -110,9 +111,9 @@ func (w NodeWriter) OwnsAnnotations(ctx context.Context, node string, keys []str
 }
 
 // SetBy returns the field manager that owns an annotation of the Node, and when that manager last
-// changed the Node. If several managers own it, SetBy returns the one that changed the Node last.
-// The API server takes a manager's name from the request, so the name shows the program but does
-// not prove who used it.
+// changed the Node. If several managers own it, SetBy returns the one that changed the Node last. A
+// client chooses the manager's name itself. So the name shows the program, but does not prove who
+// used it.
 func (w NodeWriter) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
 	n, err := w.managed(ctx, node)
 	if err != nil {
@@ -127,7 +128,7 @@ func (w NodeWriter) SetBy(ctx context.Context, node, annotation string) (manager
 	return manager, at, err
 }
 
-// managed reads the Node with its managedFields, which no cache keeps.
+// managed reads the Node from the API server, because cached Nodes have no managedFields.
 func (w NodeWriter) managed(ctx context.Context, node string) (*corev1.Node, error) {
 	n, err := w.Client.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -19,49 +19,51 @@ import (
 )
 
 const (
-	// reportedFor is how long after a repair's end it is still reported, for example if no
-	// Alertmanager answered for hours.
+	// reportedFor is how long after its end a repair is still reported. A report may be late, for
+	// example, because no Alertmanager answered for hours.
 	reportedFor = 24 * time.Hour
-	// notifyWithin bounds the time of one call of Notify.
+	// notifyWithin is the timeout of one call of Notify.
 	notifyWithin = 30 * time.Second
-	// mostEnds bounds the ends in one post. Further ends follow with the next call.
+	// mostEnds is the largest number of ended repairs in one post. The next call reports further
+	// ones.
 	mostEnds = 100
 	// reportedKey is the key in the ConfigMap's data.
 	reportedKey = "reported.json"
 )
 
-// Ended is the end of a repair on a node, from the node's history.
+// Ended is a repair that ended on a node, from the history on the Node.
 type Ended struct {
 	Node string
 	remediations.Entry
 }
 
-// key identifies an end. It contains the outcome, because an exhausted repair ends a second time
-// when its node is healthy again.
+// key identifies the end of a repair among all reported ones. It contains the outcome, because an
+// exhausted repair ends a second time when its node is healthy again.
 func (e Ended) key() string { return e.ID + " " + string(e.Outcome) }
 
-// Notifier reports to people the ends of repairs that the Nodes' histories show. It stores in a
-// ConfigMap which ends it has reported. So the next leader reports the others and repeats none.
+// Notifier reports ended repairs to people. It finds them in the histories on the Nodes. It stores
+// in a ConfigMap which ones it has reported, so that the next leader reports only the others.
 type Notifier struct {
 	Client kubernetes.Interface
-	// Reported is the ConfigMap. Only the Notifier writes it.
+	// Reported is the ConfigMap with the repairs that were reported. Only the Notifier writes it.
 	Reported types.NamespacedName
 	Nodes    func(ctx context.Context) ([]*corev1.Node, error)
-	// Post sends the report. It must do no harm if an end is reported twice.
+	// Post sends the report to people. A repair may be reported twice, and this must do no harm.
 	Post  func(ctx context.Context, ends []Ended) error
 	Clock clock.PassiveClock
 }
 
 // reported is the content of the ConfigMap.
 type reported struct {
-	// Since is when the Notifier first ran. Ends before that are not reported.
+	// Since is when the Notifier first ran. Repairs that ended before that are not reported.
 	Since time.Time `json:"since"`
-	// Ends are the ends of the last 24 hours that were reported. The key is Ended.key, the value
-	// the time of the end.
+	// Ends has the repairs of the last 24 hours that were reported. The key is Ended.key, and the
+	// value is when the repair ended.
 	Ends map[string]time.Time `json:"ends"`
 }
 
-// Notify reports the ends that were not reported yet. After an error, a later call reports them.
+// Notify reports the ended repairs that have not been reported. If it returns an error, a later
+// call reports them.
 func (n Notifier) Notify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, notifyWithin)
 	defer cancel()
@@ -92,7 +94,7 @@ func (n Notifier) Notify(ctx context.Context) error {
 	return n.write(ctx, was, cm)
 }
 
-// unreported returns the ends that must be reported, the oldest first.
+// unreported returns the ended repairs that must be reported, the oldest first.
 func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) (ends []Ended) {
 	for _, node := range nodes {
 		for _, entry := range remediations.DecodeHistory(node.Annotations[remediations.HistoryKey]) {
@@ -106,7 +108,8 @@ func (n Notifier) unreported(nodes []*corev1.Node, was reported, now time.Time) 
 	return ends
 }
 
-// read returns what was reported, and the ConfigMap. cm is nil if the ConfigMap does not exist.
+// read returns the content of the ConfigMap and the ConfigMap itself. cm is nil if the ConfigMap
+// does not exist.
 func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap, err error) {
 	cm, err = n.Client.CoreV1().ConfigMaps(n.Reported.Namespace).Get(ctx, n.Reported.Name, metav1.GetOptions{})
 	switch {
@@ -124,7 +127,8 @@ func (n Notifier) read(ctx context.Context) (was reported, cm *corev1.ConfigMap,
 	return was, cm, nil
 }
 
-// write stores what was reported. It fails if another leader has written in between.
+// write stores what was reported. It fails if another leader has written the ConfigMap since cm was
+// read.
 func (n Notifier) write(ctx context.Context, is reported, cm *corev1.ConfigMap) error {
 	text, err := json.Marshal(is)
 	if err != nil {

@@ -17,25 +17,25 @@ import (
 )
 
 // GeneratedKey is the annotation of a Secret with a value that Drydock generated. The chart reads
-// it. If it is missing, an older chart generated the value, and the chart must repeat the value at
-// each upgrade, because Helm would otherwise remove it.
+// it. Without this annotation, an older chart generated the value. Then the chart must repeat the
+// value at each upgrade, because Helm would otherwise remove it.
 const GeneratedKey = "drydock.dev/generated"
 
 const (
-	// ownSecretEvery is how often the Secret is read, so that a value that a person removed is
-	// written back.
+	// ownSecretEvery is how often the Secret is read. If a person has removed the value, Drydock
+	// then writes it back.
 	ownSecretEvery = time.Minute
 	// ownSecretAgain is the wait before the next attempt after a failed one.
 	ownSecretAgain = 2 * time.Second
-	// ownSecretTimeout bounds one attempt.
+	// ownSecretTimeout is the timeout of one attempt.
 	ownSecretTimeout = 5 * time.Second
-	// ownSecretBytes is the length of a generated value before its encoding.
+	// ownSecretBytes is the length of a generated value before its encoding, in bytes.
 	ownSecretBytes = 32
 )
 
-// OwnSecret generates a value, like the webhook's certificate, in a Secret that already exists. All
-// replicas do the same: the API server accepts the first write, and the other replicas use that
-// value. A value that is in the Secret is never changed. OwnSecret is a manager.Runnable.
+// OwnSecret generates a random value and writes it into a Secret that already exists. All replicas
+// do the same: the API server accepts the first write, and the other replicas use that value.
+// OwnSecret never changes a value that is in the Secret. It is a manager.Runnable.
 type OwnSecret struct {
 	client kubernetes.Interface
 	secret types.NamespacedName
@@ -47,7 +47,7 @@ type OwnSecret struct {
 	value string
 }
 
-// NewOwnSecret returns the OwnSecret for that key of the Secret.
+// NewOwnSecret returns the OwnSecret for that data key of the Secret.
 func NewOwnSecret(client kubernetes.Interface, secret types.NamespacedName, key string, c clock.Clock, log logr.Logger) *OwnSecret {
 	return &OwnSecret{client: client, secret: secret, key: key, clock: c, log: log}
 }
@@ -62,7 +62,8 @@ func (s *OwnSecret) Value() string {
 // NeedLeaderElection returns false, because each replica needs the value.
 func (*OwnSecret) NeedLeaderElection() bool { return false }
 
-// Start reads the Secret again and again until ctx ends, and writes the value if it is missing.
+// Start reads the Secret again and again until ctx ends. It writes the value whenever the Secret
+// has none.
 func (s *OwnSecret) Start(ctx context.Context) error {
 	for failed := ""; ; {
 		next := ownSecretEvery
@@ -85,8 +86,8 @@ func (s *OwnSecret) Start(ctx context.Context) error {
 	}
 }
 
-// keep reads the value. If there is none, it writes the value that this process knows, or a new
-// one.
+// keep reads the value from the Secret. If the Secret has none, keep writes the value that this
+// process has used, or a new one.
 func (s *OwnSecret) keep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ownSecretTimeout)
 	defer cancel()
@@ -118,7 +119,8 @@ func (s *OwnSecret) keep(ctx context.Context) error {
 	return nil
 }
 
-// generate returns 256 random bits, encoded in characters that are valid in a header and a file.
+// generate returns 256 random bits as text. All its characters are valid in an HTTP header and in a
+// file.
 func generate() string {
 	var b [ownSecretBytes]byte
 	_, _ = rand.Read(b[:]) // rand.Read never returns an error: if it fails, the program ends

@@ -10,16 +10,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// repairIndex is the name of the cache's index of Nodes by their repairs. The other constants are
-// the index's values.
+// repairIndex is the name of the cache's index that finds Nodes by their repairs. The other
+// constants are the values in that index.
 const (
 	repairIndex     = "repairs"
 	inFlight        = "in flight"
 	locationRepairs = "of a location"
 )
 
-// RepairIndex returns the index for the Indexer of a Fleet. Look-ups that an outside sender can
-// cause use this index, so that their cost does not grow with the fleet.
+// RepairIndex returns the index for Fleet.Indexer. Requests from outside can cause look-ups of
+// repairs. With this index, their cost does not grow with the number of Nodes.
 func RepairIndex() cache.Indexers {
 	return cache.Indexers{repairIndex: func(o any) (values []string, err error) {
 		n, ok := o.(*corev1.Node)
@@ -40,17 +40,17 @@ func RepairIndex() cache.Indexers {
 	}}
 }
 
-// mayFly reports whether the text of a record contains a phase in flight. Only decoding the record
-// would make that certain.
+// mayFly reports whether the repair of this encoded record may be in flight, because its text
+// contains a phase in flight. Only decoding the record would make that certain.
 func mayFly(record string) bool {
 	return strings.Contains(record, string(remediations.PhaseActing)) || strings.Contains(record, string(remediations.PhaseVerifying))
 }
 
-// Repairing returns the Nodes that may have a repair in flight, according to any of their records
+// Repairing returns the Nodes that may have a repair in flight, according to one of their records
 // or to their phase label.
 func (f Fleet) Repairing() []*corev1.Node { return f.of(inFlight) }
 
-// RepairingLocations returns the Nodes that have a record of a location's repair.
+// RepairingLocations returns the Nodes that have the record of a mesh location's repair.
 func (f Fleet) RepairingLocations() []*corev1.Node { return f.of(locationRepairs) }
 
 func (f Fleet) of(value string) (nodes []*corev1.Node) {

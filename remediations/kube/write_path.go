@@ -27,21 +27,22 @@ import (
 )
 
 const (
-	// dryRunEvery is the time between two dry runs. dryRunSoon is that time while the last one was
-	// refused, and the shortest time between any two.
+	// dryRunEvery is the time between two dry runs. dryRunSoon is that time after a refused dry run
+	// or write. It is also the shortest time between two dry runs.
 	dryRunEvery = 5 * time.Minute
 	dryRunSoon  = 30 * time.Second
-	// dryRunNodes is how many Nodes must refuse the same write before the whole cluster counts as
-	// refusing it. A single Node may refuse for a reason of its own: its annotations are full, or a
-	// policy selects it.
+	// dryRunNodes is how many Nodes a dry run tries. A write counts as refused if the API server
+	// accepts it on none of them. A single Node may have a special reason for a refusal: its
+	// annotations are full, or a policy selects it.
 	dryRunNodes = 3
-	// dryRunWithin bounds the time of one dry run on one Node.
+	// dryRunWithin is the timeout of one dry run on one Node.
 	dryRunWithin = 5 * time.Second
-	// refusalKept is how long after the last try a refused write on a Node still counts as refused.
+	// refusalKept is how long a refused write on a Node still counts as refused after the last
+	// attempt.
 	refusalKept = 2 * time.Minute
-	// maxRefusalText bounds how much of the API server's answer is shown.
+	// maxRefusalText is how much of the API server's answer is shown, in bytes.
 	maxRefusalText = 400
-	// dryRunKey is the name of a key with Drydock's own prefix that is used only in dry runs.
+	// dryRunKey follows Drydock's own prefixes in the annotation keys that only dry runs use.
 	dryRunKey = "dry-run"
 )
 
@@ -52,7 +53,7 @@ const (
 type WritePath struct {
 	client kubernetes.Interface
 	nodes  func(context.Context) ([]*corev1.Node, error)
-	// cordons and taints are true if, by its configuration, Drydock may cordon or taint Nodes.
+	// cordons and taints mean that the configured policies may cordon or taint Nodes.
 	cordons, taints bool
 	below           func(int) int
 	clock           clock.Clock
@@ -70,8 +71,8 @@ type refusedWrite struct {
 	last time.Time
 }
 
-// NewWritePath returns a WritePath. below must return a random number from 0 up to, but not
-// including, its argument.
+// NewWritePath returns a WritePath. below must return a random number from 0 to its argument,
+// without the argument itself.
 func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*corev1.Node, error), c *remediations.Config, below func(int) int, clk clock.Clock, log logr.Logger) *WritePath {
 	w := &WritePath{client: client, nodes: nodes, below: below, clock: clk, log: log, doubts: make(chan struct{}, 1), refused: map[string]refusedWrite{}}
 	for _, p := range c.Policies {
@@ -96,7 +97,7 @@ func (w *WritePath) Doubt() {
 	}
 }
 
-// Watching returns a writer that calls write and notes each Node that refuses the write.
+// Watching returns a writer that calls write, and stores the names of Nodes that refuse the write.
 func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)
@@ -120,7 +121,7 @@ func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWri
 	}
 }
 
-// Known returns the results so far.
+// Known returns the results of the dry runs so far, and the Nodes that refuse writes now.
 func (w *WritePath) Known() engine.Writes {
 	now := w.clock.Now()
 	w.mu.Lock()
@@ -168,7 +169,7 @@ func (w *WritePath) rest(ctx context.Context, began time.Time, wait time.Duratio
 	}
 }
 
-// Try makes the dry runs once. If a dry run gives no result now, the previous result stays.
+// Try makes the dry runs once. If they give no result now, the previous results stay.
 func (w *WritePath) Try(ctx context.Context) {
 	nodes, err := w.nodes(ctx)
 	if err != nil || len(nodes) == 0 {
@@ -222,8 +223,8 @@ func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	return nodes[:n]
 }
 
-// ask sends a write as a dry run to one Node after the other, until one Node accepts it. why is the
-// refusal if no Node accepts it. known is false if no result was found.
+// ask sends a write as a dry run on one Node after the other, until the API server accepts one. If
+// it accepts none, why has its first refusal. known is false if there was no result on any Node.
 func (w *WritePath) ask(ctx context.Context, nodes []*corev1.Node, patch func(*corev1.Node) nodePatch) (why string, known bool) {
 	var tried []string
 	for _, n := range nodes {
@@ -259,9 +260,9 @@ func (w *WritePath) dryRun(ctx context.Context, node string, p nodePatch) error 
 	return err
 }
 
-// refuses reports whether the error means that the API server refuses the write. These errors do
-// not: the Node is gone or was replaced, its annotations are full, the API server cannot answer
-// now, or a webhook does not support dry runs.
+// refuses reports whether the error means that the API server refuses the write. Some errors do not
+// mean that: the Node is gone or was replaced, its annotations are full, the API server cannot
+// answer now, or a webhook does not support dry runs.
 func refuses(err error) bool {
 	var s apierrors.APIStatus
 	if !errors.As(err, &s) {
@@ -287,7 +288,7 @@ func Full(err error) bool {
 		})
 }
 
-// ownKeys returns a write that changes one key of each kind that only Drydock writes.
+// ownKeys returns a patch with one key of each kind that only Drydock writes.
 func ownKeys(n *corev1.Node) nodePatch {
 	phase, value := string(remediations.PhasePending), ""
 	if n.Labels[remediations.PhaseLabel] == phase {
@@ -304,8 +305,8 @@ func cordoning(n *corev1.Node) nodePatch {
 	return nodePatch{Metadata: patchMeta{UID: n.UID}, Spec: map[string]any{"unschedulable": !n.Spec.Unschedulable}}
 }
 
-// tainting returns a write of the taint. It names the Node's version, because a merge patch
-// replaces all taints.
+// tainting returns a patch that adds the out-of-service taint. It has the Node's resourceVersion,
+// because a merge patch replaces all taints.
 func tainting(n *corev1.Node) nodePatch {
 	at := time.Unix(0, 0).UTC()
 	return nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion}, Spec: map[string]any{"taints": taintsAfter(n, engine.NodeChange{OutOfService: &at})}}
