@@ -14,20 +14,20 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// rescueStep is the step of each attempt of a rescue.
+// rescueStep is the name of the only step of a rescue.
 const rescueStep = "restart-kubelet"
 
 const (
-	// atOnce bounds the decisions of one pass. Several may follow each other at once: one rescue ends,
-	// the next one begins, and its intent is written. soon is the wait before the next pass if there
-	// were so many.
+	// atOnce bounds the decisions in one pass. Several decisions may follow each other without a
+	// wait, for example: one rescue ends, the next one begins, and its intent is written. soon is
+	// the wait before the next pass after atOnce decisions.
 	atOnce, soon = 8, 50 * time.Millisecond
-	// idle is the longest time between two passes. later is the wait after the state directory could
-	// not be read or written.
+	// idle is the longest time between two passes. later is the wait after the state directory
+	// could not be read or written.
 	idle, later = time.Minute, 2 * time.Second
 )
 
-// pass decides and carries out the decision. It returns the time until the next pass.
+// pass decides what to do and does it. It returns the time until the next pass.
 func (r *Rescue) pass(ctx context.Context) time.Duration {
 	for range atOnce {
 		s, err := r.gather()
@@ -56,7 +56,7 @@ func (r *Rescue) pass(ctx context.Context) time.Duration {
 	return soon
 }
 
-// gather returns the input of apiserver.Decide. It also notices when people have changed their
+// gather returns the input of apiserver.Decide. It also finds out whether people have changed their
 // files since the last pass.
 func (r *Rescue) gather() (*apiserver.State, error) {
 	j, err := r.Journal.Load()
@@ -69,8 +69,8 @@ func (r *Rescue) gather() (*apiserver.State, error) {
 		said.paused = *j.Paused
 	}
 	if said != r.said {
-		// A person who removes a pause may have made a silence a moment ago, so Alertmanager must be
-		// polled again.
+		// A person who removes a pause may have created a silence just before. So Alertmanager must
+		// be polled again.
 		r.said, r.lookSince = said, r.Clock.Now()
 	}
 	if r.newID == "" || knows(j, r.newID) {
@@ -87,8 +87,8 @@ func knows(j apiserver.RescueJournal, id string) bool {
 	return (j.Rescue != nil && j.Rescue.ID == id) || slices.ContainsFunc(j.Ended, func(e apiserver.EndedRescue) bool { return e.ID == id })
 }
 
-// noteAlerts returns the alerts about the API servers, and records when this process first and last
-// received each.
+// noteAlerts returns the alerts about the API servers. It also stores when this process first and
+// last received each alert.
 func (r *Rescue) noteAlerts() []remediations.Alert {
 	now, first := r.Clock.Now(), map[string]time.Time{}
 	for fingerprint, h := range r.received {
@@ -111,7 +111,7 @@ func (r *Rescue) noteAlerts() []remediations.Alert {
 	return out
 }
 
-// takePosts returns the alerts of recent posts, and removes the older ones.
+// takePosts returns the alerts of recent posts, and deletes older ones.
 func (r *Rescue) takePosts() (out []remediations.Alert) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,8 +125,7 @@ func (r *Rescue) takePosts() (out []remediations.Alert) {
 	return out
 }
 
-// apply carries out the decision. again means that another decision may follow at once after the
-// write.
+// apply does what the decision says. again means that the next decision must follow without a wait.
 func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) (again bool, err error) {
 	switch {
 	case !d.Well:
@@ -160,15 +159,15 @@ func (r *Rescue) apply(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return d.Verb == lifecycle.VerbVerify || d.Verb == lifecycle.VerbEnd, nil
 }
 
-// append writes entries that do not come from a decision. A failure is only logged: the caller
-// writes such an entry again on the next occasion.
+// append writes entries that do not come from a decision. An error is only logged, because the
+// caller writes such an entry again later.
 func (r *Rescue) append(entries ...apiserver.RescueEntry) {
 	if err := r.Journal.Append(entries...); err != nil {
 		r.Log.Error(err, "the state directory cannot be written")
 	}
 }
 
-// forgetTorn removes observations from before the machine slept or its clock was set, because no
+// forgetTorn deletes observations from before the machine was suspended or its clock was set. No
 // decision may depend on them.
 func (r *Rescue) forgetTorn(now time.Time) {
 	if r.word != nil && engine.Torn(r.word.AskedAt, now) {
@@ -185,8 +184,8 @@ func (r *Rescue) forgetTorn(now time.Time) {
 	}
 }
 
-// reset carries out a person's reset. It removes the person's file first, because a file that
-// stayed would allow unlimited restarts of a host.
+// reset does what a person requested with the file named reset. It removes that file before it
+// writes the reset into the journal. A file that stayed would allow unlimited restarts of a host.
 func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	if s.Journal.Malformed != nil {
 		if err := r.Journal.Renew(); err != nil {
@@ -200,7 +199,7 @@ func (r *Rescue) reset(s *apiserver.State, d apiserver.Decision) error {
 	return r.Journal.Append(d.Write...)
 }
 
-// issue writes the intent to the journal, and then makes the call in another goroutine.
+// issue writes the intent into the journal. Then it makes the call in another goroutine.
 func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Decision, now time.Time) error {
 	if err := r.Journal.Append(d.Write...); err != nil {
 		return err // the intent may be durable nevertheless; when the journal is read again, it counts as issued
@@ -238,8 +237,8 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return nil
 }
 
-// mayStill returns a function that checks right before a restart is sent whether it is still
-// allowed. late means that only the age of the intent forbids it.
+// mayStill returns the last check before a restart is sent. The check returns an error if the
+// restart is no longer allowed. late is then true if only the age of the intent forbids it.
 func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() (late bool, err error) {
 	return func() (bool, error) {
 		if ctx.Err() != nil {
@@ -256,8 +255,8 @@ func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) 
 	}
 }
 
-// remind writes ended rescues into the histories of the hosts' Nodes, one at a time, as soon as an
-// API server accepts the write.
+// remind writes ended rescues into the histories on the hosts' Nodes, one at a time. A write
+// succeeds as soon as an API server accepts it.
 func (r *Rescue) remind(ctx context.Context, j apiserver.RescueJournal) {
 	now := r.Clock.Now()
 	if r.History == nil || r.writing || j.Malformed != nil || now.Sub(r.wroteAt) < historyEvery {
@@ -283,7 +282,7 @@ func (r *Rescue) writeHistory(ctx context.Context, node string, e remediations.E
 	r.written <- done
 }
 
-// emit sends the Event of a decision, which also logs it. Each Event is sent once.
+// emit sends the Event for a decision, and logs it. Each Event is sent only once.
 func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	if len(d.Write) > 0 && d.Write[0].Rescue != nil {
@@ -315,14 +314,14 @@ func (r *Rescue) emit(s *apiserver.State, d apiserver.Decision) {
 	}
 }
 
-// emitOnce sends an Event once for each key.
+// emitOnce sends the Event, unless one with the same key and reason was sent before.
 func (r *Rescue) emitOnce(node, key string, e engine.Event) {
 	if r.emitted.First(key+"|"+e.Reason, 256) {
 		r.Events.Event(node, e)
 	}
 }
 
-// publish sets the gauges of the policies for API servers.
+// publish sets the metrics of the policies for API servers.
 func (r *Rescue) publish(s *apiserver.State, d apiserver.Decision) {
 	rescue := s.Journal.Rescue
 	for _, w := range d.Write {

@@ -1,6 +1,6 @@
-// Package rescue repairs the API servers themselves, and needs no API server for it. Its record is
-// a journal on disk (package statefile). It decides by that journal, by Alertmanager, and by
-// observations of the control plane's hosts (package apiserver).
+// Package rescue repairs the API servers themselves, also while no API server answers. It stores
+// its record in a journal on disk (package statefile). Package apiserver decides by that journal,
+// the answers of Alertmanager, and observations of the control-plane hosts.
 package rescue
 
 import (
@@ -20,39 +20,44 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// ErrBusy means that a restart of the unit already runs on the host, started by this or another
-// process.
+// ErrBusy means that a restart of the kubelet's unit already runs on the host. This process or
+// another one started it.
 var ErrBusy = errors.New("a restart of the unit already runs on the host")
 
-// Hosts observes the control plane's hosts and restarts their kubelets.
+// Hosts observes the control-plane hosts and restarts their kubelets.
 type Hosts interface {
-	// Sights queries the /readyz of every host at the same time, within 5 s. It has no error: a host
-	// whose state it cannot find out is HostUnknown.
+	// Sights queries the /readyz of every host at the same time, within 5 s. The key of the result
+	// is the host's name. There is no error: a host whose state Sights cannot find out is
+	// HostUnknown.
 	Sights(ctx context.Context) map[string]apiserver.HostSight
 	// Restart restarts the host's kubelet. attempt is part of the name of the command on the host.
-	// Restart calls mayStill right before it sends the command, and sends no command if mayStill
-	// returns an error. outcome is never empty. If it is not accepted, err says why; ErrBusy means
-	// that a restart already runs there. evidence is what the host reported about the unit before the
-	// restart.
+	// Right before it sends the command, Restart calls mayStill. If mayStill returns an error, it
+	// sends nothing.
+	//
+	// outcome is never empty. If it is not accepted, err has the reason; ErrBusy means that a
+	// restart already runs there. evidence is what the host reported about the kubelet's unit
+	// before the restart.
 	Restart(ctx context.Context, host, attempt string, mayStill func() error) (outcome remediations.CallOutcome, evidence string, err error)
 }
 
-// Journal stores the rescue's record on a disk, so that no API server is needed.
+// Journal stores the record of the rescue on a disk, so that no API server is needed.
 type Journal interface {
-	// Load returns the journal, and the present content of the files that people write.
+	// Load returns the journal, and the present content of the files paused and reset, which people
+	// create.
 	Load() (apiserver.RescueJournal, error)
-	// Append makes the entries durable, all or none. After an error they may or may not be durable.
+	// Append makes all entries durable, or none of them. If it returns an error, it is unknown
+	// whether they are durable.
 	Append(entries ...apiserver.RescueEntry) error
-	// Renew renames an unreadable journal and starts a new one. Answered removes the file reset, which
-	// a person creates to request a reset.
+	// Renew renames an unreadable journal and starts a new one. Answered removes the file reset,
+	// which a person created to request a reset.
 	Renew() error
 	Answered() error
 }
 
-// HistoryWriter writes ended rescues into the histories of Nodes, once an API server answers again.
+// HistoryWriter writes ended rescues into the histories on Nodes, once an API server answers again.
 type HistoryWriter interface {
-	// Write may be repeated: an entry that is already in the history is not an error. ErrNotFound
-	// means that there is no such Node.
+	// Write adds the entry to the history on the Node. It may be called again: an entry that the
+	// history already has is not an error. engine.ErrNotFound means that there is no such Node.
 	Write(ctx context.Context, node string, e remediations.Entry) error
 }
 
@@ -62,7 +67,8 @@ type Options struct {
 	Hosts   Hosts
 	Journal Journal
 	Alerts  engine.AlertSource
-	// History writes ended rescues into the histories of Nodes. If it is nil, no history is written.
+	// History writes ended rescues into the histories on Nodes. If it is nil, they are only in the
+	// journal.
 	History HistoryWriter
 	Events  engine.Recorder
 	Metrics prometheus.Registerer
@@ -70,16 +76,15 @@ type Options struct {
 	Log     logr.Logger
 	// PollInterval is the time between two regular polls of Alertmanager.
 	PollInterval time.Duration
-	// CallTimeout bounds one call to a host. If a call takes longer than a minute, its outcome counts
-	// as unknown.
+	// CallTimeout is the timeout of one call to a host. If a call takes longer than a minute, its
+	// outcome counts as unknown.
 	CallTimeout time.Duration
-	// NewID returns a new id.
+	// NewID returns the id for a new rescue.
 	NewID func() string
 }
 
-// core has the functions that decide for a rescue. Each rescue has its own core, so that
-// knockout_test.go can disable one clause of an invariant and require that the invariant's check
-// fails.
+// core has the functions and limits that decide for a rescue. Each Rescue has its own copy. So
+// knockout_test.go can disable one rule, and require that a check then fails.
 type core struct {
 	intentGood, lookLongest time.Duration
 	decide                  func(*apiserver.State, time.Time) apiserver.Decision
@@ -90,9 +95,10 @@ func wholeCore() core {
 	return core{intentGood: engine.IntentGood, lookLongest: engine.LookLongest, decide: apiserver.Decide, mayStill: apiserver.MayStillRescue}
 }
 
-// Rescue repairs the API servers themselves, and needs no API server for it. So it runs in every
-// replica, not only in the leader. The commands that run on the hosts prevent that two replicas
-// restart the same kubelet. Like Engine, Rescue is one goroutine that owns all of its state.
+// Rescue repairs the API servers themselves, also while no API server answers. Leader election
+// needs an API server, so Rescue runs in every replica and not only in the leader. The commands on
+// the hosts prevent two replicas from restarting the same kubelet. Like Engine, Rescue has one
+// goroutine that owns all of its state.
 type Rescue struct {
 	Options
 	core    core
@@ -105,25 +111,28 @@ type Rescue struct {
 
 	looking, lookAgain bool
 	seeing             bool
-	// hung is locked while a query of the hosts runs, even after its context has ended.
+	// hung is locked while a query of the hosts runs. The query may run even after its context has
+	// ended.
 	hung sync.Mutex
 
 	word   *alerts.Snapshot
 	sights map[string]apiserver.HostSight
 	call   *apiserver.RescueCall
-	// trail has the fields of the call for its log lines and Events.
+	// trail identifies the call in progress, for its log lines and Events.
 	trail     engine.Trail
 	wellSince time.Time
 	lookSince time.Time
 	newID     string
-	// said is the content of people's files at the last read.
+	// said is the content of the files paused and reset at the last read.
 	said    people
 	emitted engine.Emitted
-	// writing means that a history is being written. wroteAt is when the last write began.
+	// writing means that a history on a Node is being written. wroteAt is when the last such write
+	// began.
 	writing bool
 	wroteAt time.Time
 
-	// received has, by the alert's fingerprint, when the alert was first and last received.
+	// received has the first and the last time at which this process received each alert, by the
+	// alert's fingerprint.
 	received map[string]alertTimes
 
 	mu     sync.Mutex
@@ -133,7 +142,8 @@ type Rescue struct {
 // alertTimes is when an alert was first and last received.
 type alertTimes struct{ first, last time.Time }
 
-// people is the state of the files that people write into the state directory.
+// people is the state of the files paused and reset, which people create in the state directory.
+// malformed means that the journal is unreadable.
 type people struct {
 	paused    string
 	isPaused  bool
@@ -142,18 +152,19 @@ type people struct {
 }
 
 const (
-	// sightsFor bounds one query of the hosts.
+	// sightsFor is the timeout of one query of the hosts.
 	sightsFor = 8 * time.Second
-	// historyFor bounds one write of a history. historyEvery is the time between two such writes.
+	// historyFor is the timeout of one write of a history. historyEvery is the shortest time
+	// between two such writes.
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
-	// graceful is how long a rescue that stops waits for the call in progress.
+	// graceful is how long a process that stops waits for the call in progress.
 	graceful = 5 * time.Second
-	// postedFor is how long an alert is kept after its last post or poll. postedMost bounds the alerts
-	// that only a post has brought.
+	// postedFor is how long an alert is stored after it was last received. postedMost is the
+	// largest number of alerts that are stored from posts.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 
-// New makes a rescue.
+// New returns a Rescue. Start must be called to run it.
 func New(o Options) *Rescue {
 	o.Events = engine.Logged(o.Events, o.Log)
 	return &Rescue{
@@ -163,11 +174,11 @@ func New(o Options) *Rescue {
 	}
 }
 
-// NeedLeaderElection returns false, so the manager starts the rescue in every replica. Leader
-// election depends on an API server.
+// NeedLeaderElection returns false, so that the manager starts the rescue in every replica. Leader
+// election needs an API server.
 func (r *Rescue) NeedLeaderElection() bool { return false }
 
-// Notice makes the rescue poll Alertmanager soon. It never blocks.
+// Notice requests a poll of Alertmanager soon. It never blocks.
 func (r *Rescue) Notice() {
 	select {
 	case r.notice <- struct{}{}:
@@ -175,8 +186,8 @@ func (r *Rescue) Notice() {
 	}
 }
 
-// Receive stores a posted alert about the API servers. It never blocks. A post alone starts no
-// restart.
+// Receive stores a posted alert about the API servers. It never blocks. Drydock restarts nothing
+// because of a post alone.
 func (r *Rescue) Receive(a remediations.Alert) {
 	r.mu.Lock()
 	if _, known := r.posted[a.Fingerprint]; known || len(r.posted) < postedMost {
@@ -186,7 +197,7 @@ func (r *Rescue) Receive(a remediations.Alert) {
 	r.Notice()
 }
 
-// Start runs until ctx ends.
+// Start runs the rescue until ctx ends.
 func (r *Rescue) Start(ctx context.Context) error {
 	r.Log.Info("the rescue of the API servers watches their hosts", "hosts", r.Config.ControlPlaneHosts)
 	poll := r.Clock.NewTicker(r.PollInterval)
@@ -223,7 +234,7 @@ func (r *Rescue) Start(ctx context.Context) error {
 	}
 }
 
-// look polls Alertmanager without waiting for the answer, like Engine.
+// look polls Alertmanager in another goroutine. The answer comes through r.looks.
 func (r *Rescue) look(ctx context.Context) {
 	if r.looking {
 		r.lookAgain = true
@@ -236,8 +247,8 @@ func (r *Rescue) look(ctx context.Context) {
 	}()
 }
 
-// see queries the hosts without waiting for the answer. A host that does not answer in time is
-// HostUnknown.
+// see queries the hosts in another goroutine. The answer comes through r.seen. A host that does not
+// answer in time is HostUnknown.
 func (r *Rescue) see(ctx context.Context) {
 	if r.seeing {
 		return
@@ -263,7 +274,8 @@ func (r *Rescue) see(ctx context.Context) {
 	}()
 }
 
-// sightsOf returns the observation of each configured host, and drops other hosts.
+// sightsOf returns one observation for each configured host. It ignores hosts that are not
+// configured. askedAt is when the query began.
 func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time) map[string]apiserver.HostSight {
 	out := make(map[string]apiserver.HostSight, len(r.Config.ControlPlaneHosts))
 	for _, host := range r.Config.ControlPlaneHosts {
@@ -280,7 +292,7 @@ func (r *Rescue) sightsOf(saw map[string]apiserver.HostSight, askedAt time.Time)
 	return out
 }
 
-// answered stores the result of a call until the journal has it.
+// answered stores the result of a call, until the next decision writes it into the journal.
 func (r *Rescue) answered(c apiserver.RescueCall) {
 	r.metrics.Called(rescueStep, c.Outcome)
 	r.trail.Log(r.Log).Info("the host answered", "step", rescueStep, "outcome", c.Outcome, "why", c.Why)
@@ -289,8 +301,8 @@ func (r *Rescue) answered(c apiserver.RescueCall) {
 	}
 }
 
-// finish waits for a short time for the call in progress, so that its outcome is known after a
-// restart of Drydock.
+// finish waits a short time for the call in progress, and writes its outcome into the journal. So
+// the outcome is known after a restart of Drydock.
 func (r *Rescue) finish() {
 	if r.call == nil || r.call.Outcome != "" {
 		return

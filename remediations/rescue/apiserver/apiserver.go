@@ -1,5 +1,7 @@
-// Package apiserver decides about the API servers as a target of repairs. It decides without any
-// API server, from a journal on disk and from observations of the hosts. It is pure, like the core.
+// Package apiserver decides how to repair the API servers of the control plane, by restarts of the
+// kubelets on their hosts. No API server may answer then, so it uses a journal on disk and
+// observations of the hosts. The package is pure, like the core: it uses no client, no clock and no
+// network.
 package apiserver
 
 import (
@@ -14,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind is the target kind of the API servers. All of them together are one target, so no label
-// names it.
+// Kind is the kind of target for the API servers. All API servers together are one target, so no
+// label of an alert names it.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindAPIServer, Unknown: remediations.MisrouteUnknownNode,
 	Name:     func(*remediations.Policy, map[string]string) (string, error) { return "", nil },
@@ -25,8 +27,8 @@ var Kind = remediations.TargetKind{
 	Served:   func(c *remediations.Config) bool { return len(c.ControlPlaneHosts) > 0 },
 }
 
-// RescueFor is how long a rescue of the API servers may take from its first restart on, if the
-// policy does not set a timeout.
+// RescueFor is how long a rescue, the repair of the API servers, may take from its first restart.
+// It applies if the policy sets no timeout.
 const RescueFor = 10 * time.Minute
 
 // HostState is the state of the API server on a control-plane host, according to its own /readyz.
@@ -35,27 +37,28 @@ type HostState string
 const (
 	// HostReady means that the API server answers that it is ready.
 	HostReady HostState = "Ready"
-	// HostFailing means that the API server answers that it is not ready, or that certainly no API
-	// server answers.
+	// HostFailing means that the API server answers that it is not ready, or that it certainly does
+	// not answer.
 	HostFailing HostState = "Failing"
 	// HostUnknown means that the state is unknown. This never counts as a fault.
 	HostUnknown HostState = "Unknown"
 )
 
-// hostStates are all states.
+// hostStates has all states of a host.
 var hostStates = []HostState{HostReady, HostFailing, HostUnknown}
 
-// HostSight is the observation of one control-plane host.
+// HostSight is the last observation of the API server on one control-plane host. Why describes the
+// answer.
 type HostSight struct {
 	Host  string
 	State HostState
 	Why   string
-	// At is when the query began.
+	// At is when the query of /readyz began.
 	At time.Time
 }
 
-// SightOf returns the observation for an answer of a host's /readyz. status is the HTTP status. err
-// is why there was no answer, or nil.
+// SightOf returns the observation for one query of a host's /readyz. status is the HTTP status of
+// the answer. err is why there was no answer, or nil.
 func SightOf(host string, status int, err error, at time.Time) HostSight {
 	s := HostSight{Host: host, At: at, State: HostUnknown}
 	switch {
@@ -74,8 +77,8 @@ func SightOf(host string, status int, err error, at time.Time) HostSight {
 	return s
 }
 
-// unanswered reports whether certainly no API server answers. Other failures of a request do not
-// show the API server's state, for example a certificate that cannot be verified.
+// unanswered reports whether the error shows that no API server answers on the host. Other errors
+// do not show the state of the API server, for example a certificate that cannot be verified.
 func unanswered(err error) bool {
 	var slow interface{ Timeout() bool }
 	if errors.As(err, &slow) && slow.Timeout() {
@@ -89,7 +92,8 @@ func unanswered(err error) bool {
 	return false
 }
 
-// ready returns the first host whose API server answers ready, or an empty text.
+// ready returns the first configured host whose API server answers that it is ready, or an empty
+// text.
 func (s *State) ready() string {
 	for _, h := range s.Config.ControlPlaneHosts {
 		if s.Sights[h].State == HostReady {
@@ -99,8 +103,8 @@ func (s *State) ready() string {
 	return ""
 }
 
-// unseen reports whether some host must be observed again: it was not observed lately, or not since
-// the last restart was issued.
+// unseen reports whether the hosts must be observed again. The observation of a host is missing or
+// too old, or it is from before the last restart.
 func (s *State) unseen(now time.Time) bool {
 	oldest := s.oldest()
 	if r := s.Journal.Rescue; r != nil && r.last() != nil && oldest.Before(r.since()) {
@@ -110,7 +114,7 @@ func (s *State) unseen(now time.Time) bool {
 }
 
 // since returns the earliest time at which an observation can show the effect of the last restart.
-// It adds a second, because recorded times have no fractions of a second.
+// It adds one second, because recorded times have no fractions of a second.
 func (r *Rescue) since() time.Time {
 	if r.Phase == remediations.PhaseVerifying {
 		return r.Since.Add(time.Second)
@@ -118,8 +122,8 @@ func (r *Rescue) since() time.Time {
 	return r.last().At.Add(time.Second)
 }
 
-// oldest returns the time of the oldest observation of a host. It returns zero if a host was not
-// observed.
+// oldest returns the time of the oldest observation among all configured hosts. It returns zero if
+// a host has not been observed.
 func (s *State) oldest() (oldest time.Time) {
 	for i, h := range s.Config.ControlPlaneHosts {
 		if seen := s.Sights[h].At; i == 0 || seen.Before(oldest) {
@@ -129,8 +133,8 @@ func (s *State) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// again adds to the decision that the hosts are observed again every rescueAgain while the rescue
-// waits.
+// again returns the decision d with one addition: while the rescue waits, the hosts are observed
+// again every rescueAgain.
 func (s *State) again(d Decision, now time.Time) Decision {
 	next := s.oldest().Add(rescueAgain)
 	if !next.After(now) {
@@ -141,13 +145,13 @@ func (s *State) again(d Decision, now time.Time) Decision {
 	return d
 }
 
-// stale reports whether the Alertmanagers' answer is too old to decide by.
+// stale reports whether the Alertmanagers' answers are missing or too old for a decision.
 func (s *State) stale(now time.Time) bool {
 	return s.Snapshot == nil || s.outdated(s.Snapshot.AskedAt, now)
 }
 
-// outdated reports whether an observation does not count: it is too old, a person has changed a
-// file in the state directory since then, or the clock was set back since then.
+// outdated reports whether an observation from the time seen no longer counts. It may be too old. A
+// person may have changed a file in the state directory since then, or the clock was set back.
 func (s *State) outdated(seen, now time.Time) bool {
 	age := now.Sub(seen)
 	return seen.Before(s.LookSince) || age > remediations.LookFor || age < 0

@@ -14,57 +14,59 @@ import (
 	"drydock.dev/drydock/remediations/routing"
 )
 
-// restartKubelet is the only remediation of API servers.
+// restartKubelet is the only remediation for API servers.
 var restartKubelet = remediations.Shipped()["restart-kubelet"]
 
 const (
-	// rescueAgain is how soon the hosts are observed again while a rescue waits for the effect of
-	// its restart.
+	// rescueAgain is the time between two observations of the hosts while a rescue waits for the
+	// effect of a restart.
 	rescueAgain = 5 * time.Second
-	// rescueIdle is how soon the hosts are observed again while the alert fires and Drydock has
-	// nothing to do.
+	// rescueIdle is the time between two observations of the hosts while the alert fires and
+	// Drydock has nothing to do.
 	rescueIdle = 15 * time.Second
-	// rescueBlind is how long after its time has ended a rescue still waits for an observation of the
-	// hosts, because it may have succeeded.
+	// rescueBlind is how much longer than Rescue.Over a rescue waits for an observation of the
+	// hosts. Without one it is unknown whether the rescue has succeeded.
 	rescueBlind = 30 * time.Second
 )
 
-// State is the input of Decide. It has no Node, because no API server may be able to show one.
+// State is the input of Decide. It has no Nodes, because they can only be read from an API server.
 type State struct {
 	Config  *remediations.Config
 	Journal RescueJournal
-	// Snapshot is the Alertmanagers' answers. It is nil if they were not polled yet.
+	// Snapshot has the Alertmanagers' last answers. It is nil before the first poll.
 	Snapshot *alerts.Snapshot
-	// Alerts are the alerts about the API servers, the oldest first, as the function Alerts returns
+	// Alerts has the alerts about the API servers, the oldest first. The function Alerts returns
 	// them.
 	Alerts []remediations.Alert
-	// Sights are the last observations of the control-plane hosts, by name.
+	// Sights has the last observations of the control-plane hosts, by the host's name.
 	Sights map[string]HostSight
-	// Call is the call for the attempt on record, if this process made it, or nil.
+	// Call is the call to a host for the last attempt in the journal. It is nil if this process did
+	// not make the call.
 	Call *RescueCall
-	// LookSince is when a person last changed a file in the state directory. Older observations do not
-	// count.
+	// LookSince is when a person last changed a file in the state directory. Observations from
+	// before that time do not count.
 	LookSince time.Time
-	// WellSince is since when an API server has been ready without interruption. It is zero while no
-	// API server is ready.
+	// WellSince is when an API server became ready. Since then, one has been ready without
+	// interruption. It is zero while no API server is ready.
 	WellSince time.Time
-	// NewID is a new id for a rescue that this decision may begin.
+	// NewID is the id for a rescue that this decision may begin.
 	NewID string
 	// Guards are checked before each restart. If Guards is nil, all guards are checked. Only tests set
 	// it.
 	Guards []lifecycle.Guard
 }
 
-// RescueCall is one call to a host.
+// RescueCall is one call that restarts the kubelet of a host.
 type RescueCall struct {
 	Attempt string
 	// Outcome is empty while the call is in progress.
 	Outcome remediations.CallOutcome
 	Why     string
-	// Evidence is what the host last reported about the unit before the restart.
+	// Evidence is what the host last reported about the kubelet's systemd unit before the restart.
 	Evidence string
-	// Busy means that the call was refused because a restart of the unit already runs on the host.
-	// Withheld means that the call was not made at all.
+	// Busy means that the host refused the call, because a restart of the unit already runs there.
+	// Withheld means that Drydock did not make the call. Its last check forbade the call for a
+	// reason other than the intent's age.
 	Busy, Withheld bool
 }
 
@@ -73,28 +75,29 @@ type Decision struct {
 	Verb    lifecycle.Verb
 	Reason  remediations.Reason
 	Message string
-	// Recheck is when to decide again even if nothing has changed. If it is zero, only a change leads
-	// to the next decision.
+	// Recheck is when to decide again even if nothing has changed. Zero means that only a change
+	// leads to the next decision.
 	Recheck time.Time
-	// AskAlerts and AskSights say whether to query Alertmanager and the hosts again. With VerbLook,
-	// nothing is decided before the answers.
+	// AskAlerts means that Alertmanager must be polled again, and AskSights that the hosts must be
+	// observed again. With VerbLook, the decision waits for the answers.
 	AskAlerts, AskSights bool
 
 	Policy *remediations.Policy
-	// Write are the next entries of the journal. They must be durable before Drydock does anything
+	// Write has the next entries of the journal. They must be durable before Drydock does anything
 	// else.
 	Write []RescueEntry
-	// Try is the attempt to issue.
+	// Try is the restart to make now, if Verb is VerbIssue.
 	Try *HostTry
 	// Ended is how the rescue ended, if Verb is VerbEnd.
 	Ended *EndedRescue
-	// Well means that an API server is ready now, for however short a time: see State.WellSince.
+	// Well means that an API server is ready now, even if only for a moment (see State.WellSince).
 	Well bool
 }
 
-// Alerts returns the alerts about the API servers: those of the Alertmanagers, and those in posted
-// that the Alertmanagers do not have. received has, by fingerprint, when each alert was first
-// received, because no Node can have that time.
+// Alerts returns the alerts about the API servers, the oldest first. They are from the
+// Alertmanagers' answers w. Those in posted that the Alertmanagers do not have are added. received
+// has when each alert was first received, by its fingerprint. In other repairs the Node has this
+// time.
 func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, received map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
@@ -127,9 +130,9 @@ func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Al
 	return out
 }
 
-// Decide returns what to do about the API servers, perhaps while no API server answers. It is pure,
-// like the decisions in package lifecycle. It checks only a few guards: the others need Nodes,
-// which cannot be read.
+// Decide returns what to do about the API servers. It works while no API server answers. It is
+// pure, like the decisions in package lifecycle. It checks only a few guards, because the others
+// need Nodes, which cannot be read then.
 func Decide(s *State, now time.Time) Decision {
 	r := s.Journal.Rescue
 	switch {
@@ -153,17 +156,18 @@ func Decide(s *State, now time.Time) Decision {
 	return s.goOn(now)
 }
 
-// serves reports whether the policy repairs API servers and is not off.
+// serves reports whether p is a policy for API servers that is in use.
 func (s *State) serves(p *remediations.Policy) bool {
 	return p != nil && p.Mode != remediations.ModeOff && p.Kind == remediations.KindAPIServer && s.Config.Serves(p)
 }
 
-// alert returns the rescue's alert from the journal, because the Alertmanagers may not answer.
+// alert returns the alert that caused the rescue, from the journal. It is needed because the
+// Alertmanagers that have the alert may not answer.
 func (r *Rescue) alert() remediations.Alert {
 	return remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 }
 
-// start looks for an alert whose restart no guard holds.
+// start decides before the first restart. It looks for an alert whose restart no guard holds.
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if r.observing() {
@@ -214,8 +218,8 @@ func (s *State) start(now time.Time) Decision {
 	return Decision{Verb: lifecycle.VerbRest}
 }
 
-// goOn waits for the effect of the last restart, and then restarts the next host's kubelet. One API
-// server that works ends the rescue.
+// goOn decides after the first restart. It waits for the effect of the last restart, and then
+// restarts the kubelet of the next host. The rescue ends when one API server works.
 func (s *State) goOn(now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)
@@ -255,12 +259,13 @@ func (s *State) goOn(now time.Time) Decision {
 	return s.act(s.candidate(p, a, true, now), pending)
 }
 
-// heldBack reports whether the rescue is held by something other than the state of the hosts.
+// heldBack reports whether a guard holds the rescue for a reason other than the state of the hosts.
 func (r *Rescue) heldBack() bool {
 	return r.Phase == remediations.PhasePending && r.Hold != nil && r.Hold.Reason != remediations.ReasonAPIServerUnknown && r.Hold.Reason != remediations.ReasonRepairsSpent
 }
 
-// act issues a restart, or holds it. pending is the rescue's record while it is held.
+// act decides to restart a host's kubelet, or to hold the rescue. pending is the record of the
+// rescue while it is held.
 func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	c.Own = pending.ID
 	if s.unseen(c.Now) {
@@ -300,9 +305,10 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	return d
 }
 
-// next returns the first untried host, in the configuration's order, that is HostFailing. Hosts
-// below limits.repairsPerNode come first. unknown names the untried hosts that are not HostFailing,
-// with the reasons. left reports whether there are any.
+// next returns the host to restart, in the configuration's order. Its state is HostFailing, and
+// this rescue has not restarted it. Hosts below limits.repairsPerNode come first. unknown has the
+// other hosts that this rescue has not restarted, with their states, for messages. left is true if
+// there are any.
 func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 	var passed []string
 	for _, h := range s.Config.ControlPlaneHosts {

@@ -13,26 +13,26 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// rescuer is a restart of an API server's kubelet that might be issued now. The core's guards check
-// it like any candidate, except guards that need Nodes or the ledger.
+// rescuer is a restart of a host's kubelet that might be made now. The core's guards check it like
+// any other repair, except the guards that need Nodes or the ledger.
 type rescuer struct {
 	*lifecycle.Candidate
 	state *State
-	// host is the next host to restart. It is empty until choose sets it. unknown names hosts whose
-	// state is unknown.
+	// host is the next host to restart. It is empty until choose sets it. unknown has the hosts
+	// whose state is unknown, for messages.
 	host, unknown string
 }
 
-// own are the guards that read the journal and the state directory in place of Nodes and the
-// ledger.
+// own has the guards that read the journal and the state directory. In other repairs they read
+// Nodes and the ledger.
 var own = []remediations.Reason{remediations.ReasonPaused, remediations.ReasonCooldown, remediations.ReasonRepairsSpent}
 
-// untilChosen are the guards that depend on the host, so they are not checked before a host is
+// untilChosen has the guards that depend on the host. They are checked only after a host has been
 // chosen.
 var untilChosen = []remediations.Reason{remediations.ReasonRepairsSpent, remediations.ReasonObserving}
 
-// candidate returns the candidate for a restart by the policy for the alert. acted means that the
-// rescue on record has restarted a kubelet already.
+// candidate returns a restart by the policy for the alert, so that the guards can check it. acted
+// means that the rescue in the journal has already restarted a kubelet.
 func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted bool, now time.Time) *rescuer {
 	c, alert, step := &rescuer{state: s}, *a, remediations.StepRef{Name: restartKubelet.Name, Attempt: 1}
 	if r := s.Journal.Rescue; r != nil && r.Cause.Alert == a.Fingerprint && r.Began.Before(alert.ReceivedAt) {
@@ -48,14 +48,14 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 		c.Repair = s.Journal.Rescue.ID
 	}
 	if c.Verdict.Reason == remediations.ReasonBlind {
-		// An outage of the API servers may itself be the reason why alerts about nodes cannot be trusted.
-		// For a rescue the alert then counts as unconfirmed.
+		// An outage of the API servers may itself be the reason why alerts about nodes cannot be
+		// trusted. So this must not hold a rescue: its alert only counts as not confirmed yet.
 		c.Verdict.Reason = remediations.ReasonAlertUnconfirmed
 	}
 	return c
 }
 
-// over reports whether the candidate's alert has ended.
+// over reports whether the alert of this restart has ended.
 func (c *rescuer) over(a *remediations.Alert) bool {
 	return c.Verdict.Gone && (a.Status == remediations.StatusResolved || c.Now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor)
 }
@@ -65,8 +65,8 @@ func (c *rescuer) choose(host, unknown string) {
 	c.host, c.unknown, c.Subject = host, unknown, host
 }
 
-// held returns the guard that holds the restart, if any. It checks all guards if a host is chosen,
-// and otherwise only the guards that do not depend on the host.
+// held returns the guard that holds the restart, and why. The finding is nil if no guard holds it.
+// Without a chosen host, held checks only the guards that do not depend on the host.
 func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	if c.host != "" {
 		return c.HeldBy(nil)
@@ -74,8 +74,8 @@ func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	return c.HeldBy(slices.DeleteFunc(slices.Clone(remediations.Reasons), func(r remediations.Reason) bool { return slices.Contains(untilChosen, r) }))
 }
 
-// target is the API servers as a target of package lifecycle, for the guards only. The rescue has a
-// lifecycle of its own, in the journal.
+// target presents the API servers to package lifecycle as a target, but only for its guards. A
+// rescue has a lifecycle of its own, in the journal.
 type target struct {
 	lifecycle.Base
 	of *rescuer
@@ -101,8 +101,9 @@ func (c *rescuer) ownGuard(reason remediations.Reason) *lifecycle.Finding {
 	return nil
 }
 
-// pausedBy returns the hold of the file named paused, or nil if there is no such file or its pause
-// has ended. The file has the form of drydock.dev/pause, or its text is the reason.
+// pausedBy returns why the file named paused holds the rescue. It returns nil if there is no such
+// file, or if the pause has ended. The content of the file has the form of drydock.dev/pause, or is
+// a plain reason.
 func (j RescueJournal) pausedBy(now time.Time) *lifecycle.Finding {
 	if j.Paused == nil {
 		return nil
@@ -138,12 +139,12 @@ func (c *rescuer) cooldown() *lifecycle.Finding {
 }
 
 // begun returns how many other rescues have restarted the host's kubelet within
-// limits.repairsWindow, and when the oldest of these restarts was.
+// limits.repairsWindow. It also returns when the first of these restarts was.
 func (c *rescuer) begun(host string) (int, time.Time) {
 	return c.state.Journal.begun(host, c.Own, c.Now, c.Config.Limits.RepairsWindow)
 }
 
-// spent reports whether the host was restarted as often as limits.repairsPerNode allows.
+// spent reports whether the host has been restarted as often as limits.repairsPerNode allows.
 func (c *rescuer) spent(host string) bool {
 	count, _ := c.begun(host)
 	return count >= c.Config.Limits.RepairsPerNode
@@ -161,8 +162,8 @@ func (c *rescuer) repairsSpent() *lifecycle.Finding {
 	}
 }
 
-// MayStillRescue is called right before a call is made. It returns an error if a person or the
-// journal no longer allows the call.
+// MayStillRescue is the last check right before a call to a host. It returns an error if the
+// journal or a person no longer allows the call.
 func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	r := j.Rescue
 	switch {
@@ -177,5 +178,5 @@ func MayStillRescue(j RescueJournal, attempt string, now time.Time) error {
 	return nil
 }
 
-// noNode is a look-up of Nodes that finds none, because no Node can be read.
+// noNode stands for the look-up of Nodes by name. It finds nothing, because no Node can be read.
 func noNode(string) *corev1.Node { return nil }

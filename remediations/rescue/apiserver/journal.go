@@ -10,19 +10,19 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// These limits bound the journal.
+// These limits bound the size of the journal.
 const (
-	// maxEnded bounds the ended rescues in the journal. It is much more than limits.repairsPerNode
-	// allows within its window.
+	// maxEnded is the largest number of ended rescues in the journal. It is much more than
+	// limits.repairsPerNode allows within its window.
 	maxEnded = 100
-	// MaxControlPlaneHosts bounds the hosts in a configuration, and the hosts that one rescue
-	// restarts.
+	// MaxControlPlaneHosts is the largest number of hosts in a configuration, and of hosts that one
+	// rescue restarts.
 	MaxControlPlaneHosts = 64
-	// maxEntryBytes bounds one line. Drydock does not write a longer one.
+	// maxEntryBytes is the largest size of one entry of the journal, in bytes.
 	maxEntryBytes = 256 << 10
 )
 
-// Rescue is the repair of the API servers, as recorded in the journal. There is at most one at a
+// Rescue is the repair of the API servers, as the journal stores it. There is at most one at a
 // time.
 type Rescue struct {
 	V      int                `json:"v"`
@@ -30,87 +30,91 @@ type Rescue struct {
 	Policy string             `json:"policy"`
 	Cause  remediations.Cause `json:"cause"`
 	Phase  remediations.Phase `json:"phase"`
-	// Began is when the rescue was first recorded. Since is when its phase began, and Deadline when
-	// the phase must end. Over is when the whole rescue must end. Over is zero before the first
-	// attempt.
+	// Began is when the rescue was first stored. Since is when its present phase began, and
+	// Deadline is when that phase must end. Over is when the whole rescue must end. It is zero
+	// before the first restart.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
 	Deadline time.Time `json:"deadline"`
 	Over     time.Time `json:"over,omitzero"`
-	// Hosts are the issued attempts, the oldest first. While the phase is Acting, the last one is the
-	// intent.
+	// Hosts has the restarts so far, the oldest first. While the phase is Acting, the last one is
+	// the intent: its outcome is still unknown.
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// Issued counts all intents, so that each has a different id. It is more than the number of Hosts
-	// if intents were withheld.
+	// Issued counts all intents, so that each has its own id. It is larger than the number of Hosts
+	// if Drydock did not make some of the calls.
 	Issued int                `json:"issued,omitempty"`
 	Hold   *remediations.Hold `json:"hold,omitempty"`
-	// Observed is the restart that enforce mode would have issued, or nil.
+	// Observed is the restart that Drydock would have made in enforce mode, or nil.
 	Observed *HostTry `json:"observed,omitempty"`
 }
 
-// HostTry is one attempt to restart a host's kubelet. An attempt without an outcome counts as
-// issued.
+// HostTry is one attempt to restart a host's kubelet. If its outcome is missing, Drydock assumes
+// that the call was made.
 type HostTry struct {
 	Host string `json:"host"`
-	// Attempt is the intent's id. It is part of the name of the systemd unit that does the restart on
-	// the host.
+	// Attempt is the id of the attempt. It is part of the name of the systemd unit that makes the
+	// restart on the host.
 	Attempt string                   `json:"attempt"`
 	At      time.Time                `json:"at"`
 	Outcome remediations.CallOutcome `json:"outcome,omitempty"`
 	Why     string                   `json:"why,omitempty"`
-	// Evidence is what the host last reported about the unit before the restart.
+	// Evidence is what the host last reported about the kubelet's systemd unit before the restart.
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// EndedRescue is a rescue that has ended.
+// EndedRescue is a rescue that has ended. Hosts has the restarts that it made, the oldest first.
 type EndedRescue struct {
 	remediations.Entry
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// ObservedOn is the host whose kubelet enforce mode would have restarted.
+	// ObservedOn is the host whose kubelet Drydock would have restarted in enforce mode.
 	ObservedOn string `json:"observedOn,omitempty"`
 }
 
-// RescueEntry is one line of the journal. Exactly one of its fields is set.
+// RescueEntry is one entry of the journal. Exactly one of its fields is set.
 type RescueEntry struct {
-	// Rescue is the new state of the rescue. Dropped is the id of a rescue that ended before it
-	// restarted anything, and leaves no other record.
+	// Rescue is the new state of the present rescue. Dropped is the id of a rescue that ended
+	// before it restarted anything. The journal keeps nothing of such a rescue.
 	Rescue  *Rescue `json:"rescue,omitempty"`
 	Dropped string  `json:"dropped,omitempty"`
-	// Ended is how the rescue ended. A rescue that ran out of hosts also stays as the current rescue.
+	// Ended is how the rescue ended. If the rescue has run out of hosts (Exhausted), it also
+	// remains the present rescue.
 	Ended *EndedRescue `json:"ended,omitempty"`
-	// InHistory says that a Node's history now has an ended rescue.
+	// InHistory records that the history on a Node now has an ended rescue.
 	InHistory *RescueInHistory `json:"told,omitempty"`
-	// Reset is a person's request to forget the rescue that ran out of hosts, and the numbers of
-	// restarts.
+	// Reset records that a person has reset the rescue. The journal then forgets the exhausted
+	// rescue, and the numbers of restarts of each host.
 	Reset bool `json:"reset,omitempty"`
 }
 
-// RescueInHistory says that the Node's history has the rescue, or that there is no such Node.
+// RescueInHistory records that the history on the Node has the rescue with this id, or that the
+// Node does not exist.
 type RescueInHistory struct {
 	ID   string `json:"id"`
 	Node string `json:"node"`
 }
 
-// RescueJournal is the decoded content of the state directory.
+// RescueJournal is the decoded content of the state directory: the journal, and the files of
+// people.
 type RescueJournal struct {
 	Rescue *Rescue
-	// Malformed is why the journal cannot be read, or nil. If it is set, the other fields mean
-	// nothing.
+	// Malformed is why the journal is unreadable, or nil. If it is set, Rescue, Ended, InHistory
+	// and Forgotten have no meaning.
 	Malformed error
-	// Ended are the rescues that have ended, newest first.
+	// Ended has the rescues that have ended, the newest first.
 	Ended []EndedRescue
-	// InHistory are the nodes whose histories have an ended rescue, by the rescue's id.
+	// InHistory has the names of the Nodes whose histories have an ended rescue. The key is the id
+	// of the rescue.
 	InHistory map[string][]string
-	// Forgotten is the id of the newest rescue that a person's reset covers. This rescue and all
-	// earlier ones no longer count. If it is empty, all rescues count.
+	// Forgotten is the id of the newest rescue before a person's reset. This rescue and all earlier
+	// ones no longer count. It is empty if there was no reset.
 	Forgotten string
 	// Paused is the content of the file named paused, or nil if there is no such file. Reset means
-	// that there is a file named reset, which a person creates to request a reset.
+	// that there is a file named reset. A person creates it to request a reset.
 	Paused *string
 	Reset  bool
 }
 
-// DecodeRescueEntry decodes one line of the journal. It returns an error for any line that this
+// DecodeRescueEntry decodes one entry of the journal. It returns an error for any entry that this
 // version of Drydock would not write.
 func DecodeRescueEntry(text string) (RescueEntry, error) {
 	var e RescueEntry
@@ -123,7 +127,7 @@ func DecodeRescueEntry(text string) (RescueEntry, error) {
 	return e, e.validate()
 }
 
-// Encode returns the entry as a line of the journal.
+// Encode returns the entry as JSON, for the journal.
 func (e RescueEntry) Encode() string { return remediations.EncodeJSON(e) }
 
 func (e RescueEntry) validate() error {
@@ -195,7 +199,7 @@ func validateTries(tries []HostTry) error {
 	return nil
 }
 
-// last returns the last issued attempt, or nil.
+// last returns the last attempt of the rescue, or nil.
 func (r *Rescue) last() *HostTry {
 	if len(r.Hosts) == 0 {
 		return nil
@@ -221,7 +225,7 @@ func (r *Rescue) clone() *Rescue {
 	return &c
 }
 
-// With returns the journal with one more entry. It does not change j.
+// With returns the journal after the entry e is added. It does not change j.
 func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	switch {
 	case e.Rescue != nil:
@@ -251,7 +255,7 @@ func (j RescueJournal) With(e RescueEntry) RescueJournal {
 	return j
 }
 
-// Entries returns the shortest list of entries that gives the same journal.
+// Entries returns the shortest list of entries that leads to the same journal.
 func (j RescueJournal) Entries() []RescueEntry {
 	var out []RescueEntry
 	for _, e := range slices.Backward(j.Ended) {
@@ -269,8 +273,9 @@ func (j RescueJournal) Entries() []RescueEntry {
 	return out
 }
 
-// begun counts the rescues that restarted the host's kubelet within the window, except the rescue
-// except. An attempt that was certainly refused does not count.
+// begun counts the ended rescues that restarted the host's kubelet within the window. It ignores
+// the rescue with the id except. oldest is when the first of these restarts was. A refused restart
+// does not count.
 func (j RescueJournal) begun(host, except string, now time.Time, window time.Duration) (count int, oldest time.Time) {
 	for _, e := range j.Ended {
 		if e.ID == j.Forgotten {
@@ -289,8 +294,8 @@ func (j RescueJournal) begun(host, except string, now time.Time, window time.Dur
 	return count, oldest
 }
 
-// MissingInHistory returns the hosts of the ended rescue whose Nodes do not have the rescue in
-// their histories yet.
+// MissingInHistory returns the hosts of the ended rescue whose Nodes do not have it in their
+// histories yet.
 func (j RescueJournal) MissingInHistory(e EndedRescue) []string {
 	var out []string
 	if on := e.ObservedOn; on != "" && !slices.Contains(j.InHistory[e.ID], on) {
@@ -304,7 +309,7 @@ func (j RescueJournal) MissingInHistory(e EndedRescue) []string {
 	return out
 }
 
-// Of returns the ended rescue as an entry in the history of one host's Node.
+// Of returns the entry about the ended rescue for the history on one host's Node.
 func (e EndedRescue) Of(host string) remediations.Entry {
 	out := e.Entry
 	out.Target, out.Evidence = string(remediations.KindAPIServer), ""

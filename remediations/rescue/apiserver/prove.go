@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// settle decides what follows the end of the call. If this process did not make the call, an
-// earlier process may have made it, so it counts as issued.
+// settle decides what follows the last call. If this process did not make the call, an earlier
+// process may have made it. So the call counts as made.
 func (s *State) settle(now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	t := r.last()
@@ -51,8 +51,8 @@ func (s *State) settle(now time.Time) Decision {
 	return d
 }
 
-// waitFor returns how long the rescue waits for the effect of a restart before it restarts the next
-// host.
+// waitFor returns how long the rescue waits for the effect of one restart. After that it restarts
+// the next host.
 func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	if p != nil && len(p.Plan) > 0 && p.Plan[0].Wait > 0 {
 		return p.Plan[0].Wait
@@ -60,7 +60,8 @@ func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	return time.Minute
 }
 
-// well ends the rescue when an API server has been ready for the policy's proofFor.
+// well ends the rescue once an API server has been ready for the policy's proofFor. Before that it
+// waits, until Rescue.Over at the latest.
 func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	matured := s.matured(p, host)
@@ -90,7 +91,7 @@ func (s *State) matured(p *remediations.Policy, host string) bool {
 	return !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
 }
 
-// needless decides to restart nothing, because an API server works.
+// needless decides to restart nothing, because the API server of this host works.
 func (s *State) needless(p *remediations.Policy, host string, now time.Time) Decision {
 	why := fmt.Sprintf("the API server of %s answers ready, so Drydock restarts no host", host)
 	d := Decision{Verb: lifecycle.VerbRest, Policy: p, Message: why}
@@ -103,7 +104,7 @@ func (s *State) needless(p *remediations.Policy, host string, now time.Time) Dec
 	return d
 }
 
-// drop removes a rescue that has restarted nothing.
+// drop removes a rescue that has restarted nothing. The journal keeps nothing of it.
 func (s *State) drop(why string) Decision {
 	r := s.Journal.Rescue
 	return Decision{Verb: lifecycle.VerbDrop, Policy: s.Config.Policy(r.Policy), Message: why, Write: []RescueEntry{{Dropped: r.ID}}}
@@ -120,7 +121,8 @@ func (s *State) end(o remediations.Outcome, why string, now time.Time) Decision 
 	return Decision{Verb: lifecycle.VerbEnd, Policy: s.Config.Policy(r.Policy), Message: why, Ended: e, Write: []RescueEntry{{Ended: e}}}
 }
 
-// exhaust ends the rescue, and keeps it on record until a person has checked the hosts.
+// exhaust ends the rescue because no host is left to restart, or because its time has ended. The
+// rescue remains in the journal until a person has checked the hosts and resets it.
 func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	var tried []string
@@ -134,8 +136,8 @@ func (s *State) exhaust(p *remediations.Policy, why string, now time.Time) Decis
 	return d
 }
 
-// rest keeps a rescue that ran out of hosts until a person resets it. If Drydock stopped before it
-// recorded the end, rest records it.
+// rest changes nothing about an exhausted rescue, because only a person's reset removes it. If
+// Drydock stopped before it stored the rescue's end, rest stores the end.
 func (s *State) rest(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if !slices.ContainsFunc(s.Journal.Ended, func(e EndedRescue) bool { return e.ID == r.ID }) {

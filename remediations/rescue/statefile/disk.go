@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// disk has the operations of a file system that the journal needs. Tests use a disk that loses
+// disk is a file system with only the operations that the journal needs. Tests use one that loses
 // unsynced data.
 type disk interface {
 	MkdirAll(dir string) error
-	// Lock locks the file at the path until unlock is called, or until this process ends. It returns
-	// errLocked if another process has the lock.
+	// Lock locks the file at the path until unlock is called, or until this process ends. It
+	// returns errLocked if another process has the lock.
 	Lock(path string) (unlock func() error, err error)
 	// ReadFile returns an error for a file that is longer than maxRead.
 	ReadFile(path string) ([]byte, error)
@@ -22,7 +22,8 @@ type disk interface {
 	Rename(from, to string) error
 	Remove(path string) error
 	SyncDir(dir string) error
-	// Same reports whether the open file is still the file at the path.
+	// Same reports whether the open file f is still the file at the path. Another program may have
+	// replaced or removed it.
 	Same(f file, path string) bool
 }
 
@@ -33,7 +34,7 @@ type file interface {
 	Close() error
 }
 
-// maxRead bounds the bytes that are read of one file. No file of Drydock is that long.
+// maxRead is how many bytes are read of one file at most. No file of Drydock is that long.
 const maxRead = 4 * maxBytes
 
 type realDisk struct{}

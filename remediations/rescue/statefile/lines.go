@@ -10,14 +10,16 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// version is the version of the lines' format.
+// version is the version of the format of a line.
 const version = 1
 
-// parts is one line. It has all entries of one Append, so that all of them are durable or none.
+// parts is one line of the journal. A line has all entries of one Append, so that either all of
+// them are durable or none.
 type parts struct {
 	V   int    `json:"v"`
 	Seq uint64 `json:"seq"`
-	// CRC is a checksum of Seq and Entries. It shows that a crash or a disk has damaged the line.
+	// CRC is a checksum of Seq and Entries. A wrong checksum means that the line was damaged or
+	// changed.
 	CRC     string            `json:"crc"`
 	Entries []json.RawMessage `json:"entries"`
 }
@@ -54,17 +56,17 @@ type contents struct {
 	torn    string
 }
 
-// decode reads the whole file. It drops a last line that a crash cut off: Append never reported
-// that line as written. Any other line that this version would not write is an error, and decode
-// does not guess.
+// decode reads the content of a journal file. It drops the last line if a crash cut that line off,
+// because Append has not reported it as written. Any other line that this version would not write
+// is an error.
 func decode(text []byte) (contents, error) {
 	var c contents
 	for n := 1; len(text) > 0; n++ {
 		one, rest, ended := bytes.Cut(text, []byte{'\n'})
 		entries, seq, err := decodeLine(one)
 		switch {
-		// This is the last line, and its end is missing, or a part of it did not reach the disk and
-		// consists of zeros.
+		// A crash has cut off this last line. Either the end of the line is missing, or a part of
+		// it did not reach the disk and consists of zeros.
 		case !ended, err != nil && len(rest) == 0 && bytes.IndexByte(one, 0) >= 0:
 			c.torn = fmt.Sprintf("line %d, after its first %d bytes", n, len(one))
 			return c, nil

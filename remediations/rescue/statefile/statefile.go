@@ -1,7 +1,9 @@
-// Package statefile stores the journal of rescues in a directory of this machine, so that it needs
-// no API server. The journal is an append-only file of JSON lines. Each line is durable before
-// Append returns, so an intent is on record after any crash. People make requests by two files in
-// the same directory: paused and reset.
+// Package statefile stores the journal of rescues in a directory on this machine, because no API
+// server may be available. A rescue is a repair of the API servers.
+//
+// The journal is an append-only file of JSON lines. Each line is durable before Append returns, so
+// an intent is in the journal after any crash. People make requests with two files in the same
+// directory: paused and reset.
 package statefile
 
 import (
@@ -16,30 +18,33 @@ import (
 	"drydock.dev/drydock/remediations/rescue/apiserver"
 )
 
-// Names in the state directory.
+// These are the names of files in the state directory.
 const (
-	// Name is the journal's file.
+	// Name is the name of the journal's file.
 	Name = "apiserver.jsonl"
-	// Paused is a file that a person creates. While it exists, Drydock restarts nothing. Its content
-	// has the form of drydock.dev/pause, or is a plain reason.
+	// Paused is the name of a file that a person creates. While it exists, Drydock restarts
+	// nothing. Its content has the form of drydock.dev/pause, or is a plain reason. A pause with an
+	// end applies until then.
 	Paused = "paused"
-	// Reset is a file that a person creates. Drydock then forgets the rescue that ran out of hosts, or
-	// renames the unreadable journal, and removes the file.
+	// Reset is the name of a file that a person creates. Drydock then forgets the exhausted rescue,
+	// or renames the unreadable journal. It also removes the file.
 	Reset = "reset"
 
 	lockName = "lock"
 	newName  = Name + ".new"
 )
 
-// maxBytes bounds the file: if the file is longer, Append rewrites it in its shortest form. A
-// rescue takes a few kilobytes, so only a hold that changes for weeks makes the file that long.
+// maxBytes bounds the journal's size, in bytes. If the file is longer, Append rewrites it in its
+// shortest form. One rescue takes a few kilobytes, so the file becomes that long only if the reason
+// of a hold changes for weeks.
 const maxBytes = 4 << 20
 
-// errLocked means that another process uses the directory. The lock is released when that process
-// ends, for any reason.
+// errLocked means that another process uses the directory. The operating system releases the lock
+// when that process ends, for any reason.
 var errLocked = errors.New("another Drydock uses the state directory")
 
-// File is the journal. Only one goroutine may write to it, while others read from it.
+// File is the journal in the state directory. Only one goroutine may write to it. Others may read
+// from it at the same time.
 type File struct {
 	dir   string
 	disk  disk
@@ -50,15 +55,17 @@ type File struct {
 	out  file
 	size int
 	seq  uint64
-	// suspect means that an Append failed, so that the content after the last good line is unknown.
+	// suspect means that an Append failed. It is then unknown what follows the last good line of
+	// the file.
 	suspect bool
 	journal apiserver.RescueJournal
-	// torn describes a last line that a crash cut off and that was dropped, or is empty.
+	// torn describes the last line of the file if a crash cut it off. read has dropped that line.
+	// Otherwise torn is empty.
 	torn string
 }
 
-// Open locks the directory and reads the journal. An unreadable journal is not an error: Load
-// reports it, and the file stays unchanged until Renew.
+// Open locks the directory and reads the journal. An unreadable journal is not an error of Open.
+// Load reports it, and the file stays unchanged until Renew.
 func Open(dir string, c clock.PassiveClock) (*File, error) { return open(dir, c, realDisk{}) }
 
 func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
@@ -77,7 +84,8 @@ func open(dir string, c clock.PassiveClock, d disk) (*File, error) {
 	return f, nil
 }
 
-// read reads the file, and rewrites it in its shortest form.
+// read reads the journal, and rewrites it in its shortest form. It does not change an unreadable
+// journal.
 func (f *File) read() error {
 	text, err := f.disk.ReadFile(f.path(Name))
 	var found contents
@@ -92,11 +100,12 @@ func (f *File) read() error {
 	return f.compact()
 }
 
-// Torn describes the journal's last line if a crash cut it off and it was dropped. Otherwise it is
-// empty.
+// Torn describes the last line of the journal if a crash cut it off, so that it was dropped.
+// Otherwise it returns an empty text.
 func (f *File) Torn() string { return f.torn }
 
-// Load returns the journal, and the present content of the files that people write.
+// Load returns the journal, and the present content of the files paused and reset, which people
+// create.
 func (f *File) Load() (apiserver.RescueJournal, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -114,11 +123,12 @@ func (f *File) Load() (apiserver.RescueJournal, error) {
 	return j, nil
 }
 
-// maxPaused bounds the bytes that are read of the pause's reason.
+// maxPaused is how much of the file paused is read, in bytes.
 const maxPaused = 1 << 10
 
-// Append makes the entries durable, all of them or none. After an error they may or may not be
-// durable. The caller must not act on them, and the next Append rewrites the journal without them.
+// Append makes all entries durable, or none of them. If it returns an error, it is unknown whether
+// they are durable, and the caller must not act on them. The next Append then rewrites the journal
+// without them.
 func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -161,7 +171,7 @@ func (f *File) Renew() error {
 	return f.compact()
 }
 
-// Answered removes the file reset durably.
+// Answered removes the file reset, and makes the removal durable.
 func (f *File) Answered() error {
 	if err := f.disk.Remove(f.path(Reset)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing %s: %w", f.path(Reset), err)
@@ -169,7 +179,7 @@ func (f *File) Answered() error {
 	return f.disk.SyncDir(f.dir)
 }
 
-// compact writes the journal in its shortest form to a new file, and replaces the old file when the
+// compact writes the journal in its shortest form to a new file. It replaces the old file once the
 // new one is durable.
 func (f *File) compact() error {
 	if f.out != nil {
