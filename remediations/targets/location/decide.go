@@ -9,27 +9,29 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// State is everything that Decide may use. The State's Call, NewID, WellSince and WellHeard are
-// those of the repair of the leader.
+// State is the input of Decide. Its fields Call, NewID, WellSince and WellHeard are those of the
+// repair of the location's leader.
 type State struct {
 	*lifecycle.State
 	remediations.Subject
-	// Seen is the last observation of the location, or nil if there is none yet.
+	// Seen is the last observation of the location, or nil if there has not been one.
 	Seen *Observation
 }
 
-// target is the location as a target of package lifecycle.
+// target is one location of the mesh, as a target of package lifecycle.
 type target struct {
 	lifecycle.Base
 	seen *Observation
-	// move names the old and the new leader of the next attempt.
+	// move is the change of leadership that the next attempt makes.
 	move remediations.Move
 }
 
-// Decide decides what to do about the leader of one location of the mesh, on the Node that was the
-// leader at the time of the observation. It is pure, like the core. It asks the same guards as for
-// a node, except the guards about the machine: a leader that does not forward makes many nodes look
-// unhealthy, and an alert of its own leads to the repair of its node.
+// Decide returns what to do about the leader of one mesh location. The decision belongs to the Node
+// that led the location when it was observed. Decide is pure, like the core.
+//
+// It checks the same guards as for a node, except those about the machine. If the leader does not
+// forward, many nodes look unhealthy, and this must not hold its repair. The leader's machine is
+// repaired for an alert of its own.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen}
 	s.Bind(s, known.State, known.Subject)
@@ -62,13 +64,14 @@ func (s *target) Begun(r *remediations.Record) bool { return len(r.Moves) > 0 }
 
 func (s *target) Named(r *remediations.Record) { r.Location = s.Name }
 
-// Closing keeps the moves in effect. Only an exhausted plan undoes them.
+// Closing copies the moves of the leadership into the history. They stay in effect: only an
+// exhausted plan undoes them.
 func (s *target) Closing(d *lifecycle.Decision, _ time.Time) {
 	d.Ended.Location, d.Ended.Moves = s.Record.Location, slices.Clone(s.Record.Moves)
 }
 
-// Tidy also removes ended alerts about other locations. Those alerts wait until this location has
-// no repair.
+// Tidy removes the alerts about mesh locations that have ended, also those about other locations.
+// Alerts about other locations wait while this location has a repair.
 func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	var all []*remediations.Alert
 	for i := range s.Journal.Alerts {
@@ -80,7 +83,8 @@ func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	s.Tidied(d, s.Record, all, now)
 }
 
-// Examine allows a move only if the location does not answer and another node can lead it.
+// Examine allows a move of the leadership only if the location does not answer and another node can
+// lead it.
 func (s *target) Examine(c *lifecycle.Candidate, _ *remediations.Record, _ bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	against, why := s.against(c)
 	if why == nil {
@@ -105,7 +109,8 @@ func (s *target) Intend(c *lifecycle.Candidate, pending *remediations.Record, d 
 	d.Message = fmt.Sprintf("move the mesh leadership of location %s from %s to %s (attempt %d) %s", m.Location, m.From, m.To, c.Step.Attempt, c.By())
 }
 
-// Acting continues to undo all moves, if that has begun.
+// Acting continues to undo the moves, if that has begun. Otherwise it waits for the result of the
+// last move.
 func (s *target) Acting(now time.Time) lifecycle.Decision {
 	if s.Record.Back == nil {
 		return s.Base.Acting(now)

@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Guard returns the findings of the guards that differ for locations.
+// Guard answers for the guards that work differently for mesh locations than for nodes.
 func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *lifecycle.Finding {
 	switch reason {
 	case remediations.ReasonNodeUnderRepair:
@@ -28,9 +28,8 @@ func (s *target) Guard(reason remediations.Reason, c *lifecycle.Candidate) *life
 	return nil
 }
 
-// underRepair holds the candidate while a node that leads the location, or would lead it after a
-// move, is under repair. It also holds the candidate while another repair moves the location's
-// leader.
+// underRepair holds the repair while a node that leads the location, or would lead it after a move,
+// is under repair. It also holds the repair while another repair moves the location's leadership.
 func (s *target) underRepair() *lifecycle.Finding {
 	involved := []string{s.Node.Name}
 	if r := s.Record; r != nil {
@@ -47,9 +46,9 @@ func (s *target) underRepair() *lifecycle.Finding {
 	return nil
 }
 
-// movedLately allows one repair of a location's leader per limits.leaders.perLocation, even if the
-// leader changed, because each move breaks the connections that the leader relays. Earlier attempts
-// of the same repair do not count.
+// movedLately allows one repair of the location's leader in limits.leaders.perLocation. A repair of
+// an earlier leader counts, too, because each move breaks the connections through the leader.
+// Earlier attempts of the same repair do not count.
 func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
@@ -62,18 +61,18 @@ func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// UnprovenFor is how long, in addition to proofFor, a repair that has moved the leadership waits
-// for its proof when no further move is possible. It equals the default wait between two repairs of
-// a location.
+// UnprovenFor is how long a repair waits for its proof after it has moved the leadership and no
+// further move is possible. The policy's proofFor is added to this time. It equals the default of
+// limits.leaders.perLocation, the wait between two repairs of a location.
 const UnprovenFor = 15 * time.Minute
 
-// Unproven are reasons of holds that no person has set, and that leave Drydock nothing more to try.
-// The alert has ended, or the probes report nothing, or the probes contradict the alert. All other
+// Unproven has the reasons of holds that no person has set, and that leave Drydock nothing more to
+// try. The alert has ended, or the probes report nothing, or they contradict the alert. All other
 // holds end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
-// Until returns the latest end of the candidate's hold. A repair that has moved the leadership and
-// cannot prove its cure must not wait for a day.
+// Until returns when the hold must end. A repair that has moved the leadership, but cannot prove
+// its cure, must not wait for a whole day.
 func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason) time.Time {
 	was := s.Record
 	switch {
@@ -87,9 +86,9 @@ func (s *target) Until(c *lifecycle.Candidate, pending *remediations.Record, rea
 	return remediations.Instant(remediations.Earlier(pending.Since.Add(remediations.PendingFor), c.Now.Add(UnprovenFor+c.Policy.ProofFor)))
 }
 
-// MayStillMove checks the Nodes right before the move writes their annotations. It returns an error
-// if a fact that the decision used has changed. leader is the node with the record. others are the
-// successor and every node whose annotation changes.
+// MayStillMove is the last check before a move of the leadership writes the Nodes' annotations. It
+// returns an error if a fact that the decision used has changed. leader is the Node with the
+// repair's record. others are the Node of the next leader and every Node whose annotation changes.
 func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, intentID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back != nil || r.Intent.ID != intentID {
@@ -103,7 +102,8 @@ func MayStillMove(c *remediations.Config, leader *corev1.Node, others []*corev1.
 	return letsMove(c, leader, others, r.Intent.At)
 }
 
-// MayStillPutBack is MayStillMove for undoing the repair's moves.
+// MayStillPutBack is the last check before Drydock undoes the moves of the repair. It is like
+// MayStillMove.
 func MayStillPutBack(c *remediations.Config, leader *corev1.Node, others []*corev1.Node, putBackID string) error {
 	r := c.Registry.ReadJournal(leader).Records[remediations.LocationKey]
 	if r == nil || r.Phase != remediations.PhaseActing || r.Back == nil || r.PutBackID() != putBackID {

@@ -1,6 +1,7 @@
-// Package location decides about the locations of the mesh as targets of repairs, each through the
-// node that leads it. It has the observation of a location, the nodes that can lead it instead, and
-// how moves of its leadership are proven or undone. It is pure, like the core.
+// Package location decides how to repair the locations of a Kilo mesh. One node of each location is
+// its leader: all traffic to other locations goes through it. The repair moves the leadership to
+// another node. The package has the observation of a location, the choice of the next leader, and
+// how moves are proven or undone. It is pure, like the core.
 package location
 
 import (
@@ -10,35 +11,34 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Observation is what Drydock observed of a location. It is always read from the live system, and
-// never from an alert.
+// Observation is what Drydock last observed of a mesh location. It always comes from the live
+// system, and never from an alert.
 type Observation struct {
 	// At is when the observation began.
 	At time.Time
-	// Leader is the node that leads the location by Kilo's rule. It is empty if there is no leader or
-	// the leader is unknown.
+	// Leader is the name of the node that leads the location by Kilo's rule. It is empty if there
+	// is no leader or if the leader is unknown.
 	Leader string
-	// Held is why the leadership of the location must not be moved. Unknown is why the location's
-	// state is unknown. Unheard is the text that Unknown would have if Held were empty. Each is empty
-	// if it does not apply.
+	// Held is why the leadership must not be moved, or empty. Unknown is why the state of the
+	// location is unknown, or empty. If Held is set, Unheard is the text that Unknown would have
+	// without Held.
 	Held, Unknown, Unheard string
-	// Misconfigured means that Held is a mistake in the nodes' configuration that a person must
-	// correct. If it is false, a non-empty Held means that no other node can become leader.
+	// Misconfigured means that Held is about a mistake in the nodes' configuration, which a person
+	// must correct. If it is false, a non-empty Held means that no other node can become leader.
 	Misconfigured bool
-	// Candidates are the nodes that could lead instead, the best first, with the changes that each
-	// needs. Refused has, by the name of each other node, why it cannot lead.
+	// Candidates has the nodes that could lead instead, the best first, with the changes that each
+	// one needs. Refused has why the other nodes cannot lead, by the node's name.
 	Candidates []remediations.Move
 	Refused    map[string]string
-	// Settled means that the leader has an address in the mesh, and no other node of the location has
-	// one.
+	// Settled means that only one node of the location, the leader, has an address in the mesh.
 	Settled bool
-	// Reached means that the location's members answer probes from other locations. If it is false,
-	// ReachedWhy says what is missing.
+	// Reached means that the location's members (its other nodes) answer probes from other
+	// locations. If it is false, ReachedWhy is what is missing.
 	Reached    bool
 	ReachedWhy string
 }
 
-// Kind is the target kind of the mesh's locations. Each location is repaired through the node that
+// Kind is the kind of target for mesh locations. Drydock repairs a location through the node that
 // leads it.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindLocation, Unknown: remediations.MisrouteUnknownLocation, Called: "a location of the mesh", Selects: "leaders of the mesh",

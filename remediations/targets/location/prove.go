@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Instead continues to undo moves. This needs no alert, so Alertmanager may not have been queried
-// yet.
+// Instead continues to undo the moves of the leadership, if that has begun. Undoing needs no alert,
+// so Alertmanager may not have been polled yet.
 func (s *target) Instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
@@ -29,14 +29,15 @@ func (s *target) Expired(now time.Time) lifecycle.Decision {
 	return s.Base.Expired(now)
 }
 
-// Well reports whether the location has one leader, which has an address in the mesh, and answers
-// probes from other locations.
+// Well reports whether the location is healthy. It has one leader with an address in the mesh, and
+// answers probes from other locations.
 func (s *target) Well() (string, bool) {
 	g := s.seen
 	return fmt.Sprintf("location %s answers", s.Name), g != nil && g.At.After(s.Record.Since) && g.Unknown == "" && g.Settled && g.Reached && s.Elsewhere() == ""
 }
 
-// Cure returns Recovered if the repair's successor leads, and SelfRecovered otherwise.
+// Cure returns Recovered if the repair's last successor leads the location. Otherwise it returns
+// SelfRecovered. The text is the reason.
 func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	r, g := s.Record, s.seen
 	switch {
@@ -48,7 +49,8 @@ func (s *target) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s leads location %s, which answers, and the alert is gone", remediations.LastDone(r), g.Leader, s.Name)
 }
 
-// against returns what prevents any move in the location, or nil.
+// against returns the reason why no move in the location is allowed. The finding is nil if a move
+// is allowed.
 func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycle.Finding) {
 	switch g := s.seen; {
 	case g.Unknown != "":
@@ -60,16 +62,16 @@ func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycl
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || g.Misconfigured || len(g.Candidates) > 0):
 		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Unheard != "":
-		// No further move is possible, and it is unknown whether the last move helped. Missing data is
-		// not a reason to undo the move.
+		// No further move is possible, and it is unknown whether the last move helped. Undoing the
+		// move needs a reason, and missing data is not one.
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unheard, 300))
 	}
 	return "", nil
 }
 
-// successor picks the next leader: the best candidate that was not tried yet and is not under
-// repair. A finding without a reason means that no candidate is left, so that the plan is
-// exhausted.
+// successor returns the move to the next leader: the best candidate that this repair has not tried
+// and that is not under repair. A finding without a reason means that no candidate is left. The
+// plan is then exhausted.
 func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediations.Reason, *lifecycle.Finding) {
 	if c.Spent != "" {
 		return remediations.Move{}, "", lifecycle.Because("%s", c.Spent)
@@ -103,7 +105,8 @@ func (s *target) successor(c *lifecycle.Candidate) (remediations.Move, remediati
 	return remediations.Move{}, remediations.ReasonLeaderHeld, why
 }
 
-// refusals returns why the other nodes cannot lead, shortened to one line.
+// refusals returns why the other nodes cannot lead, as one line of limited length. refused has
+// these reasons by the node's name.
 func refusals(refused map[string]string) string {
 	all := ""
 	for _, n := range slices.Sorted(maps.Keys(refused)) {
@@ -112,8 +115,8 @@ func refusals(refused map[string]string) string {
 	return text.Line(all, 260)
 }
 
-// Elsewhere returns the message that a node leads which is neither this node nor a successor of
-// this repair. It is empty if this is not the case.
+// Elsewhere returns a message if another node leads: neither this node nor a successor that this
+// repair chose. Otherwise it returns an empty text.
 func (s *target) Elsewhere() string {
 	g, r, ours := s.seen, s.Record, s.Node.Name
 	if g == nil || g.Unknown != "" || g.Leader == "" || g.Leader == ours || (r != nil && slices.Contains(r.Successors(), g.Leader)) {
@@ -125,7 +128,7 @@ func (s *target) Elsewhere() string {
 	return fmt.Sprintf("location %s is led by %s, and not by %s", s.Name, g.Leader, ours)
 }
 
-// Missing returns what the proof still lacks, as a message.
+// Missing returns what is still missing for the proof of the cure, as a message.
 func (s *target) Missing() string {
 	switch g := s.seen; {
 	case g == nil || !g.At.After(s.Record.Since):
