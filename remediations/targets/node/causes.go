@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// refusals returns why Drydock never does some steps of the plan to this node, as text to follow a
-// message.
+// refusals returns why Drydock never makes some steps of the plan on this node. The text continues
+// another message. It is empty if there are no such steps.
 func (s *state) refusals(p *remediations.Policy) string {
 	var out []string
 	for _, step := range p.Plan {
@@ -22,9 +22,9 @@ func (s *state) refusals(p *remediations.Policy) string {
 	return strings.Join(slices.Compact(out), "")
 }
 
-// Causes returns the node's alerts that a policy takes. The alert with the least invasive first
-// step comes first, so that a more invasive plan does not overtake a milder one. Among equal ones
-// the older alert comes first.
+// Causes returns the node's alerts that a policy takes. The alert whose first step is the least
+// invasive comes first, so that a more invasive plan does not begin before a milder one. Among
+// alerts with equally invasive steps, the oldest comes first.
 func (s *state) Causes() []*remediations.Alert {
 	type ranked struct {
 		*remediations.Alert
@@ -51,7 +51,8 @@ func (s *state) Causes() []*remediations.Alert {
 	return out
 }
 
-// also returns the node's other alerts that are active according to Alertmanager.
+// also returns the fingerprints of the node's other alerts that are active, according to
+// Alertmanager.
 func (s *state) also(r *remediations.Record) []string {
 	var out []string
 	for _, a := range s.Causes() {
@@ -63,8 +64,8 @@ func (s *state) also(r *remediations.Record) []string {
 }
 
 // Likely returns the step that would come next if Alertmanager confirmed the alert and no silence
-// covered it. It is zero if another guard holds that step, or if no provider must be asked about
-// the machine before the step.
+// covered it. Drydock queries the step's provider about the machine in advance. Likely returns zero
+// if another guard holds the step, or if no such query is needed.
 func (s *state) Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn {
 	step, ok := s.FirstStep(p, s.Record)
 	if !ok || s.Ledger == nil {

@@ -1,6 +1,6 @@
-// Package node decides about nodes as targets of repairs: the next step, the systems to query about
-// the machine, the proof of a cure, the undoing of changes, and people's annotations on the Node.
-// It is pure, like the core.
+// Package node decides how to repair nodes. It chooses the next step and the systems to query about
+// the machine, and checks the proof of a cure. It undoes Drydock's changes, and handles people's
+// annotations on the Node. It is pure, like the core.
 package node
 
 import (
@@ -14,21 +14,22 @@ import (
 )
 
 const (
-	// refusedFor is the least time before the next attempt after a provider refused one.
+	// refusedFor is the shortest time between an attempt that the provider refused and the next
+	// attempt.
 	refusedFor = time.Minute
 	// leaseAgain is how soon a stale lease is read again.
 	leaseAgain = 5 * time.Second
 )
 
-// FromTheFuture reports whether the Node has times in the future. Decide then also depends on
-// whether most kubelets' clocks agree with Drydock's clock. This may change while the Node stays
-// the same.
+// FromTheFuture reports whether the Node's annotations have times in the future. Then Decide also
+// depends on whether most kubelets' clocks agree with Drydock's clock. This may change although the
+// Node stays the same.
 func FromTheFuture(known *lifecycle.State, now time.Time) bool {
 	_, wrong := of(known, known.Journal.Record).Clamp(now)
 	return wrong
 }
 
-// Decide decides what to do about one node now. It is pure: the same state and time give the same
+// Decide returns what to do about one node now. It is pure: the same state and time give the same
 // decision.
 func Decide(known *lifecycle.State, now time.Time) lifecycle.Decision {
 	s := of(known, known.Journal.Record)
@@ -66,7 +67,8 @@ func (s *state) decide(now time.Time) lifecycle.Decision {
 	return s.Live(now)
 }
 
-// consider decides about one alert, or one person's request, that has no repair yet.
+// consider decides about a fault that has no repair yet. The fault is an alert or, if a is nil, a
+// person's request.
 func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request string, now time.Time) lifecycle.Decision {
 	cause := remediations.Cause{Request: request}
 	if a != nil {
@@ -96,7 +98,8 @@ func (s *state) consider(p *remediations.Policy, a *remediations.Alert, request 
 	return lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: remediations.ReasonProviderAbsent, Fleetwide: s.refusals(p) == "", Concern: remediations.Concern{Policy: p.Name}, Policy: p, Message: fmt.Sprintf("no step of policy %s can be carried out by this installation%s", p.Name, s.refusals(p))}
 }
 
-// Verdict returns the Alertmanagers' verdict on the repair's cause.
+// Verdict returns what the Alertmanagers say about the cause of the repair, for example that its
+// alert is silenced.
 func (s *state) Verdict(cause remediations.Cause) alerts.Verdict {
 	if cause.Request != "" {
 		return s.Snapshot.VerdictForNode(s.Node.Name, s.Config, s.OwnSilence())
@@ -104,8 +107,8 @@ func (s *state) Verdict(cause remediations.Cause) alerts.Verdict {
 	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
-// Proceed continues a repair that has no attempt in progress: it is Pending between attempts, or
-// the proof of its last attempt did not come in time.
+// Proceed continues a repair that has no attempt in progress. The repair is Pending between two
+// attempts, or the proof of its last attempt did not come in time.
 func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -172,8 +175,9 @@ func (s *state) Proceed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// following returns the next step of the repair on record. ok is false if its plan has no step
-// left. An issued step is never issued again under the same attempt, even if the plan was edited.
+// following returns the next step of the node's repair. ok is false if the plan has no step left. A
+// step that was issued is not issued again under the same attempt number, even if a person edited
+// the plan.
 func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	r := s.Record
 	if (r.Intent.Of(r, r.Step) && !s.interrupted(r)) || !s.Doable(p, r, r.Step) {
@@ -182,7 +186,7 @@ func (s *state) following(p *remediations.Policy) (remediations.StepRef, bool) {
 	return r.Step, true
 }
 
-// acted returns the candidate that continues the repair on record.
+// acted returns the node's repair as a candidate, so that guards can check its next step.
 func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidate {
 	r := s.Record
 	c := s.Candidate(p, s.AlertBy(r.Cause.Alert), r.Cause, r.Step, now)
@@ -190,11 +194,11 @@ func (s *state) acted(p *remediations.Policy, now time.Time) *lifecycle.Candidat
 	return c
 }
 
-// lookOnce returns the decision to read once more the facts that the step depends on and that are
-// unknown or too old.
+// lookOnce returns the decision to read again the facts that the step depends on. what has the
+// facts that are unknown or too old.
 func (s *state) lookOnce(c *lifecycle.Candidate, what lifecycle.Ask) lifecycle.Decision {
 	return lifecycle.Decision{Verb: lifecycle.VerbLook, Ask: what, AskStep: ask(c), Policy: c.Policy, Message: "reading the node's state once more before the step"}
 }
 
-// policy returns the policy of the repair on record.
+// policy returns the policy of the node's repair, or nil.
 func (s *state) policy() *remediations.Policy { return s.PolicyOf(s.Record) }

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Closing undoes Drydock's changes to the node, and records the last issued step. The plan
-// continues after that step if the alert returns.
+// Closing undoes Drydock's changes to the node. It also stores the last issued step in the history.
+// If the alert returns, the next repair continues the plan after that step.
 func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	r, e := s.Record, d.Ended
 	describe(e, r)
@@ -21,8 +21,8 @@ func (s *state) Closing(d *lifecycle.Decision, now time.Time) {
 	e.Left = s.undone(d, r.Undo, now)
 }
 
-// describe copies the cause of the repair, and the earlier repair that it continues, from the
-// record.
+// describe copies the cause of the repair from its record into its history entry. If the repair
+// continues an earlier one, describe also copies the steps of the earlier one.
 func describe(e *remediations.Entry, r *remediations.Record) {
 	e.Also, e.Request, e.Evidence = slices.Clone(r.Also), r.Cause.Request, r.Evidence
 	if r.After != nil {
@@ -30,8 +30,8 @@ func describe(e *remediations.Entry, r *remediations.Record) {
 	}
 }
 
-// undone makes the decision undo the changes, and returns the changes that stay on the Node for
-// now.
+// undone adds to the decision that these changes are undone. It returns the changes that must stay
+// on the Node for now.
 func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	due, off := s.due(changes)
 	undo(d, due)
@@ -42,8 +42,8 @@ func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now t
 	return left
 }
 
-// due splits the changes into those that may be undone now, and the marks of a machine that is
-// still switched off.
+// due splits the changes into due, those that may be undone now, and off. A change is in off if its
+// machine is still switched off.
 func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) {
 	for _, u := range changes {
 		if u.Due(s.Node) {
@@ -55,7 +55,7 @@ func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) 
 	return due, off
 }
 
-// undo makes the decision undo the changes.
+// undo adds to the decision that these changes are undone.
 func undo(d *lifecycle.Decision, changes []remediations.Undo) {
 	for _, u := range changes {
 		d.Uncordon = d.Uncordon || u.Kind == remediations.UndoCordon
@@ -66,7 +66,8 @@ func undo(d *lifecycle.Decision, changes []remediations.Undo) {
 	}
 }
 
-// exhaust ends the plan. The record stays until a person resets the node.
+// exhaust ends the plan, because no step is left or because no further step may follow. The record
+// stays until a person resets the node.
 func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeExhausted, "", now)
 	r := s.Record.Exhausted(now)
@@ -90,8 +91,9 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 		d.Cordon = true
 		r.Undo = append(r.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
 	}
-	// This removes the cordon of a step that has ended, unless the policy keeps it, and the
-	// announcements of the repair. The out-of-service mark of a machine that is gone stays.
+	// The announcements of the repair to other systems are removed. The cordon is removed, too,
+	// unless the policy keeps it with cordonExhausted. The out-of-service taint of a machine that
+	// is gone stays.
 	over := func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoAnnotation || (u.Kind == remediations.UndoCordon && !p.CordonExhausted)
 	}

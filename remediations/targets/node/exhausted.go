@@ -10,8 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Rest keeps an exhausted repair until a person resets it. It records since when the node is well,
-// and reports that once. It ends the repair by itself only if the policy sets endWhenWell.
+// Rest decides about an exhausted repair. When the node becomes well, Rest stores the time and
+// reports this once. It ends the repair only if the policy has endWhenWell. Otherwise a person must
+// reset the node.
 func (s *state) Rest(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	d := lifecycle.Decision{Verb: lifecycle.VerbRest, Message: fmt.Sprintf("repair %s has run out of steps; set %s=true when the node is fixed", r.ID, remediations.ResetKey)}
@@ -51,8 +52,8 @@ func (s *state) Rest(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// recovered is the node as a target for one check: whether the node is well although its repair is
-// exhausted.
+// recovered is a node with an exhausted repair, as a target for one check: whether the node is well
+// again.
 type recovered struct{ state }
 
 func wellAgain(s *state) *recovered {
@@ -61,8 +62,8 @@ func wellAgain(s *state) *recovered {
 	return w
 }
 
-// Verdict returns the verdict on any of the node's alerts that has not ended, because all of them
-// must have ended.
+// Verdict returns what the Alertmanagers say about an alert of the node that has not ended. If all
+// alerts of the node have ended, it returns what they say about the cause.
 func (s *recovered) Verdict(cause remediations.Cause) alerts.Verdict {
 	for i := range s.Journal.Alerts {
 		a := &s.Journal.Alerts[i]
@@ -76,14 +77,15 @@ func (s *recovered) Verdict(cause remediations.Cause) alerts.Verdict {
 	return s.state.Verdict(cause)
 }
 
-// Cure returns SelfRecovered, because no step of the repair cured the node.
+// Cure returns SelfRecovered, because no step of the exhausted repair has cured the node.
 func (s *recovered) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeSelfRecovered, fmt.Sprintf("the plan ran out of steps at %s, and the node has been well since %s, for endWhenWell (%s)",
 		s.Record.Since.Format(time.RFC3339), s.WellSince.UTC().Format(time.RFC3339), text.Age(p.EndWhenWell))
 }
 
-// noteWell records since when the node is well, and reports that it needs a reset. It keeps a time
-// that is already on record, because a new leader only knows the time since it became leader.
+// noteWell stores in the record when the node became well, and reports that the node needs a reset.
+// It keeps a time that is already in the record. A new leader only knows the time since it became
+// leader.
 func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time.Time) {
 	r, since := s.Record, s.WellSince
 	if !r.WellSince.IsZero() {
@@ -102,7 +104,8 @@ func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time
 		d.Record.WellSince.Format(time.RFC3339), r.ID, r.Policy, s.Node.Name, itself)
 }
 
-// noteIll removes the time since when the node is well from the record.
+// noteIll deletes the time at which the node became well from the record, because it is not well
+// now.
 func (s *state) noteIll(d *lifecycle.Decision) {
 	if s.Record.WellSince.IsZero() {
 		return

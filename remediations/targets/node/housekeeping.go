@@ -12,18 +12,19 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// prune removes the alerts that have ended and that no repair refers to.
+// prune deletes from the Node the alerts that have ended and that no repair needs.
 func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for k := range s.Node.Annotations {
-		// The journal could not read this value, so Drydock did not write it, although the key is
-		// Drydock's. If the alert is real, the poll writes it again.
+		// This key is Drydock's own, but its value is unreadable, so Drydock did not write it. If
+		// there is such an alert, the next poll of Alertmanager writes it again.
 		if fingerprint, ours := strings.CutPrefix(k, remediations.AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
 	slices.Sort(d.Prune)
-	// While the answers are stale, this decision may still need an alert. A cure depends on an answer
-	// that was fresh when its proof was complete, so cures below does not check this.
+	// While Alertmanager's answers are too old, this decision may still need the alerts. The
+	// exception is a cure. Its proof used fresh answers, so the call of cures below does not check
+	// their age.
 	stale := s.Stale() || d.Verb == lifecycle.VerbLook
 	kept := s.Record
 	switch {
@@ -43,14 +44,15 @@ func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// cures reports whether the decision ends a repair by a cure, and the alert is that repair's cause.
-// The proof shows that the alert has ended, even if the Node does not have it as resolved.
+// cures reports whether the decision ends a repair as cured and the alert is the cause of that
+// repair. The proof of the cure shows that the alert has ended. The copy of the alert on the Node
+// may not show it yet.
 func cures(d *lifecycle.Decision, a *remediations.Alert) bool {
 	return d.Verb == lifecycle.VerbEnd && d.Ended.Cause == a.Fingerprint && (d.Ended.Outcome == remediations.OutcomeRecovered || d.Ended.Outcome == remediations.OutcomeSelfRecovered)
 }
 
-// consume removes people's annotations that have expired or that this decision answers. It reports
-// annotations that cannot be read.
+// consume removes people's annotations that have expired, or whose request this decision fulfills
+// or refuses. It reports annotations that are not valid.
 func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	if v, ok := s.Node.Annotations[remediations.PauseKey]; ok {
 		p, err := remediations.ParsePause(v)
@@ -81,8 +83,9 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// approval handles drydock.dev/approve. The annotation stays while the repair that it names waits.
-// The repair's first step consumes it. If no such repair waits, it is refused.
+// approval handles the annotation drydock.dev/approve, whose value is the id of a repair. It stays
+// while that repair waits for approval, and the first step of the repair removes it. If no such
+// repair waits, approval removes it and reports that.
 func (s *state) approval(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.ApproveKey]
 	if !ok {
@@ -103,9 +106,9 @@ func (s *state) approval(d *lifecycle.Decision) {
 	}
 }
 
-// cancellation handles drydock.dev/cancel. The annotation is removed when the repair that it names
-// ends, or with the answer that no such repair exists. A value that is not an id still means that a
-// person wanted to stop a repair, so Drydock pauses the node instead.
+// cancellation handles the annotation drydock.dev/cancel, whose value is the id of a repair. It is
+// removed when that repair ends, or when Drydock reports that there is no such repair. If the value
+// is not an id, a person still wanted to stop a repair, so Drydock pauses the node.
 func (s *state) cancellation(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.CancelKey]
 	if !ok {
@@ -142,7 +145,7 @@ func (s *state) cancellation(d *lifecycle.Decision) {
 	}
 }
 
-// expireBreakGlass removes drydock.dev/break-glass after lifecycle.BreakGlassFor.
+// expireBreakGlass removes the annotation drydock.dev/break-glass after lifecycle.BreakGlassFor.
 func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	if _, broken := s.Node.Annotations[remediations.BreakGlassKey]; !broken {
 		return
@@ -159,9 +162,9 @@ func (s *state) expireBreakGlass(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// clockTrusted reports whether the kubelets' leases confirm this process's clock. It must be so
-// before an expired annotation of a person is removed: a clock that is hours ahead would end every
-// pause for good.
+// clockTrusted reports whether the times in the kubelets' leases confirm this process's clock.
+// Drydock checks this before it removes a person's expired annotation. Otherwise a clock that is
+// hours ahead would end every pause.
 func (s *state) clockTrusted(d *lifecycle.Decision, now time.Time) bool {
 	if h := s.Heartbeats; h == nil || now.Sub(h.ReadAt) > remediations.LookFor {
 		d.Ask.Heartbeats = true
@@ -174,9 +177,9 @@ func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string,
 	d.Notices = append(d.Notices, lifecycle.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// remember writes the cancel on each alert whose last repair a person cancelled, because the
-// history forgets old repairs. It covers all alerts on the Node, including those about pods and
-// locations.
+// remember stores on each alert that a person has cancelled its last repair. This is needed because
+// the history does not keep old repairs. remember does this for all alerts on the Node, also for
+// those about pods and mesh locations.
 func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)
@@ -188,9 +191,9 @@ func (s *state) remember(d *lifecycle.Decision) {
 	}
 }
 
-// rememberEnds makes the decision write into the ledger the ends of repairs that hold the next
-// repair, if only the Node has them: others can delete the Node's annotations. It also lists the
-// alerts whose cancel has ended.
+// rememberEnds copies ended and cancelled repairs from the Node to the ledger, if they hold the
+// next repair. Others can delete the Node's annotations, but not the ledger. If a cancelled repair
+// no longer counts, the ledger forgets it.
 func (s *state) rememberEnds(d *lifecycle.Decision, now time.Time) {
 	if s.Ledger == nil || d.Verb == lifecycle.VerbReset {
 		return

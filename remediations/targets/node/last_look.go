@@ -8,8 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// MayStillAct checks the Node right before a call, and returns why the call must not be made. The
-// intent must still be on record. No new mark of a person or another system may forbid the call.
+// MayStillAct is the last check of the Node right before a call. It returns why the call must not
+// be made, or nil. The record must still have the intent. A mark that a person or another system
+// has set in the meantime must not forbid the call.
+//
 // One of the signs must still show that the node is ill. read has the signs that the Node itself
 // does not show.
 func MayStillAct(c *remediations.Config, n *corev1.Node, intentID string, signs []signs.Sign, read map[signs.Sign]signs.Testimony) error {

@@ -10,9 +10,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// leave keeps Drydock's changes on the Node, although the repair ends, while a mark of a person or
-// another system forbids changes of the Node. It returns the kept changes. The history lists them,
-// and takeBack undoes them when the mark is removed.
+// leave is for a repair that ends while a mark of a person or of another system forbids changes of
+// the Node. Drydock's changes then stay on the Node. leave returns those changes, and the history
+// lists them. When the mark is removed, takeBack undoes them.
 func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	reason, _ := s.markOnNode(now)
 	if reason == "" || (!d.Uncordon && !d.Untaint && len(d.Withdraw) == 0) {
@@ -28,7 +28,7 @@ func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.
 	return left
 }
 
-// takeBack undoes the changes that leave has kept, once no mark forbids it.
+// takeBack undoes the changes that leave kept on the Node, if no mark forbids that now.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Record
 	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
@@ -60,15 +60,16 @@ func kindsOf(undo []remediations.Undo) string {
 	return strings.Join(out, ", ")
 }
 
-// markOnNode returns the guard that forbids every change of the node because of a mark of a person
-// or another system, and its message. Both are empty if no such guard holds.
+// markOnNode returns the guard that forbids every change of the node, and its message. Such a guard
+// holds because of a mark that a person or another system has set. Both results are empty if no
+// such guard holds.
 func (s *state) markOnNode(now time.Time) (remediations.Reason, string) {
 	c := s.Candidate(&remediations.Policy{}, nil, remediations.Cause{}, remediations.StepRef{}, now)
 	if reason, f := c.HeldBy([]remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving}); f != nil {
 		return reason, f.Message
 	}
-	// An expired annotation is removed once the leases agree with this clock. Until then it still
-	// holds.
+	// Drydock removes an expired annotation only after the leases have confirmed its clock. Until
+	// then the annotation still holds.
 	for _, key := range []string{remediations.BreakGlassKey, remediations.PauseKey} {
 		if _, ok := s.Node.Annotations[key]; ok {
 			return remediations.ReasonPaused, key + " is still set"

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// mayRelease reports whether the Node's machine is certainly gone or switched off, and the Node is
-// not marked as out of service yet.
+// mayRelease reports whether Drydock may mark the Node as out of service. The machine must
+// certainly be gone or switched off, and the Node must not have the mark yet.
 func (s *state) mayRelease(now time.Time) bool {
 	r, machine := s.Record, s.answers().Machine
 	return machine != nil && machine.MachineGone && string(s.Node.UID) == r.Intent.UID && !remediations.Ready(s.Node) && marked(r.Undo) == nil && (!s.powersOff() || s.off(machine, now))
@@ -22,16 +22,16 @@ func (s *state) powersOff() bool {
 	return s.Config.Remediation(remediations.LastDone(s.Record).Name).PowersOff
 }
 
-// off reports whether the machine is switched off now, and was not booted since the step. A machine
-// that is off may be switched on at any time, so an old answer proves nothing.
+// off reports whether the machine is still switched off after the step. An old answer of the
+// provider does not count, because a machine that is off may be switched on at any time.
 func (s *state) off(machine *remediations.Replacement, now time.Time) bool {
 	boot, age := s.Record.Intent.BootID, now.Sub(machine.At)
 	return boot != "" && s.Node.Status.NodeInfo.BootID == boot && age >= 0 && age <= surveyFor
 }
 
-// letGo marks the Node as out of service after its machine is gone or switched off, so that
-// Kubernetes releases the machine's volumes and pods. It is a side effect like any other: it needs
-// fresh facts, and no guard may hold it.
+// letGo marks the Node as out of service (with a taint), because its machine is gone or switched
+// off. Kubernetes then releases the machine's volumes and pods. As before a step, the facts must be
+// fresh, and no guard may hold this.
 func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	r, p, is, boot := s.Record, d.Policy, "gone", ""
 	if s.powersOff() {
@@ -69,8 +69,9 @@ func (s *state) letGo(d *lifecycle.Decision, now time.Time) {
 	d.Message = fmt.Sprintf("the machine is %s: Drydock marks the node as out of service, so that Kubernetes releases its volumes and pods", is)
 }
 
-// backInService removes the out-of-service mark after Drydock switched the machine off, once the
-// machine has booted again and its node is Ready. The end of a repair removes the mark, too.
+// backInService removes the out-of-service mark that Drydock set after it switched the machine off.
+// The machine must have booted again, and its node must be Ready. The end of a repair removes the
+// mark, too.
 func (s *state) backInService(d *lifecycle.Decision, now time.Time) {
 	r, mark := s.Record, s.Record.SwitchedOff()
 	inFlight := d.Verb == lifecycle.VerbRest || d.Verb == lifecycle.VerbHold || d.Verb == lifecycle.VerbWait
@@ -87,8 +88,8 @@ func (s *state) backInService(d *lifecycle.Decision, now time.Time) {
 	d.Record.Undo = slices.DeleteFunc(d.Record.Undo, func(u remediations.Undo) bool { return u == *mark })
 }
 
-// switchedOff returns what a person must know about a machine that the repair has switched off, as
-// text to follow a message.
+// switchedOff returns what a person must do about a machine that the repair has switched off. The
+// text continues another message. It is empty if the repair has not switched the machine off.
 func switchedOff(r *remediations.Record) string {
 	if r.SwitchedOff() == nil {
 		return ""
@@ -96,8 +97,8 @@ func switchedOff(r *remediations.Record) string {
 	return fmt.Sprintf("; Drydock switched it off, and its pods and volumes were released. Repair the machine and switch it on: Drydock removes the taint %s when the node is Ready again", remediations.OutOfServiceTaint)
 }
 
-// note sets the decision's message to the reason that blocks a step in progress. If the message is
-// new, it also writes the message into the record.
+// note sets the message of the decision to what blocks the step in progress. If the message is new,
+// note also writes it into the record.
 func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	d.Message = fmt.Sprintf(format, args...)
 	if r := s.Record; r.Note != text.Line(d.Message, 400) {
@@ -106,7 +107,7 @@ func (s *state) note(d *lifecycle.Decision, format string, args ...any) {
 	}
 }
 
-// marked returns the out-of-service mark among the changes, or nil.
+// marked returns the out-of-service taint among these changes, or nil.
 func marked(changes []remediations.Undo) *remediations.Undo {
 	i := slices.IndexFunc(changes, func(u remediations.Undo) bool {
 		return u.Kind == remediations.UndoTaint && u.Key == remediations.OutOfServiceTaint

@@ -10,9 +10,10 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// passOver continues with the plan's next step, if the present step would be refused or is not due
-// for this node. It writes this into the record before Drydock does anything else, so that it is
-// reported once. It returns nil if the plan has no other step and the repair has issued none.
+// passOver skips the present step of the plan, because it would be refused or because this node
+// does not need it. The plan continues with the next step. passOver writes this into the record
+// before anything else, so that it is reported once. It returns nil if the plan has no other step
+// and this repair has issued none.
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Unreached, r.Alone = 0, 0
@@ -31,7 +32,8 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 	return &lifecycle.Decision{Verb: lifecycle.VerbHold, Reason: reason, Message: message, Policy: c.Policy, Record: r, Recheck: c.Now.Add(time.Second)}
 }
 
-// passes reports whether the record passes over more steps than before, so that the plan continues.
+// passes reports whether the record r skips more steps than the record on the Node. The plan then
+// continues.
 func (s *state) passes(r *remediations.Record) bool {
 	before := 0
 	if had := s.Record; had != nil {
@@ -40,7 +42,7 @@ func (s *state) passes(r *remediations.Record) bool {
 	return r != nil && len(r.Passed) > before
 }
 
-// passedOver returns the steps that were passed over and why, as text to follow the list of
+// passedOver returns the steps that the repair has skipped, and why. The text continues a list of
 // attempts.
 func passedOver(r *remediations.Record) string {
 	var out strings.Builder
@@ -50,8 +52,8 @@ func passedOver(r *remediations.Record) string {
 	return out.String()
 }
 
-// part returns the part of the node that the step is about, if the plan names one: a unit, a
-// DaemonSet or a template.
+// part returns the part of the node that the step is about, in brackets: a systemd unit, a
+// DaemonSet or a template. It is empty if the plan names none.
 func part(c *lifecycle.Candidate) string {
 	of := c.Policy.Plan[c.Step.Index]
 	if part := of.Unit + of.DaemonSet + of.Template.String(); part != "" {

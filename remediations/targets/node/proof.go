@@ -12,7 +12,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Await waits for the proof of the last issued attempt.
+// Await waits for the proof that the last issued attempt cured the node.
 func (s *state) Await(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.policy()
@@ -35,7 +35,8 @@ func (s *state) Await(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// proven reports whether the last issued step's own proof is there, and otherwise what is missing.
+// proven reports whether the last issued step has its own proof, for example a new boot ID after a
+// reboot. If not, the text is what is missing.
 func (s *state) proven() (bool, string) {
 	r := s.Record
 	name := remediations.LastDone(r).Name
@@ -52,7 +53,7 @@ func (s *state) proven() (bool, string) {
 	return proof(r.Intent, facts(s.Node), s.answers())
 }
 
-// facts returns the Node's facts that a step's proof compares.
+// facts returns the facts of the Node that a step's proof compares with the intent.
 func facts(n *corev1.Node) *remediations.NodeFacts {
 	return &remediations.NodeFacts{BootID: n.Status.NodeInfo.BootID, UID: string(n.UID), ProviderID: n.Spec.ProviderID}
 }
@@ -62,8 +63,9 @@ func (s *state) Well() (string, bool) { return "the node is well", s.Sound() }
 
 func (s *state) Sound() bool { return remediations.Ready(s.Node) }
 
-// Evidence requires that the kubelet's lease is fresh. It also requires that the policy's witness
-// no longer shows the fault, because an alert may end while its fault stays.
+// Evidence requires for a cure that the kubelet's lease is fresh. It also requires that the
+// policy's witness no longer shows the fault, because an alert may end although its fault is still
+// there.
 func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now time.Time) (there bool, against string) {
 	r := s.Record
 	if s.Lease == nil || s.Lease.ReadAt.Before(due) || (!s.renewed(r) && now.Sub(s.Lease.ReadAt) >= leaseAgain) {
@@ -88,8 +90,8 @@ func (s *state) Evidence(d *lifecycle.Decision, p *remediations.Policy, due, now
 	return true, ""
 }
 
-// unreadLease returns the message that the node is Ready but its lease cannot be read. It is empty
-// if the lease can be read or the node is not Ready.
+// unreadLease returns a message if the node is Ready but its lease cannot be read. Otherwise it
+// returns an empty text.
 func (s *state) unreadLease() string {
 	if s.Lease == nil || s.Lease.Unread == "" || !s.Sound() {
 		return ""
@@ -97,8 +99,9 @@ func (s *state) unreadLease() string {
 	return fmt.Sprintf("the node is Ready, but its lease cannot be read (%s); without the lease, no cure is proven", text.Line(s.Lease.Unread, 200))
 }
 
-// proving waits for the proof of a cure after the time of the attempt has ended. A lease that
-// cannot be read holds the repair. Once it can be read again, only other guards hold the repair.
+// proving waits for the proof of a cure after the attempt's time has ended. While the lease cannot
+// be read, the repair is held. cure is the decision to wait, and is returned if nothing holds the
+// repair.
 func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecycle.Decision {
 	r, unread := s.Record, s.unreadLease()
 	if s.Ledger == nil || (unread == "" && (r.Hold == nil || r.Hold.Reason != remediations.ReasonBlind)) {
@@ -120,9 +123,9 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 	return d
 }
 
-// fewerGPUs returns the message that the machine has fewer GPUs than before, or an empty text. A
-// GPU that fell off its bus may not come back. The node's GPU label then has the lower number, so
-// the alert ends without a cure.
+// fewerGPUs returns a message if the machine has fewer GPUs than before. Otherwise it returns an
+// empty text. A GPU that failed may not come back after a reboot. The node's GPU label then has the
+// lower number, so the alert ends without a cure.
 func (s *state) fewerGPUs() string {
 	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
@@ -131,7 +134,8 @@ func (s *state) fewerGPUs() string {
 	return fmt.Sprintf("the machine came back with %d of the %d GPUs that it had", count, had)
 }
 
-// Cure returns Recovered if the step's own proof is there, and SelfRecovered otherwise.
+// Cure returns Recovered if the last step has its own proof. Otherwise it returns SelfRecovered.
+// The text is the reason.
 func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	r := s.Record
 	proven, missing := s.proven()
@@ -145,9 +149,8 @@ func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 }
 
 // readyBy returns the latest time at which the node can have become well. That is when Drydock
-// first observed the node well. Drydock may not have been able to observe the node earlier. So if
-// the kubelet reports an earlier time at which the node became Ready after the attempt, readyBy
-// returns that time.
+// first observed it well. But Drydock may have observed it too late. So if the kubelet reports that
+// the node became Ready earlier, and after the attempt, that time counts.
 func (s *state) readyBy() time.Time {
 	if c := remediations.ReadyCondition(s.Node); c != nil {
 		if at := c.LastTransitionTime.Time; at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
@@ -157,8 +160,8 @@ func (s *state) readyBy() time.Time {
 	return s.WellSince
 }
 
-// renewed reports whether the lease is fresh. After a restart on the node, the lease must also have
-// been renewed since the restart.
+// renewed reports whether the kubelet's lease is fresh. If the last step has RenewsLease, for
+// example a restart of the kubelet, the lease must also have been renewed since its intent.
 func (s *state) renewed(r *remediations.Record) bool {
 	if r.Intent == nil { // no step was issued: the repair continued an earlier one whose plan was exhausted
 		return s.Lease.Fresh()

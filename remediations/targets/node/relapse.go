@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// begins reports whether Drydock could carry out some step of the plan if the record did not
-// continue an earlier repair.
+// begins reports whether Drydock could make any step of the plan if this repair did not continue an
+// earlier one.
 func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	fresh := r.Clone()
 	fresh.After = nil
@@ -17,9 +17,9 @@ func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	return ok
 }
 
-// lastCure returns the end of the policy's last repair of the machine if that was a cure, or nil.
-// It is in the Node's history. If the Node was deleted and registered again, only the ledger has
-// it.
+// lastCure returns the policy's last repair of the machine if it ended with a cure, or nil. It
+// looks in the Node's history. Only the ledger has the cure if the Node was deleted and has
+// registered again.
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
@@ -40,10 +40,13 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 	return known
 }
 
-// relapse returns the cure that did not last, if the alert returned within the policy's
-// relapseWindow. It returns nil if the alert is a new fault. The start of the alert counts, and not
-// how long it has been held since. Time while Drydock could not observe alerts does not count. A
-// SelfRecovered repair counts like a cure: its steps cured nothing.
+// relapse returns the earlier cure that did not last, because the alert returned within the
+// policy's relapseWindow. It returns nil if the alert is a new fault. The start of the alert
+// counts, even if a guard has held its repair since. The time while Drydock could not observe
+// alerts does not count.
+//
+// A repair with the outcome SelfRecovered counts as a cure here. Its steps cured nothing, so the
+// next repair continues its plan.
 func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.Time) *ledger.Cure {
 	if s.Ledger == nil {
 		return nil
@@ -68,8 +71,8 @@ func (s *state) relapse(p *remediations.Policy, a *remediations.Alert, now time.
 	return c
 }
 
-// relapsed makes the decision record that the earlier cure has failed, before the next step of the
-// repair.
+// relapsed adds to the decision that the earlier cure did not last. It does this when the repair
+// that continues the plan issues its step or ends.
 func (s *state) relapsed(d *lifecycle.Decision) {
 	if d.Record == nil || d.Record.After == nil || (d.Verb != lifecycle.VerbIssue && d.Verb != lifecycle.VerbEnd) {
 		return
@@ -79,8 +82,8 @@ func (s *state) relapsed(d *lifecycle.Decision) {
 	}
 }
 
-// spentPlan ends a plan whose steps earlier repairs have all tried. The guards must allow this, as
-// before a step.
+// spentPlan ends the repair, because earlier repairs have tried all steps of its plan. The guards
+// are checked first, as before a step.
 func (s *state) spentPlan(c *lifecycle.Candidate, r *remediations.Record) lifecycle.Decision {
 	if s.Ledger == nil {
 		return s.IssueOrHold(c, r) // which waits for the ledger, or holds the repair

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// request returns a person's request for this node, from the repair's record or from the
-// annotation. It is empty if there is no request, or if its repair has ended.
+// request returns the repair that a person has requested for this node. It is in the record of the
+// repair or in the annotation on the Node. The text is empty if there is no request.
 func (s *state) request() string {
 	if r := s.Record; r != nil && r.Cause.Request != "" {
 		return r.Cause.Request
@@ -27,8 +27,8 @@ func (s *state) request() string {
 	return request
 }
 
-// asked decides about a person's request. A request takes precedence over the node's alerts, which
-// wait for its end as for any repair in flight.
+// asked decides about a person's request. The node's alerts wait until the requested repair has
+// ended, as during any repair.
 func (s *state) asked(request string, now time.Time) lifecycle.Decision {
 	p := s.Config.Requested(request, s.Node)
 	if name, ok := strings.CutPrefix(request, remediations.RequestRemediation); ok && p == nil {
@@ -58,8 +58,8 @@ func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	return d
 }
 
-// consumeRequest removes the request from the Node in the same write that records its effect or its
-// refusal.
+// consumeRequest removes a person's request from the Node. The same write stores the repair that it
+// begins, or reports why it is refused.
 func (s *state) consumeRequest(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.RequestKey]
 	if !ok {

@@ -13,11 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset carries out a person's drydock.dev/reset, completely or not at all: without the ledger it
-// waits. If the record of the node's own repair cannot be read, reset deletes only that record.
-// Otherwise it forgets all exhausted repairs of the node, of its location's leader and of its
-// sidecars. It also lets alerts whose repair was cancelled start a repair again, and starts the
-// policies again that were stopped here. ok is false if there is nothing to reset.
+// reset does what a person requested with the annotation drydock.dev/reset. It does all of it at
+// once, and waits if the ledger is not available. If the record of the node's own repair is
+// unreadable, reset deletes only that record.
+//
+// Otherwise it forgets all exhausted repairs of the node, of its mesh location's leader and of its
+// sidecars. It allows repairs again for alerts whose repair was cancelled, and for policies that
+// were stopped here. ok is false if there is nothing to reset.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {
@@ -70,8 +72,8 @@ func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	return d, len(said) > 0
 }
 
-// resetCancels forgets that people cancelled repairs of the node's alerts. It returns a message for
-// each.
+// resetCancels allows repairs again for the node's alerts whose repair a person cancelled. It
+// returns a message for each.
 func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []string) {
 	for _, a := range s.Journal.Alerts {
 		by := s.CancelOf(&a, now)
@@ -95,21 +97,21 @@ func (s *state) resetCancels(d *lifecycle.Decision, now time.Time) (said []strin
 	return said
 }
 
-// asksReset reports whether a person has requested a reset that can be done now.
+// asksReset reports whether a person has requested a reset and Drydock can do it now.
 func (s *state) asksReset() bool {
 	v, asked := s.Node.Annotations[remediations.ResetKey]
 	return asked && s.Ledger != nil && remediations.ParseReset(v) == nil
 }
 
-// dropMalformed deletes the unreadable record of the node's own repair. The history keeps the
-// beginning of its text.
+// dropMalformed deletes the unreadable record of the node's own repair. The beginning of its text
+// goes into the history.
 func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	bytes := s.Node.Annotations[remediations.NodeRepairKey]
 	d := lifecycle.Decision{
 		Verb: lifecycle.VerbReset, Message: "a record that could not be read was dropped: " + text.Line(bytes, 900), Ended: s.unreadable(bytes, now),
 	}
-	// The content of the record is lost. But the Node shows who set its cordon and its announcements,
-	// so Drydock can still undo its own.
+	// The content of the record is lost. But the Node shows who set its cordon and its
+	// announcements to other systems, so Drydock can still remove its own.
 	done := remediations.Record{}
 	if s.Node.Spec.Unschedulable {
 		done.Undo = append(done.Undo, remediations.Undo{Kind: remediations.UndoCordon, At: remediations.Instant(now)})
@@ -123,8 +125,8 @@ func (s *state) dropMalformed(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// dropUnreadable deletes, for a person's reset, the unreadable records of the node's other targets.
-// Readable records stay, and their repairs continue.
+// dropUnreadable deletes the unreadable records of sidecars and of the mesh leader from the Node,
+// if a person has requested a reset. Readable records stay, and their repairs continue.
 func (s *state) dropUnreadable(d *lifecycle.Decision, now time.Time) {
 	if !s.asksReset() {
 		return
@@ -147,9 +149,9 @@ func (s *state) unreadable(bytes string, now time.Time) *remediations.Entry {
 	}
 }
 
-// stoppedHere returns the stopped policies of the node's alerts and of its repair. If there are
-// none, it returns the stopped policies that select the node, because a person must be able to
-// start a policy again after its last alert.
+// stoppedHere returns the stopped policies of the node's repair and of its alerts. If there are
+// none, it returns the stopped policies that select the node. So a person can start a policy again
+// after its last alert has ended.
 func (s *state) stoppedHere() []string {
 	if s.Ledger == nil {
 		return nil

@@ -15,9 +15,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// SuccessorOf returns the Node of the machine that replaces the machine of the orphan, which is a
-// repair whose Node no longer exists. It returns nil if the new Node has not joined yet, or if the
-// provider has not named the new machine.
+// SuccessorOf returns the Node of the machine that replaces another one, or nil. The orphan o is
+// the record of that replacement in the ledger, because the old Node may no longer exist. The new
+// Node may not have joined yet, or the provider may not have named the new machine yet.
 func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.Node) *corev1.Node {
 	if r == nil || !r.About(o.Record.Intent) {
 		return nil
@@ -31,9 +31,9 @@ func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.
 	return nodes[i]
 }
 
-// DecideSuccessor decides about an orphan: a repair whose Node no longer exists, because its
-// machine is being replaced. known is the state of the successor's Node, with the orphan's record
-// in its journal. known.Node is nil while there is no successor.
+// DecideSuccessor decides about an orphan: a repair that replaces its machine, and whose Node no
+// longer exists. known is the state of the new machine's Node, with the orphan's record in its
+// journal. known.Node is nil while there is no such Node.
 func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
 	r := &o.Record
 	s := of(known, r)
@@ -61,8 +61,8 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
 	if over, well := of(s.State, next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // the changes were on the Node that is gone
-		// The provider's proof is valid until the provider withdraws it. So another query does not
-		// interrupt the time while the node was well.
+		// The provider's proof stays valid until the provider withdraws it. So the query that
+		// repeats it does not interrupt proofFor.
 		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement
 		return over
 	}
@@ -73,17 +73,17 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	return d
 }
 
-// noneNeededFor is the shortest time during which nothing may need another machine before this
-// counts as proof. Controllers recreate evicted pods and the scheduler places them within seconds.
-// In this time Drydock queries the provider several times.
+// noneNeededFor is how long the provider must report that no other machine is needed, before this
+// counts as proof. Controllers create evicted pods again, and the scheduler places them, within
+// seconds. Within noneNeededFor, Drydock queries the provider several times.
 const noneNeededFor = time.Minute
 
-// NoneNeeded is the message about a replacement that ends without another machine.
+// NoneNeeded is the message about a replacement that has ended without another machine.
 const NoneNeeded = "the machine is gone and nothing needs another one"
 
-// decideWithout decides about a replacement that needs no other machine, according to the provider.
-// Without a Node, Drydock can read neither a lease nor a witness. As for any repair, the alert must
-// have ended while its source works. d is the decision to wait.
+// decideWithout decides about a replacement if the provider reports that no other machine is
+// needed. Without a Node, Drydock cannot read a lease or a witness. As after any repair, the alert
+// must have ended while its source still works. d is the decision to wait.
 func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecycle.Decision, now time.Time) lifecycle.Decision {
 	if again := s.Fleet.OfMachine(o.Node, o.ProviderID); again != nil {
 		d.Message = fmt.Sprintf("Node %s of the old machine has come back", again.Name)
@@ -107,7 +107,7 @@ func (s *state) decideWithout(o *ledger.Orphan, p *remediations.Policy, d lifecy
 	return over
 }
 
-// gone is the target for a node whose machine is gone while no other machine is needed.
+// gone is a node whose machine is gone and needs no successor, as a target of package lifecycle.
 type gone struct {
 	state
 	orphan *ledger.Orphan
@@ -125,7 +125,8 @@ func (s *gone) Verdict(cause remediations.Cause) alerts.Verdict {
 
 func (s *gone) Well() (string, bool) { return NoneNeeded, true }
 
-// Evidence queries the provider again, because there is no Node with a lease or a witness.
+// Evidence requires a new answer of the provider, because there is no Node with a lease or a
+// witness.
 func (s *gone) Evidence(d *lifecycle.Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if s.Replacement.At.Before(due) {
 		d.Ask.Replacement, d.Message = true, "querying the provider once more whether nothing needs another machine"
@@ -138,11 +139,11 @@ func (s *gone) Cure(*remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: %s, and the alert is gone; no Node came for Node %s", remediations.LastDone(s.Record), NoneNeeded, s.orphan.Node)
 }
 
-// Closing undoes nothing: the Node is gone.
+// Closing undoes nothing, because the Node is gone.
 func (s *gone) Closing(d *lifecycle.Decision, _ time.Time) { describe(d.Ended, s.Record) }
 
-// orphanOver ends a replacement that was not proven in time. There is no Node to record the end on,
-// so it is only reported and counted.
+// orphanOver ends a replacement that was not proven in time. There is no Node with a history, so
+// the end is only reported and counted.
 func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Time) lifecycle.Decision {
 	missing := "the provider was not asked"
 	if machine := s.answers().Machine; machine != nil {

@@ -11,15 +11,15 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// surveyFor is how long a provider's answer about a machine is valid. The intent is written at once
-// after the answer.
+// surveyFor is how long a provider's answer about a machine is valid before a step. Drydock writes
+// the intent immediately after the answer.
 const surveyFor = 30 * time.Second
 
-// noSurvey is the survey for a step about which no provider must be queried.
+// noSurvey stands for the answer about a step that needs no query of a provider.
 var noSurvey = &remediations.Survey{}
 
-// surveyOf returns the provider's valid answer about the machine for the candidate's step. It
-// returns nil if Drydock must query the provider.
+// surveyOf returns the provider's answer about the machine before this step. It returns nil if
+// there is no valid answer, so that Drydock must query the provider.
 func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	if !c.Config.AsksFirst(c.Step.Name) {
 		return noSurvey
@@ -38,8 +38,9 @@ func (s *state) surveyOf(c *lifecycle.Candidate) *remediations.Survey {
 	return v
 }
 
-// trouble returns the last objection of the provider, or of another repair system, to the step. It
-// returns nil if there is none, or if Drydock did not query them.
+// trouble returns why the provider, or another system that repairs nodes, would not allow the step.
+// It uses the last answer, even if that has expired. It returns nil if nothing prevents the step,
+// or if there was no query.
 func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	v := s.Survey
 	if !c.Config.AsksFirst(c.Step.Name) || v == nil || v.Step != ask(c) || v.Provider != provider(c) || v.Trouble == "" || v.At.After(c.Now) {
@@ -55,8 +56,8 @@ func (s *state) trouble(c *lifecycle.Candidate) *lifecycle.Finding {
 	return f
 }
 
-// providerWords names the queried provider for messages. A provider that works on the cluster
-// itself has no name.
+// providerWords returns the name of the queried provider, for messages. Providers that work on the
+// cluster itself have no name.
 func providerWords(v *remediations.Survey) string {
 	if v.Provider == "" {
 		return "the provider of the step " + v.Step.Name
@@ -65,25 +66,26 @@ func providerWords(v *remediations.Survey) string {
 }
 
 const (
-	// unreachableFor is how long the provider must fail to reach a machine before a step with
-	// ContinueUnreachable is passed over.
+	// unreachableFor is how long the provider must fail to reach a machine before the plan skips a
+	// step with ContinueUnreachable.
 	unreachableFor = 10 * time.Minute
-	// unaskedFor is the longest gap between two queries that still counts as unreachable. After a
-	// longer gap the count begins again, because nothing is known about the machine in between. A new
-	// leader needs less time than this for its first query.
+	// unaskedFor is the longest gap between two queries during which the machine still counts as
+	// unreachable. After a longer gap the time begins again, because the machine's state in between
+	// is unknown. A new leader makes its first query sooner than this.
 	unaskedFor = 2 * time.Minute
 )
 
-// unreachedLong reports whether the step may be passed over, because the provider could not reach
-// this machine for long enough, while it reached other machines.
+// unreachedLong reports whether the plan may skip the step. For that, the provider must have failed
+// to reach this machine for unreachableFor, while it reached other machines.
 func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
 	since := s.aloneSince(c)
 	return c.Policy.Plan[c.Step.Index].ContinueUnreachable && !since.IsZero() && s.Survey.At.Sub(since) >= unreachableFor
 }
 
-// aloneSince returns since when each of the provider's answers shows that only this machine is
-// unreachable. It returns zero if the last answer does not show this. The hold on record may have
-// begun before this process started. A hold without Alone does not count.
+// aloneSince returns when the provider's answers began to show that only this machine is
+// unreachable. All later answers have shown the same. It returns zero if the last answer does not
+// show this. The hold in the record may be older than this process. It counts only if its field
+// Alone is true.
 func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	v, r := s.Survey, s.Record
 	switch {
@@ -97,7 +99,7 @@ func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	return r.Hold.Since
 }
 
-// troubleIs returns the reason of the hold for the objection that trouble returns.
+// troubleIs returns the reason of the hold for the finding that trouble returns.
 func (s *state) troubleIs() remediations.Reason {
 	switch v := s.Survey; {
 	case v.Reason != "":
@@ -109,9 +111,10 @@ func (s *state) troubleIs() remediations.Reason {
 }
 
 // uncallable returns a finding if the calls for the step have failed several times in a row because
-// of this machine. The plan then continues with the next step, if this step allows that. The count
-// begins again after some time without a call, and when the whole provider does not answer: a call
-// that failed yesterday may succeed today.
+// of this machine. If the step allows it, the plan then continues with the next step.
+//
+// The count begins again after some time without a call, because a call that failed yesterday may
+// succeed today. It also begins again while the whole provider does not answer.
 func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
 	if r == nil || pending.Alone == 0 {
@@ -128,7 +131,7 @@ func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record)
 	return &lifecycle.Finding{Message: fmt.Sprintf("%s in a row failed; the last one: %s", text.Count(r.Alone, "call"), r.Intent.Why), Pass: true}
 }
 
-// ask returns the candidate's step in the form that Survey.Step has.
+// ask returns the step as Survey.Step describes it: with the part of the node that it is about.
 func ask(c *lifecycle.Candidate) remediations.StepOn { return c.Policy.Plan[c.Step.Index].On() }
 
 func before(v *remediations.Survey, step remediations.StepOn) remediations.Before {
@@ -141,7 +144,7 @@ func before(v *remediations.Survey, step remediations.StepOn) remediations.Befor
 // askEvery is how often Drydock queries the provider whether a machine was replaced.
 const askEvery = 15 * time.Second
 
-// follow queries the step's provider again and again until the provider has the proof.
+// follow queries the provider of the last step regularly, until the provider can prove the step.
 func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	r := s.Record
 	if of := s.Config.Remediation(remediations.LastDone(r).Name); (!of.AsksPods && !of.Replaces && !of.PowersOff) || r.Intent.Before == "" {
@@ -159,8 +162,8 @@ func (s *state) follow(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// heldUp records why the removal of the old machine is delayed, so that people need not search in
-// the other system.
+// heldUp writes into the record what delays the removal of the old machine. So people need not
+// search for it in the provider's system.
 func (s *state) heldUp(d *lifecycle.Decision) {
 	machine, r := s.answers().Machine, s.Record
 	if machine == nil {
@@ -175,9 +178,9 @@ func (s *state) heldUp(d *lifecycle.Decision) {
 	}
 }
 
-// unserved returns a finding if not exactly one provider carries out the candidate's step, or the
-// later step that it prepares, on the Node. A step without a provider is passed over if a later
-// step has one. A step that two providers claim is held.
+// unserved returns a finding if not exactly one provider serves the step on the Node. For a step
+// that prepares a later one, the provider of the later step counts. A step without a provider is
+// skipped if a later step has one. If several providers serve a step, the repair is held.
 func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	var first *lifecycle.Finding
 	for _, step := range c.Policy.Plan[c.Step.Index:] {
@@ -201,8 +204,8 @@ func unserved(c *lifecycle.Candidate) *lifecycle.Finding {
 	return first
 }
 
-// drainedAnyway returns a finding that passes over a drain, if the provider of the next step drains
-// the Node itself.
+// drainedAnyway returns a finding that skips a drain, if the provider of the next step drains the
+// Node itself.
 func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Step.Name != "drain" {
 		return nil
@@ -223,13 +226,15 @@ func drainedAnyway(c *lifecycle.Candidate) *lifecycle.Finding {
 	return nil
 }
 
-// provider returns the name of the provider to query about the candidate's step.
+// provider returns the name of the provider that serves the step on the Node. It is empty if there
+// is not exactly one.
 func provider(c *lifecycle.Candidate) string {
 	name, _ := c.Config.ProviderOf(c.Step.Name, c.Node)
 	return name
 }
 
-// answers returns the answers about the intent on record that the proof of its step uses.
+// answers returns the answers of the provider and about pods that the proof of the last step uses.
+// They must be about the intent in the record.
 func (s *state) answers() (a remediations.Answers) {
 	r := s.Record
 	if r == nil || r.Intent == nil {
@@ -249,8 +254,8 @@ func (s *state) answers() (a remediations.Answers) {
 	return a
 }
 
-// askedAgain returns when Drydock queries the provider again about the intent, whatever the last
-// answer was. It returns zero if there was no query yet.
+// askedAgain returns when the next query about the intent is due, askEvery after the last one. It
+// returns zero if there was no query.
 func (s *state) askedAgain(i *remediations.Intent) time.Time {
 	switch {
 	case s.Replacement != nil && s.Replacement.Intent == i.ID:

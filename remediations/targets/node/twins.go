@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// twins holds each step on a Node if another Node has the same spec.providerID: the step would also
-// reach that Node's machine.
+// twins returns a finding that holds every step on the Node if another Node has the same
+// spec.providerID. The step could reach the machine of the other Node.
 func twins(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil {
 		return nil
@@ -25,8 +25,8 @@ func SaysTwins(n *corev1.Node, twin string) string {
 	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
 }
 
-// unprovable holds each step that restarts the machine if the Node does not report its boot ID, or
-// shares it with another Node: a new boot ID is the proof of a reboot.
+// unprovable returns a finding that holds a step that restarts the machine. A new boot ID proves a
+// reboot. So the Node must report a boot ID that no other Node has.
 func unprovable(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil || !c.Remediation().Restarts {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// work decides about a repeatable step in progress, for example a drain. Every new leader may start
-// the step again. The step stops as soon as a guard holds it, because a person may object before
-// each of its side effects.
+// work decides about a step in progress that may be repeated, for example a drain. A new leader of
+// Drydock may start the step again. The step stops as soon as a guard holds it, because a person
+// may object at any moment.
 func (s *state) work(now time.Time) lifecycle.Decision {
 	r, p := s.Record, s.policy()
 	if p == nil || p.Mode == remediations.ModeOff {
@@ -79,9 +79,9 @@ func (s *state) work(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// uncordonedAfterwards warns once that pods may be scheduled to a node that Drydock could not cure:
-// the policy cordoned the node after its last step, and a person or a program uncordoned it. The
-// decision that warns also removes the cordon from the record.
+// uncordonedAfterwards is for a node that Drydock could not cure and so has cordoned. If a person
+// or a program uncordons it, uncordonedAfterwards warns once that pods may run there again. The
+// same decision removes the cordon from the record.
 func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	r := s.Record
 	if r == nil || r.Phase != remediations.PhaseExhausted || d.Verb != lifecycle.VerbRest || d.Record != nil || s.Node.Spec.Unschedulable {
@@ -96,9 +96,9 @@ func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 	notice(d, lifecycle.NodeUncordoned, "the node was uncordoned, so new pods may run on it, but repair %s by policy %s did not cure the node. Cordon the node again: kubectl cordon %s. Or, if the node is fixed, set %s=true", r.ID, r.Policy, s.Node.Name, remediations.ResetKey)
 }
 
-// uncordoned ends the repair of a node that Drydock drained, because the uncordon shows that pods
-// may run on the node again. It counts as a person's decision, like a cancel: another drain would
-// contradict it, and the next step would interrupt the pods.
+// uncordoned ends the repair of a node that Drydock had drained, because the node is not cordoned
+// any more. This counts as a person's decision, like a cancelled repair. Pods may run on the node
+// again: another drain would contradict the person, and the next step would interrupt the pods.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeCancelled, "the node was uncordoned "+when, now)
 	d.Ended.By = remediations.ByPerson
@@ -106,17 +106,17 @@ func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 }
 
 // refilled reports whether the drained node was uncordoned while Drydock verified a step that
-// restarts the machine. This need not be a person's decision: a system that installs a driver
-// uncordons the node after each boot (admission.Drivers), and an uncordon leaves no entry in
-// managedFields. Pods may be back in any case, so no other step may follow.
+// restarts the machine. A person need not have done this. A system that installs a driver uncordons
+// the node after each boot (admission.Drivers), and an uncordon leaves no entry in managedFields.
+// Pods may be back in any case, so no other step may follow.
 func (s *state) refilled() bool {
 	r := s.Record
 	return r.Phase == remediations.PhaseVerifying && r.Drained() && !s.Node.Spec.Unschedulable && s.Config.Remediation(remediations.LastDone(r).Name).Restarts
 }
 
-// inputsStale checks whether the facts behind a step in progress are fresh enough. If another
-// process began the step, Drydock reads the facts before it resumes the step. If this process runs
-// the step, the step is held when the facts are older than MaxStaleness.
+// inputsStale checks the age of the facts that a step in progress depends on. underway means that
+// this process runs the step. Then the step is held if the facts are older than MaxStaleness.
+// Otherwise Drydock reads them before it resumes the step.
 func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
@@ -139,9 +139,9 @@ func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time)
 	return "", nil
 }
 
-// again returns when an answer must be requested again. due means that this time has come; at is
-// then when the answer becomes too old. The poll interval may be as long as MaxStaleness, and a
-// poll takes time itself, so the request comes early enough.
+// again returns when facts that were read at answered must be read again. The poll interval may be
+// as long as MaxStaleness, and a poll itself takes time, so this is some time before they are too
+// old. Once that time has come, due is true, and at is when the facts are too old.
 func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	at = answered.Add(max(s.Config.MaxStaleness/2, s.Config.MaxStaleness-remediations.LookFor))
 	if now.Before(at) {
@@ -150,7 +150,8 @@ func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	return answered.Add(s.Config.MaxStaleness), true
 }
 
-// interrupt stops the step and holds it. The step starts again when nothing holds it.
+// interrupt stops the step in progress and holds the repair. The step starts again when no guard
+// holds it.
 func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f *lifecycle.Finding, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Phase, r.Since, r.Deadline, r.Note = remediations.PhasePending, remediations.Instant(now), remediations.Instant(now.Add(remediations.PendingFor)), ""
@@ -163,8 +164,8 @@ func (s *state) interrupt(p *remediations.Policy, reason remediations.Reason, f 
 	return d
 }
 
-// taken returns how long the step that now continues has run so far. The time while it was held
-// does not count. Each interruption counts as at least one second, so that their number is bounded.
+// taken returns how long this step has run so far. The time while it was held does not count. Each
+// interruption counts as at least one second, so that the number of interruptions is bounded.
 func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Duration {
 	if !r.Intent.Of(r, step) || !s.interrupted(r) {
 		return 0
@@ -172,14 +173,13 @@ func (s *state) taken(r *remediations.Record, step remediations.StepRef) time.Du
 	return time.Duration(r.Intent.SpentSeconds)*time.Second + max(time.Second, r.Since.Sub(r.Intent.At).Truncate(time.Second))
 }
 
-// interrupted reports whether the record's intent belongs to a repeatable step that was not
-// completed.
+// interrupted reports whether the step in the record may be repeated and was not completed.
 func (s *state) interrupted(r *remediations.Record) bool {
 	return !s.Config.Remediation(r.Step.Name).Once && r.Intent.Outcome == ""
 }
 
-// timedOut ends a step that was not completed in time, or cannot be completed. If the node is not
-// Ready, the plan continues, because the next step cannot make anything worse for the node.
+// timedOut ends a step that cannot be completed, or was not completed in time. If the node is not
+// Ready, the plan continues, because the next step cannot make the node's state worse.
 func (s *state) timedOut(p *remediations.Policy, why string, now time.Time) lifecycle.Decision {
 	r := s.Record
 	if step, there := p.StepAt(r.Step); (there && step.ContinueOnTimeout) || !remediations.Ready(s.Node) {
@@ -190,7 +190,7 @@ func (s *state) timedOut(p *remediations.Policy, why string, now time.Time) life
 	return of(s.State, next).exhaust(p, now)
 }
 
-// after continues the plan when a repeatable step has ended.
+// after stores how a step ended that may be repeated, and continues the plan.
 func (s *state) after(outcome remediations.CallOutcome, why string, now time.Time) lifecycle.Decision {
 	r := s.Record.Clone()
 	r.Intent.Outcome, r.Intent.Why, r.Note = outcome, text.Line(why, 300), ""
