@@ -9,28 +9,30 @@ import (
 )
 
 const (
-	// proof is how soon Drydock observes a sidecar again after its approval.
+	// proof is the time after an approval until Drydock observes the sidecar again.
 	proof = 2 * time.Second
-	// apart is the least time between two attempts.
+	// apart is the shortest time between two attempts.
 	apart = 30 * time.Second
-	// Room is how many bytes the record and the history of a sidecar's repair may need on its Node.
+	// Room is how many bytes of annotations the repair of a sidecar may need on its Node, for its
+	// record and its history.
 	Room = 3 << 10
 )
 
-// State is everything that Decide may use. The State's Call, NewID and WellSince are those of the
-// sidecar's repair.
+// State is the input of Decide. Its fields Call, NewID and WellSince are those of the sidecar's
+// repair.
 type State struct {
 	*lifecycle.State
 	remediations.Subject
-	// Seen is the last observation of the sidecar, or nil if there is none yet.
+	// Seen is the last observation of the sidecar, or nil if there has not been one.
 	Seen *Observation
-	// Busy is the number of other sidecars under repair in the cluster.
+	// Busy is the number of other sidecars under repair in the cluster. limits.sidecars.concurrent
+	// bounds it.
 	Busy int
-	// NewTask is a new id, for the task that this decision may begin.
+	// NewTask is a new id, for the task that approves the sidecar if this decision issues one.
 	NewTask string
 }
 
-// target is the sidecar as a target of package lifecycle.
+// target is one pod's sidecar, as a target of package lifecycle.
 type target struct {
 	lifecycle.Base
 	seen    *Observation
@@ -38,8 +40,9 @@ type target struct {
 	newTask string
 }
 
-// Decide decides what to do about one pod's sidecar now. It is pure, like the core. It asks the
-// same guards as for a node, except the guards about nodes: an approval disrupts nothing.
+// Decide returns what to do about the sidecar of one pod now. It is pure, like the core. It checks
+// the same guards as for a node, except those about the node itself, because an approval disrupts
+// nothing.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen, busy: known.Busy, newTask: known.NewTask}
 	s.Bind(s, known.State, known.Subject)
@@ -65,15 +68,15 @@ func (s *target) Named(r *remediations.Record) { pod := remediations.PodNamed(s.
 
 func (s *target) Closing(d *lifecycle.Decision, _ time.Time) { d.Ended.Pod = s.Name }
 
-// Asks adds the nodes' leases to the facts that are read before an approval. The kubelet's clock
-// wrote the start of the container, and the leases show whether Drydock's clock agrees with the
-// kubelets' clocks.
+// Asks requests that the nodes' leases are read before an approval. The kubelet's clock has set the
+// start time of the container. The leases show whether the kubelets' clocks agree with Drydock's
+// clock.
 func (s *target) Asks(c *lifecycle.Candidate, ask *lifecycle.Ask) remediations.StepOn {
 	ask.Heartbeats = s.Uncounted(c.Now)
 	return s.Base.Asks(c, ask)
 }
 
-// Tidy removes the alerts that have ended.
+// Tidy removes the sidecar's alerts that have ended from the Node.
 func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	if s.Stale() || d.Verb == lifecycle.VerbLook {
 		return
@@ -85,7 +88,8 @@ func (s *target) Tidy(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// Examine checks the observation of the pod, its sidecar and the owner of the sidecar.
+// Examine checks whether the last observation allows an approval: the pod, its sidecar, and the
+// object that owns the sidecar.
 func (s *target) Examine(c *lifecycle.Candidate, pending *remediations.Record, observing bool) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 	instead := func(d lifecycle.Decision) (*lifecycle.Decision, remediations.Reason, *lifecycle.Finding) {
 		return &d, "", nil
@@ -111,8 +115,8 @@ func (s *target) Examine(c *lifecycle.Candidate, pending *remediations.Record, o
 	return nil, "", nil
 }
 
-// Hold writes no hold on the Node before the first attempt: a sidecar has a record only while
-// Drydock does something or reports what it would do.
+// Hold holds the repair. Before the first attempt it writes nothing on the Node. A sidecar has a
+// record only if Drydock does something or reports what it would do.
 func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) lifecycle.Decision {
 	d := lifecycle.Held(c, reason, f)
 	if was := s.Record; was != nil && was.Intent == nil && reason != remediations.ReasonObserving {
@@ -131,7 +135,7 @@ func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reas
 		return s.LookAgain(d, c.Now, lifecycle.LookAgain)
 	}
 	if !d.Fleetwide {
-		// The reason of the hold may be about this node, although the pod is on another node now.
+		// This hold may be about the present Node, although the pod runs on another node now.
 		if s.Elsewhere() != "" {
 			return s.leave(c.Now)
 		}
@@ -140,8 +144,8 @@ func (s *target) Hold(c *lifecycle.Candidate, pending *remediations.Record, reas
 	return d
 }
 
-// cured returns when an earlier repair last observed the gate open, according to the node's
-// history. It returns zero if there was none.
+// cured returns when an earlier repair last observed the sidecar's gate open, according to the
+// history on the Node. It returns zero if there was no such repair.
 func (s *target) cured() (at time.Time) {
 	for _, e := range s.Journal.History {
 		if e.Pod == s.Name && (e.Outcome == remediations.OutcomeRecovered || e.Outcome == remediations.OutcomeSelfRecovered) {
@@ -151,8 +155,9 @@ func (s *target) cured() (at time.Time) {
 	return at
 }
 
-// turn returns why the sidecar must wait for other repairs, or for room on its Node. Such a wait
-// ends soon and by itself, so it is not a hold.
+// turn returns why the sidecar must wait for other repairs, or for room in the Node's annotations.
+// It returns an empty text if it need not wait. Such a wait ends soon by itself, so it is not a
+// hold.
 func (s *target) turn() string {
 	for k, r := range s.Journal.Of(remediations.KindSidecar) {
 		if k != s.Key && r.Phase == remediations.PhaseActing {

@@ -9,7 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Await observes the sidecar again and again until the sidecar answers that it is ready.
+// Await observes the sidecar again and again after an approval, until the sidecar answers that it
+// is ready.
 func (s *target) Await(now time.Time) lifecycle.Decision {
 	if d, over := s.finished(now); over {
 		return d
@@ -18,7 +19,7 @@ func (s *target) Await(now time.Time) lifecycle.Decision {
 	return s.LookAgain(d, now, proof)
 }
 
-// Proceed continues after an attempt without a proof in time.
+// Proceed continues the repair if the last attempt was not proven in time.
 func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	r := s.Record
 	p := s.PolicyOf(r)
@@ -67,8 +68,8 @@ func (s *target) Proceed(now time.Time) lifecycle.Decision {
 	return s.IssueOrHold(c, pending)
 }
 
-// finished ends the repair if the pod is gone or its sidecar is ready. ok is false if the repair
-// continues.
+// finished ends the repair if the pod is gone, or if its sidecar is ready. It returns false if the
+// repair continues.
 func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
 	r, g := s.Record, s.seen
 	if g == nil || !g.At.After(r.Since) {
@@ -86,7 +87,8 @@ func (s *target) finished(now time.Time) (lifecycle.Decision, bool) {
 	return lifecycle.Decision{}, false
 }
 
-// ready ends the repair when the sidecar has been ready for the policy's proofFor.
+// ready ends the repair once the sidecar has been ready for the policy's proofFor. Before that it
+// waits.
 func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	r, p := s.Record, s.PolicyOf(s.Record)
 	if p == nil {
@@ -110,8 +112,9 @@ func (s *target) ready(now time.Time) (lifecycle.Decision, bool) {
 	return s.End(remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the sidecar answers that it is ready", remediations.LastDone(r)), now), true
 }
 
-// Rest keeps an exhausted repair until the alert has ended, the sidecar is ready, or the pod or its
-// container was replaced. The repair's attempts do not concern a new pod or container.
+// Rest decides about an exhausted repair. It removes the record if the alert has ended, the sidecar
+// is ready, or the pod or its container was replaced. The attempts of the repair do not count for a
+// new pod or container.
 func (s *target) Rest(now time.Time) lifecycle.Decision {
 	r, g := s.Record, s.seen
 	switch {
@@ -131,8 +134,8 @@ func (s *target) exhaust(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// Elsewhere returns why the pod no longer belongs to this node. It is empty if the pod does, or was
-// not observed yet.
+// Elsewhere returns a message if the pod is gone or runs on another node. It returns an empty text
+// if the pod is on this node, or if it has not been observed yet.
 func (s *target) Elsewhere() string {
 	switch {
 	case s.seen == nil || !s.moved():
@@ -148,15 +151,15 @@ func (s *target) moved() bool {
 	return s.seen.Unknown == "" && (s.seen.Pod.UID == "" || s.seen.Node != s.Node.Name)
 }
 
-// restarted reports whether the sidecar's container was started again in the same pod after the
+// restarted reports whether the sidecar's container has started again in the same pod since the
 // last attempt.
 func (s *target) restarted() bool {
 	i := s.Record.Intent
 	return i != nil && !i.Started.IsZero() && remediations.Instant(s.seen.StartedAt).After(i.Started)
 }
 
-// leave removes the alerts about a pod that is not on this node. The poll then writes them on the
-// Node that hosts the pod.
+// leave removes the alerts about the pod from this Node, because the pod is not here. The next poll
+// of Alertmanager writes them on the Node where the pod runs.
 func (s *target) leave(now time.Time) lifecycle.Decision {
 	if s.Record != nil {
 		return s.End(remediations.OutcomeSuperseded, fmt.Sprintf("pod %s is no longer on this node", s.Name), now)
@@ -166,7 +169,7 @@ func (s *target) leave(now time.Time) lifecycle.Decision {
 	return d
 }
 
-// words describes an observation for messages.
+// words returns the observation as a text for messages.
 func (g *Observation) words() string {
 	for _, said := range []string{g.Unknown, g.Held, g.Detail} {
 		if said != "" {

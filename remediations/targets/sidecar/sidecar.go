@@ -1,5 +1,6 @@
-// Package sidecar decides about the gated sidecars of pods as targets of repairs. It has the
-// observation of a sidecar, and the proof of its approval. It is pure, like the core.
+// Package sidecar decides about pods whose sidecar has a gate: the pod's main container waits until
+// the sidecar is approved. The repair is that approval. The package has the observation of a
+// sidecar, and the proof that an approval worked. It is pure, like the core.
 package sidecar
 
 import (
@@ -12,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Kind is the target kind of pods' gated sidecars. A sidecar is repaired through the Node that
-// hosts its pod.
+// Kind is the kind of target for gated sidecars. The record of a sidecar's repair is on the Node
+// that hosts its pod.
 var Kind = remediations.TargetKind{
 	Kind: remediations.KindSidecar, Unknown: remediations.MisrouteUnknownPod, Selects: "pods of its provider",
 	NotAsked: "the policy repairs the sidecars of pods, and a request on a node cannot name a pod; only an alert can start this repair",
@@ -32,46 +33,47 @@ var Kind = remediations.TargetKind{
 	},
 }
 
-// Health is what a sidecar answers about its own state.
+// Health is the sidecar's answer about its own state.
 type Health string
 
 const (
-	// HealthReady means that the sidecar lets its pod continue. HealthNotReady means that its gate is
-	// closed. Drydock acts only on HealthNotReady.
+	// HealthReady means that the sidecar's gate is open, so that the pod's main container can
+	// continue. HealthNotReady means that the gate is closed. Drydock acts only on HealthNotReady.
 	HealthReady    Health = "Ready"
 	HealthNotReady Health = "NotReady"
-	// HealthUnreachable means that there was no answer. HealthProbeError means that the answer was
-	// neither ready nor not ready.
+	// HealthUnreachable means that the sidecar did not answer. HealthProbeError means that it gave
+	// another answer than ready or not ready.
 	HealthUnreachable Health = "Unreachable"
 	HealthProbeError  Health = "ProbeError"
 )
 
-// Observation is what Drydock observed of a pod and its sidecar.
+// Observation is what Drydock last observed of a pod and its sidecar.
 type Observation struct {
 	// At is when the observation began.
 	At time.Time
-	// Pod is the pod. It has a UID if Drydock could read it. If the UID and Unknown are both empty,
+	// Pod is the pod. Its UID is empty if Drydock could not read the pod. If Unknown is empty, too,
 	// the pod does not exist.
 	Pod remediations.Pod
 	// Node is the name of the node that hosts the pod.
 	Node string
-	// Owner is the object whose controller decides about the sidecar. It is zero if the pod has no
-	// such owner, or if Drydock could not read the owner.
+	// Owner is the object whose controller decides about the sidecar, for example a SeiNode. It is
+	// zero if the pod has no such owner, or if Drydock could not read the owner.
 	Owner remediations.Object
-	// StartedAt is the last start of a container that may have the gate. It is zero if the start is
+	// StartedAt is when a container that may have the gate last started. It is zero if that is
 	// unknown.
 	StartedAt time.Time
-	// ClosedSince is since when the gate is known to be closed without interruption. OpenAt is when
-	// Drydock last observed the gate open. Each is zero if unknown.
+	// ClosedSince is when Drydock first knew that the gate was closed, without an opening since
+	// then. OpenAt is when Drydock last observed the gate open. Each is zero if unknown.
 	ClosedSince, OpenAt time.Time
-	// Health is empty if Drydock did not query the sidecar. Held or Unknown then says why.
+	// Health is the sidecar's answer. It is empty if Drydock did not query the sidecar. Held or
+	// Unknown is then the reason.
 	Health Health
-	// Held is why the sidecar's state is intended. Unknown is why the state is unknown. Detail is the
-	// sidecar's answer.
+	// Held is why the gate is closed on purpose, or empty. Unknown is why the state is unknown, or
+	// empty. Detail is the text of the sidecar's answer.
 	Held, Unknown, Detail string
 }
 
-// against returns what prevents the approval of the sidecar. It returns nil if the sidecar's gate
+// against returns the reason why the sidecar must not be approved. The finding is nil if the gate
 // is closed and no owner keeps it closed.
 func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	switch {
@@ -87,19 +89,21 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s does not say whether it is ready or waiting: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
-// closedByStart is how soon after the start of its container a gate must be known to be closed, so
-// that the start explains the closed gate. It covers the time until a scrape, and the alert's own
-// `for`. It also bounds the pause between two observations of a closed gate: within it, Drydock
-// assumes that the gate did not open.
+// closedByStart is how soon after the start of its container a gate must be known to be closed.
+// Only then does the start explain the closed gate. It covers the time until a scrape, and the
+// alert's own `for`.
+//
+// It is also the longest gap between two observations of a closed gate. Within that gap Drydock
+// assumes that the gate has not opened.
 const closedByStart = 15 * time.Minute
 
 // cureMargin is the longest time between a sidecar's last answer that it was ready and the recorded
-// end of its repair. Without the margin, an opening just before a restart of the container would
-// count as an opening after the restart.
+// end of its repair. The end time minus this margin counts as the time of that answer. Otherwise a
+// gate that opened just before a restart of its container would seem to have opened after it.
 const cureMargin = 30 * time.Second
 
-// Follow adds to g what an earlier observation of the same container showed. before is nil if there
-// was none.
+// Follow copies into g the facts that an earlier observation of the same container had. before is
+// that observation, or nil.
 func (g *Observation) Follow(before *Observation) {
 	if g.Health == HealthNotReady && g.ClosedSince.IsZero() {
 		g.ClosedSince = g.At
@@ -116,19 +120,19 @@ func (g *Observation) Follow(before *Observation) {
 	}
 }
 
-// Followed reports whether a later observation at now may still need g for Follow.
+// Followed reports whether an observation at the time now may still use g in Follow.
 func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= closedByStart }
 
-// deliberate returns why a closed gate was closed on purpose, or may have been. It returns nil if
-// the start of the container closed the gate.
+// deliberate returns why the gate was closed on purpose, or may have been. It returns nil if the
+// gate is closed because its container started.
 //
-// A gate opens once in the life of its process, and a new process starts with a closed gate. So if
-// a gate was open after the start of its container and is closed now, a person or a program closed
-// it, and it stays closed. If a gate is known to be closed since shortly after the start, the start
-// closed it. For all other gates the cause is unknown.
+// A gate opens once in the life of its process, and a new process starts with a closed gate. If the
+// gate was open after the start of its container and is closed now, a person or a program closed
+// it. Such a gate stays closed. If the gate has been closed since shortly after the start, it is
+// closed because of the start. In all other cases the cause is unknown.
 //
 // alertBegan is when the alert began to fire without interruption. The gate may have been closed
-// earlier, because an alert starts again after each pause of its source. cured is when an earlier
+// earlier, because an alert begins again after each pause of its source. cured is when an earlier
 // repair last observed the gate open.
 func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reason, *lifecycle.Finding) {
 	at := func(t time.Time) string { return remediations.Instant(t).Format(time.RFC3339) }
@@ -146,7 +150,8 @@ func (g *Observation) deliberate(alertBegan, cured time.Time) (remediations.Reas
 	return "", nil
 }
 
-// earliest returns the earlier of two times; a zero time is unknown.
+// earliest returns the earlier of two times. A zero time is unknown, so earliest then returns the
+// other one.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
