@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,17 +28,47 @@ func fillDisk(ctx context.Context, t *testing.T, h *hosts.Host) {
 	require.NoError(t, err)
 }
 
-// causeDrain makes Drydock drain the node, and returns the steps of the whole repair. On the lab's
-// cluster the disk is almost full until the next boot. A person's own cluster gets a request.
-func causeDrain(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) (steps string) {
+// cause is how a test made Drydock drain a node.
+type cause struct {
+	// before is the ID of the node's last repair before this one. steps are those of the whole repair.
+	before, steps string
+	// exhausted means that nothing follows the drain. A drain alone cures nothing, so the repair ends
+	// as Exhausted, and a person resets the node.
+	exhausted bool
+}
+
+// causeDrain makes Drydock drain the node. On the lab's cluster the disk is almost full until the
+// next boot. A person's own cluster gets a request.
+func causeDrain(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) cause {
 	t.Helper()
+	before := lastRepair(node(t, c, name))
 	if c.Hosts != nil {
 		fillDisk(ctx, t, c.Hosts.Host(name))
-		return "drain:1, reboot:1"
+		return cause{before: before, steps: "drain:1, reboot:1"}
 	}
 	_, err := c.Run(ctx, "kubectl-drydock", "repair", name, "--policy", cluster.DrainPolicy)
 	require.NoError(t, err)
-	return "drain:1"
+	return cause{before: before, steps: "drain:1", exhausted: true}
+}
+
+// awaitDrained waits for the end of the repair, and leaves the node uncordoned.
+func awaitDrained(ctx context.Context, t *testing.T, c *cluster.Cluster, name string, by cause) remediations.Entry {
+	t.Helper()
+	repair := awaitRepair(ctx, t, c, name, by.before)
+	require.Equal(t, by.steps, steps(repair))
+	if by.exhausted {
+		require.Equal(t, remediations.OutcomeExhausted, repair.Outcome)
+		_, err := c.Run(ctx, "kubectl-drydock", "reset", name)
+		require.NoError(t, err)
+	} else {
+		require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
+	}
+	await(ctx, t, c, name, "the end of its cordon", func(n *corev1.Node) bool {
+		// A controller removes the taint of a cordon later. Until then, no pod of the next test comes here.
+		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
+		return !n.Spec.Unschedulable && !tainted
+	})
+	return repair
 }
 
 // draining reports whether a repair of the node is in flight and has cordoned it.

@@ -47,6 +47,8 @@ type Cluster struct {
 	values      []string // files with the values of the chart's release, the last one first in rank
 	nodes       []string // those that a test may disturb
 	pauseImage  string
+	// madeNamespace means that a person's own cluster had no namespace for Drydock before.
+	madeNamespace bool
 }
 
 // These are the images of the lab's cluster. No registry has them.

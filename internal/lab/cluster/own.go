@@ -49,7 +49,7 @@ func PrepareOwn(ctx context.Context, out io.Writer) (Built, error) {
 // values is a file with values of the chart: at least the image and the addresses of Alertmanager.
 // Drydock observes there; only DrainPolicy enforces, on the Nodes with DisposableLabel. Connect
 // changes nothing and fails if no Node has that label, or if the cluster has a Drydock already.
-// Close uninstalls.
+// End uninstalls, and deletes the namespace if Connect made it.
 func Connect(ctx context.Context, kubeconfig, values string, o Options) (*Cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -64,6 +64,10 @@ func Connect(ctx context.Context, kubeconfig, values string, o Options) (*Cluste
 		return nil, fmt.Errorf("cluster %s: %w; nothing was changed", config.Host, err)
 	}
 	fmt.Fprintf(o.Out, "cluster %s: the tests may disturb %s\n", config.Host, strings.Join(c.nodes, ", "))
+	_, err = client.CoreV1().Namespaces().Get(ctx, Namespace, metav1.GetOptions{})
+	if c.madeNamespace = apierrors.IsNotFound(err); err != nil && !c.madeNamespace {
+		return nil, fmt.Errorf("reading the namespace %s: %w", Namespace, err)
+	}
 	if c.dir, err = os.MkdirTemp("", "drydock-cluster-"); err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
@@ -158,11 +162,16 @@ func (c *Cluster) ownValues(file string) error {
 // uninstall removes what Connect installed from a person's own cluster.
 func (c *Cluster) uninstall(ctx context.Context) error {
 	_, err := c.Run(ctx, "helm", "uninstall", Namespace, "--namespace="+Namespace, "--wait", "--ignore-not-found")
-	if stopped := c.awaitStopped(ctx); stopped != nil {
+	if stopped := c.AwaitStopped(ctx); stopped != nil {
 		return errors.Join(err, stopped)
 	}
 	// After a test that failed, a repair may be in progress. Nobody continues it here.
 	_, cleanup := c.Run(ctx, "kubectl-drydock", "cleanup", "--yes", "--force")
+	if !c.madeNamespace {
+		// In the next run, an old ledger would stop DrainPolicy, whose repairs all end as Exhausted.
+		_, old := c.Run(ctx, "kubectl", "delete", "configmap/drydock-ledger", "lease/drydock", "--namespace="+Namespace, "--ignore-not-found")
+		return errors.Join(err, cleanup, old)
+	}
 	removed := c.client.CoreV1().Namespaces().Delete(ctx, Namespace, metav1.DeleteOptions{})
 	if apierrors.IsNotFound(removed) {
 		removed = nil
@@ -170,11 +179,11 @@ func (c *Cluster) uninstall(ctx context.Context) error {
 	return errors.Join(err, cleanup, removed)
 }
 
-// awaitStopped waits until Drydock's pods are gone. They outlive the Deployment, which is all that
+// AwaitStopped waits until Drydock's pods are gone. They outlive the Deployment, which is all that
 // helm waits for, and would write again what is removed.
-func (c *Cluster) awaitStopped(ctx context.Context) error {
+func (c *Cluster) AwaitStopped(ctx context.Context) error {
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, lab.Patience, true, func(ctx context.Context) (bool, error) {
-		pods, err := c.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{})
+		pods, err := c.client.CoreV1().Pods(Namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=drydock"})
 		return err == nil && len(pods.Items) == 0, nil
 	})
 	if err != nil {
