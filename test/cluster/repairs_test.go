@@ -244,6 +244,10 @@ func runApp(ctx context.Context, t *testing.T, c *cluster.Cluster, name string) 
 		ctx := context.WithoutCancel(t.Context())
 		_ = c.Client().PolicyV1().PodDisruptionBudgets("default").Delete(ctx, "app", metav1.DeleteOptions{})
 		_ = c.Client().AppsV1().Deployments("default").Delete(ctx, "app", metav1.DeleteOptions{})
+		require.Eventually(t, func() bool {
+			pods, err := c.Client().CoreV1().Pods("default").List(ctx, metav1.ListOptions{LabelSelector: "app=app"})
+			return err == nil && len(pods.Items) == 0
+		}, lab.Patience, tick, "the next test lists the pods with this label")
 	})
 	require.Eventually(t, func() bool {
 		d, err := c.Client().AppsV1().Deployments("default").Get(ctx, "app", metav1.GetOptions{})
