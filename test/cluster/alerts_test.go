@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,8 +52,10 @@ func TestEachFaultOfANodeIsRepairedOnce(t *testing.T) {
 			name := another(ctx, t, c)
 			before := lastRepair(node(t, c, name))
 			f.passing(ctx, t, c, c.Hosts.Host(name))
+			began := time.Now()
 			f.begin(ctx, t, c, c.Hosts.Host(name))
 			repair := awaitRepair(ctx, t, c, name, before)
+			t.Logf("%s: the repair began %.0f s after the fault", f.what, repair.Began.Sub(began).Seconds())
 			require.Equal(t, remediations.OutcomeRecovered, repair.Outcome, f.what)
 			require.Equal(t, f.policy, repair.Policy)
 			require.Equal(t, f.steps, steps(repair))

@@ -67,6 +67,7 @@ func awaitRepair(ctx context.Context, t *testing.T, c *cluster.Cluster, name, be
 	})
 	all := append(ended(n), remediations.Entry{}) // before the first repair there is none
 	require.Equal(t, before, all[1].ID, "one fault, one repair")
+	t.Logf("policy %s: %s ended as %s after %.0f s", all[0].Policy, steps(all[0]), all[0].Outcome, all[0].Ended.Sub(all[0].Began).Seconds())
 	return all[0]
 }
 
