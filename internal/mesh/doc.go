@@ -12,9 +12,10 @@
 //
 // What always holds, with the test that guards it:
 //
-//   - Every member is probed within as many rounds as there are members
-//     (TestEveryMemberIsAskedInTurn). The number of probes in a round depends only on the number
-//     of locations, and has a maximum (TestARoundIsBoundedByLocations).
+//   - If a location has n members, an agent probes each of them within n rounds. It takes more
+//     rounds only if there are more than 32 locations (TestEveryMemberIsAskedInTurn). The number of
+//     probes in a round depends only on the number of locations, and has a maximum
+//     (TestARoundIsBoundedByLocations).
 //   - Each pair of nodes has one result for each protocol, and its labels have the nodes' current
 //     roles (TestAResultHasTheCurrentRoles). A result expires after three rounds
 //     (TestAWordIsForgottenAfterThreeRounds).

@@ -29,15 +29,15 @@ const (
 	jitter = 0.2
 )
 
-// Ask is a function that makes one probe of the agent at the address to. node is the name of the
-// node that this agent should run on.
+// Ask is a function that makes one probe of an agent. The parameters to and node are the agent's
+// address and the name of its node.
 type Ask func(ctx context.Context, p probe.Proto, to netip.AddrPort, node string) probe.Result
 
 // ProberOptions says which nodes a Prober probes, and how.
 type ProberOptions struct {
 	// Topology returns the current topology. It is empty while nothing is known.
 	Topology func() Topology
-	// Age returns the age of the topology.
+	// Age returns the time that has passed after the last event of a Node.
 	Age func() time.Duration
 	Ask Ask
 	// Interval is the time between two rounds.
@@ -141,8 +141,8 @@ func (p *Prober) Round(ctx context.Context) {
 	p.forget(round)
 }
 
-// ask probes the node over both protocols at the same time, because one result may change the
-// other.
+// ask probes the node over both protocols at the same time. Weigh then compares the two results,
+// because the result over TCP may change the result over UDP.
 func (p *Prober) ask(ctx context.Context, n Node) (tcp, udp probe.Result) {
 	var other sync.WaitGroup
 	other.Go(func() { udp = p.options.Ask(ctx, probe.UDP, n.Agent, n.Name) })

@@ -31,8 +31,8 @@ func Targets(t Topology, round uint64, seed maphash.Seed) []string {
 		}
 	}
 	far := t.locationsBut(self.Location)
-	// turn is how often this agent has probed each other location before. It selects the member to
-	// probe.
+	// turn is how many times this agent has already probed the locations of this round. It selects
+	// the member to probe.
 	turns, turn := uint64(1), round
 	if n := len(far); n > locationsARound {
 		turns = uint64((n + locationsARound - 1) / locationsARound)

@@ -31,8 +31,8 @@ type Topology struct {
 	// Self is the name of this agent's node.
 	Self  string
 	Nodes map[string]Node
-	// Locations has the names of each location's nodes, sorted, with the leader. The map's key is the
-	// location. Nodes without a location are not in this map.
+	// Locations has the sorted names of each location's nodes, including the leader. The map's key
+	// is the location. Nodes without a location are not in this map.
 	Locations map[string][]string
 	// Unplaced has the names of the nodes that take part in Kilo's mesh now and have no location.
 	Unplaced []string

@@ -22,7 +22,7 @@ import (
 )
 
 // settle is the wait after an event before the topology is rebuilt. After a restart of the watch,
-// the Nodes arrive one by one, and a half list would give a wrong topology.
+// the Nodes arrive one by one, and an incomplete list would give a wrong topology.
 const settle = time.Second
 
 // WatchOptions configure a Watch.
@@ -36,7 +36,7 @@ type WatchOptions struct {
 	Namespace, Service string
 	// Port is the agents' port if an EndpointSlice has none.
 	Port uint16
-	// TopologyLabel is the label with a node's location, the same as that of Kilo's agents.
+	// TopologyLabel is the label with a node's location. Kilo's agents must have the same setting.
 	TopologyLabel string
 	Now           func() time.Time
 	Log           logr.Logger
@@ -48,7 +48,8 @@ type Watch struct {
 	options WatchOptions
 	nodes   cache.SharedIndexInformer
 	slices  cache.SharedIndexInformer
-	// nodesRead and slicesRead report whether the first complete list was processed.
+	// nodesRead and slicesRead report whether the first complete list of Nodes, or of
+	// EndpointSlices, was processed.
 	nodesRead, slicesRead cache.InformerSynced
 	changed               chan struct{}
 
@@ -75,8 +76,8 @@ func NewWatch(o WatchOptions) (*Watch, error) {
 	return w, err
 }
 
-// follow calls notice for every event. The returned function reports whether the first complete
-// list was processed.
+// follow calls the function notice for every event. The returned function reports whether the first
+// complete list was processed.
 func follow(i cache.SharedIndexInformer, notice func()) (cache.InformerSynced, error) {
 	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(any) { notice() }, UpdateFunc: func(any, any) { notice() }, DeleteFunc: func(any) { notice() },
@@ -125,7 +126,7 @@ func (w *Watch) Start(ctx context.Context) error {
 	}
 }
 
-// rebuild computes the topology, as of the last Node event. Without the API server no new
+// rebuild computes the topology for the time of the last Node event. Without the API server no new
 // heartbeats arrive. If rebuild used the present time, all nodes would then count as gone.
 func (w *Watch) rebuild() {
 	w.mu.Lock()
@@ -209,8 +210,8 @@ func (w *Watch) agents() Agents {
 					of = map[bool]netip.AddrPort{}
 					found[*e.NodeName] = of
 				}
-				// A node may have two agents during a rollout. The result must not depend on the
-				// order of the store.
+				// A node may have two agents during a rollout. The smaller address is used, so that
+				// the result does not depend on the order of the informer's store.
 				if was, twice := of[to.Addr().Is4()]; !twice || to.Compare(was) < 0 {
 					of[to.Addr().Is4()] = to
 				}

@@ -41,8 +41,9 @@ type Result struct {
 const (
 	// defaultTimeout is how long a probe may take.
 	defaultTimeout = 2 * time.Second
-	// DefaultPayload is the length of the long question in bytes. With UDP and IPv6 headers the packet
-	// has 1348 bytes. VXLAN within WireGuard carries that over a path with an MTU of 1500.
+	// DefaultPayload is the length of the long question in bytes. With UDP and IPv6 headers the
+	// packet has 1348 bytes. VXLAN within WireGuard carries a packet of this size over a path with
+	// an MTU of 1500.
 	DefaultPayload = 1300
 	// overslept is how much later than its timeout a probe may end. If it ends later, this process
 	// was stopped or got no CPU time, and an unread answer may have arrived.
@@ -90,18 +91,19 @@ func (c Client) Probe(ctx context.Context, p Proto, to netip.AddrPort, node stri
 var (
 	errAnother = errors.New("another node's agent answered")
 	errStrange = errors.New("the peer is not a drydock-agent, or has another key")
-	// errMute means that the agent hangs. An agent with another key or another clock would close the
-	// connection.
+	// errMute means that the agent hangs: its kernel acknowledged the question, but the agent did
+	// not answer. An agent with another key, or with a wrong clock, would close the connection.
 	errMute = errors.New("a connection was made, but no agent answered on it")
 )
 
 // Weigh returns the final results of two simultaneous probes of one agent. An agent with another
-// key or clock, or with too many requests, does not answer over UDP, as if all packets were lost.
-// Over TCP its kernel still accepts the connection, and the agent then closes it or hangs. So if
-// the probe over TCP gave no result, missing answers over UDP give none either.
+// key, with a wrong clock or with too many requests does not answer over UDP. This looks as if all
+// packets were lost. Over TCP, the kernel of the agent's node still accepts the connection, and the
+// agent then closes the connection or hangs. So if the probe over TCP gave no result, missing
+// answers over UDP give no result either.
 //
-// A signed refusal would be clearer, but the agent would have to send it for questions of any age.
-// An eavesdropper could then replay such a question as often as they like.
+// The agent does not send a signed refusal. It would have to send refusals to old questions, too.
+// An eavesdropper could then replay an old question any number of times.
 func Weigh(tcp, udp Result) (Result, Result) {
 	if tcp.Outcome == NoResult && udp.Outcome == Lost {
 		udp = Result{Outcome: NoResult, Why: fmt.Errorf("%w; and the probe over TCP gave no result: %w", udp.Why, tcp.Why)}
@@ -141,7 +143,8 @@ func (c Client) sizes() []int {
 	return []int{headerSize, min(max(c.Payload, headerSize), MaxSize)}
 }
 
-// question makes a question message of this length in bytes, signed with the first key.
+// question makes a question message with this length in bytes, and signs the message with the first
+// of the client's keys.
 func (c Client) question(p Proto, length int) (message, []byte, error) {
 	q := message{kind: question, proto: p, length: length, at: c.Now(), node: fingerprint(c.Node)}
 	if _, err := io.ReadFull(c.Rand, q.nonce[:]); err != nil {
@@ -150,8 +153,8 @@ func (c Client) question(p Proto, length int) (message, []byte, error) {
 	return q, q.seal(c.Keys()[0]), nil
 }
 
-// connect opens a new socket. The kernel chooses the source port. When ctx ends, reads and writes
-// fail at once.
+// connect opens a new socket. The kernel chooses the source port. When ctx has ended, each read and
+// write fails immediately.
 func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn, release func(), err error) {
 	d := net.Dialer{KeepAlive: -1}
 	if network == "udp" {
@@ -169,9 +172,10 @@ func connect(ctx context.Context, network string, to netip.AddrPort) (c net.Conn
 	return c, func() { stop(); _ = c.Close() }, nil
 }
 
-// overTCP sends the short question first, and the long one after its answer, so that each is a TCP
-// segment of its own. If the other side's kernel acknowledges the short question but no answer
-// comes, the agent hangs. The path then works in both directions.
+// overTCP sends the short question, waits for its answer, and then sends the long question. So each
+// question is a TCP segment of its own. If the other side's kernel acknowledges the short question
+// but no answer comes, the error is errMute. The path then works in both directions, and the agent
+// hangs.
 func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	conn, release, err := connect(ctx, "tcp", to)
 	if err != nil {
@@ -204,8 +208,9 @@ func (c Client) overTCP(ctx context.Context, to netip.AddrPort, node [8]byte) er
 	return nil
 }
 
-// overUDP sends both questions at once. After a third of the time it repeats unanswered questions,
-// as TCP does by itself, because a single lost datagram shows little.
+// overUDP sends both questions without waiting for an answer. After a third of the time limit it
+// sends the unanswered questions again, because the loss of one datagram shows little. TCP does the
+// same by itself.
 func (c Client) overUDP(ctx context.Context, to netip.AddrPort, node [8]byte) error {
 	var timeout net.Error
 	conn, release, err := connect(ctx, "udp", to)

@@ -20,15 +20,15 @@
 //   - A client without a key gets no byte (TestStrangersGetNoByte). A client with a key gets at
 //     most as many bytes as it sent, so the port cannot be used to amplify an attack
 //     (TestAnAnswerIsNeverLongerThanItsQuestion).
-//   - A question is answered once, and only within a minute (TestAQuestionIsAnsweredOnce,
-//     TestAQuestionGrowsOld). A question for UDP is invalid over TCP, and an answer is never
-//     accepted as a question (TestAMessageIsGoodForOneUse).
+//   - A question is answered once, and only if its time differs from the server's clock by at most
+//     a minute (TestAQuestionIsAnsweredOnce, TestAQuestionGrowsOld). A question for UDP is invalid
+//     over TCP, and an answer is never accepted as a question (TestAMessageIsGoodForOneUse).
 //   - Answers, connections, goroutines and memory are limited, in total and for each source
 //     (TestAFloodIsBounded, TestConnectionsAreBounded).
 //   - Every probe is a new flow of a new socket (TestEveryProbeIsANewFlow).
 //   - Only a missing answer counts as lost. If the other side answers, even with a refusal, the
-//     path works (TestOnlySilenceIsALoss). The same is true if its kernel acknowledges the bytes,
-//     but its agent does not answer (TestALossyPathIsDistinguishedFromASilentAgent). A missing
-//     answer over UDP counts only if the probe over TCP had a result
-//     (TestASilentAgentGivesNoResult).
+//     path works (TestOnlySilenceIsALoss). The path also works if the other side's kernel
+//     acknowledges the bytes, but the agent does not answer
+//     (TestALossyPathIsDistinguishedFromASilentAgent). A missing answer over UDP counts as lost
+//     only if the outcome over TCP is OK or Lost (TestASilentAgentGivesNoResult).
 package probe

@@ -5,8 +5,9 @@ import "syscall"
 // ipv6DontFragment is the socket option IPV6_DONTFRAG of Linux.
 const ipv6DontFragment = 62
 
-// dontFragment forbids the fragmentation of the socket's packets: each is sent whole, or not at
-// all. It also ignores the cached path MTU, so that every probe tests the path again.
+// dontFragment forbids the fragmentation of the socket's packets: each packet is sent whole, or not
+// at all. The socket then also ignores the cached path MTU, so that every probe tests the path
+// again.
 func dontFragment(network, _ string, c syscall.RawConn) error {
 	var err error
 	set := func(fd, level, option, value int) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// maxAge is how far the clock of a question's sender may differ, in either direction. Kilo itself
-// ignores a node with a larger difference.
+// maxAge is the largest difference between the time in a question and this node's clock, in either
+// direction. Kilo itself ignores a node whose clock differs more.
 const maxAge = 60 * time.Second
 
 // Limits limits how many questions are answered. Only questions with a valid signature count.
@@ -33,7 +33,8 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// maxSources is how many addresses have a bucket of their own. All further addresses share one.
+// maxSources is how many source addresses have a token bucket of their own. All further addresses
+// share one bucket.
 const maxSources = 16 << 10
 
 // gate admits a question if it is at most maxAge old, was not admitted before, and is within the
@@ -45,9 +46,10 @@ type gate struct {
 	total   bucket
 	sources map[netip.Addr]*bucket
 	others  bucket
-	// recent has the nonces of the questions admitted since began. before has the nonces of the
-	// previous period, which was at least 2*maxAge long. Older nonces are not needed, because the gate
-	// rejects a question of that age. Limits.Total limits the size of both maps.
+	// recent has the nonces of the questions that were admitted after the time in began. before has
+	// the nonces of the period before this time. Each period is at least 2*maxAge long. Older
+	// nonces are not needed, because the gate rejects questions of that age. Limits.Total limits
+	// the size of both maps.
 	recent, before map[uint64]struct{}
 	began          time.Time
 }
@@ -120,8 +122,8 @@ type bucket struct {
 	at    time.Time
 }
 
-// has reports whether the bucket has room for one more answer. rate is in answers per second. The
-// caller counts the answer itself.
+// has reports whether the bucket has room for one more answer. rate is in answers per second. has
+// does not count the answer. The caller must add it to taken.
 func (b *bucket) has(now time.Time, rate float64) bool {
 	if d := now.Sub(b.at); d > 0 {
 		b.taken, b.at = max(0, b.taken-d.Seconds()*rate), now

@@ -24,7 +24,8 @@ func Protos() []Proto { return []Proto{TCP, UDP} }
 const (
 	// headerSize is the length of a header in bytes. The shortest message has only a header.
 	headerSize = 72
-	// MaxSize is the length of the longest message in bytes. It fills a jumbo frame.
+	// MaxSize is the length of the longest message in bytes. A message of this length fills a jumbo
+	// frame.
 	MaxSize = 8952
 
 	signed = headerSize - sha256.Size
@@ -44,7 +45,8 @@ var (
 	errUnauthenticated = errors.New("the message is not signed with one of this agent's keys")
 )
 
-// message is a question or an answer of a probe: the fields of its header. The rest of it is zeros.
+// message is a question or an answer of a probe. It has the fields of the message's header. All
+// bytes after the header are zeros.
 type message struct {
 	kind   kind
 	proto  Proto
@@ -75,8 +77,8 @@ func (m message) seal(k Key) []byte {
 }
 
 // open parses a header, checks its signature, and returns the key that signed it. It returns an
-// error if the length in the header is outside the allowed range. The caller must check that so
-// many bytes arrived.
+// error if the length in the header is outside the allowed range. The caller must check that the
+// whole message has this length.
 func open(header []byte, keys []Key) (message, Key, error) {
 	if len(header) < headerSize || !bytes.Equal(header[:4], magic[:]) {
 		return message{}, nil, errMalformed
@@ -104,8 +106,8 @@ func open(header []byte, keys []Key) (message, Key, error) {
 	return message{}, nil, errUnauthenticated
 }
 
-// openWhole is open for a whole message. Its length must be the one in the header, and its padding
-// must be zeros.
+// openWhole is like open, but for a whole message. The message's length must be the one in the
+// header, and the padding must be zeros.
 func openWhole(b []byte, keys []Key) (message, Key, error) {
 	m, k, err := open(b, keys)
 	if err == nil && (m.length != len(b) || !zeros(b[headerSize:])) {

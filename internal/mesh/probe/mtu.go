@@ -5,9 +5,9 @@ import "net"
 // headers is the total length in bytes of the UDP and IPv6 headers. With IPv4 they are shorter.
 const headers = 48
 
-// Fitting returns the payload in bytes, or less if an interface of this network namespace has a
-// small MTU. Packets are never fragmented, so a longer question could not be sent, and no probe
-// over UDP would have a result.
+// Fitting returns payload, or a smaller number of bytes if an interface of this network namespace
+// has a small MTU. Packets are never fragmented. So a longer question could not be sent, and no
+// probe over UDP would have a result.
 func Fitting(payload int) (int, error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {

@@ -75,7 +75,7 @@ func NewServer(o ServerOptions) (*Server, error) {
 // Listening returns a channel that is closed when the server accepts questions.
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
-// Port returns the port in use. It is known when Listening is closed.
+// Port returns the port in use. The port is known when the channel Listening is closed.
 func (s *Server) Port() uint16 { return s.port }
 
 // Start answers questions until ctx ends. It returns an error if the port cannot be opened or is
@@ -128,8 +128,8 @@ func (s *Server) Start(ctx context.Context) error {
 	}
 }
 
-// portTries is how often listen tries random ports, if the configured port is 0. It needs one port
-// that is free for all its sockets.
+// portTries is how often listen tries a random port, if the configured port is 0. All sockets of
+// the server must be able to use the same port.
 const portTries = 20
 
 // listen opens a socket for each protocol and address family. It skips a family that the machine
@@ -195,7 +195,7 @@ func families(host string) []string {
 	return []string{"6"}
 }
 
-// absent reports whether the machine lacks the address family.
+// absent reports whether the error shows that the machine lacks the address family.
 func absent(err error) bool {
 	return errors.Is(err, syscall.EAFNOSUPPORT) || errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EPROTONOSUPPORT)
 }
@@ -221,7 +221,8 @@ func (s *Server) answer(q message, k Key, from netip.Addr) []byte {
 
 func (s *Server) count(p Proto, r result) { s.questions.WithLabelValues(string(p), string(r)).Inc() }
 
-// refusal returns the metric's result for an error of open.
+// refusal returns the result that the metric counts for an error of the function open:
+// unauthenticated or malformed.
 func refusal(err error) result {
 	if errors.Is(err, errUnauthenticated) {
 		return unauthenticated
@@ -229,8 +230,8 @@ func refusal(err error) result {
 	return malformed
 }
 
-// complaint limits a log line to one in five minutes, because its cause may occur a thousand times
-// a second.
+// complaint limits a log line to once in five minutes, because the cause of the line may occur a
+// thousand times a second.
 type complaint struct {
 	mu   sync.Mutex
 	last time.Time

@@ -18,8 +18,8 @@ const (
 	// maxConnectionsOfOne is the largest number of open connections from one address. All agents of a
 	// location may share one address.
 	maxConnectionsOfOne = 128
-	// connectionTime is how long a connection may last. maxQuestions is how many questions it may
-	// have; a probe has two.
+	// connectionTime is how long a connection may last. maxQuestions is how many questions a
+	// connection may have. A probe has two.
 	connectionTime = 3 * time.Second
 	maxQuestions   = 4
 	// acceptPause is the wait after a temporary error of Accept, for example too many open files.
@@ -100,8 +100,8 @@ func newConnections() *connections {
 	return &connections{open: map[net.Conn]struct{}{}, sources: map[netip.Addr]int{}}
 }
 
-// serve starts a goroutine that runs handle and then closes the connection. It returns false if
-// there are too many connections.
+// serve starts a goroutine that calls the function handle and then closes the connection. It
+// returns false if there are too many connections.
 func (s *connections) serve(c net.Conn, from netip.Addr, handle func(net.Conn, netip.Addr)) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
