@@ -99,7 +99,7 @@ func (c *Client) look(ctx context.Context, m engine.Machine) (*object, error) {
 	return o, c.held(o)
 }
 
-// node returns the Node itself.
+// node returns the Node as the object to annotate.
 func (c *Client) node(ctx context.Context, m engine.Machine) (*object, error) {
 	n, err := c.NodeOf(ctx, m.Node, m.UID, m.ProviderID)
 	if err != nil {

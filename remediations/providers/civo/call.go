@@ -11,7 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// outcome is the result of one call to Civo: the parts of Civo's answer, or what failed.
+// outcome is the result of one call to Civo: the parts of the answer that Drydock uses, or the
+// error.
 type outcome struct {
 	answer
 	transport error // why there is no complete answer

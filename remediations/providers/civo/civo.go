@@ -57,7 +57,7 @@ const (
 	// call. The call must be sent within 10 s of the intent, or not at all.
 	defaultIssueWithin = 10 * time.Second
 	// defaultBackoff is the wait before a read is sent a second time. The wait before the third
-	// time is twice as long. Together they are far below defaultIssueWithin.
+	// time is twice as long. Both waits together are far below defaultIssueWithin.
 	defaultBackoff = 500 * time.Millisecond
 	// maxAnswer is the largest answer in bytes. A list entry has about 1.5 kB, so a list of about
 	// 5,000 machines fits.
@@ -85,7 +85,7 @@ type Options struct {
 	// Late, if set, is called when Civo's answer comes after Reboot, SoftReboot or Recycle has
 	// returned an unknownError. outcome and why are what the call would have returned for this
 	// answer. m.Attempt identifies the call. Late is not called if no answer comes within another
-	// Timeout. It runs in its own goroutine.
+	// Timeout. Late runs in its own goroutine.
 	Late func(m engine.Machine, outcome remediations.CallOutcome, why error)
 }
 

@@ -22,23 +22,23 @@ type refusedError struct {
 
 func (e *refusedError) Error() string { return e.text }
 
-// Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
+// Unwrap returns the cause, so that errors.Is also finds the errors of a context and of civogo.
 func (e *refusedError) Unwrap() error { return e.Err }
 
-// as returns the error as a kit.Refusal.
+// as converts the error into a kit.Refusal.
 func (e *refusedError) as() *kit.Refusal {
 	return &kit.Refusal{Why: e.Reason.Concern(), Text: e.text, Again: e.again}
 }
 
-// Survey returns the error in the form that a provider's Survey returns, the check before a step.
+// Survey converts the error into a remediations.Survey, the result of the check before a step.
 func (e *refusedError) Survey() remediations.Survey { return e.as().Survey() }
 
 // Is reports whether the error matches one of the engine's errors, for example engine.ErrPassing.
 func (e *refusedError) Is(target error) bool { return e.as().Is(target) }
 
 // accountError means that Civo refuses the API key, or that the account's quota is reached. Until a
-// person acts, calls for all machines will fail. It wraps a *refusedError, because Civo certainly
-// did nothing.
+// person acts, calls for all machines will fail. accountError wraps a *refusedError, because Civo
+// certainly did nothing.
 type accountError struct{ refused *refusedError }
 
 func (e *accountError) Error() string { return e.refused.text }
@@ -55,7 +55,7 @@ type unknownError struct {
 
 func (e *unknownError) Error() string { return e.text }
 
-// Unwrap returns the cause, for errors.Is with a context's errors or civogo's.
+// Unwrap returns the cause, so that errors.Is also finds the errors of a context and of civogo.
 func (e *unknownError) Unwrap() error { return e.Err }
 
 // task names the call and the machine, for the text of an error.

@@ -23,7 +23,7 @@ type Instance struct {
 	GPUs                 int
 }
 
-// Runs is whether an instance is running: running, Stopped, or between.
+// Runs says whether an instance is running. Its values are running, Stopped and between.
 type Runs string
 
 const (
@@ -33,7 +33,7 @@ const (
 	between Runs = "between"
 )
 
-// Runs returns whether the instance is running, which its status shows.
+// Runs reports whether the instance is running, according to its status.
 func (in Instance) Runs() Runs {
 	switch in.Status {
 	case active:

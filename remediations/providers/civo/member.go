@@ -10,7 +10,7 @@ import (
 )
 
 // memberWithin limits the request for one instance. If this request fails, Drydock reads the whole
-// list, and that must also finish before the time limit for sending the call.
+// list. The time limit for sending the call must be long enough for both requests.
 const memberWithin = 3 * time.Second
 
 // learn stores the IDs of the cluster's instances in c.members. The caller must hold c.turn.

@@ -23,8 +23,9 @@ func (c Rebooter) Act(ctx context.Context, m engine.Machine, mayStill func() err
 	return Outcome(c.Reboot(ctx, m, mayStill))
 }
 
-// Survey looks up the machine before the step. So no attempt is used if the machine is missing, if
-// Civo is building or deleting it, or if Civo's API does not answer.
+// Survey looks up the machine before the step. The step does not begin if the machine is missing,
+// or if Civo is building or deleting it. The step also does not begin if Civo's API does not
+// answer. So no attempt is used up.
 func (c Rebooter) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, err := c.FindForReboot(ctx, m)
 	return surveyOf(err)

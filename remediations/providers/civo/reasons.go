@@ -24,8 +24,8 @@ const (
 	reasonWithheld       reason = "Withheld"       // the caller's mayStill returned an error
 )
 
-// reasons has two values for each reason: which machines it concerns and for how long (its
-// concern), and the advice for people.
+// reasons has two values for each reason. The concern says which machines the reason affects, and
+// for how long. The advice says what a person can do.
 var reasons = map[reason]struct {
 	concern kit.Concern
 	advice  string

@@ -81,7 +81,7 @@ func (c *Client) Recycle(ctx context.Context, m engine.Machine, before Before, m
 
 // pickForRecycling returns the instance that may be recycled, and all instances of the cluster.
 // Civo finds the machine to recycle only by its hostname. So pickForRecycling refuses a hostname
-// that two instances share, even if they differ in letter case.
+// that two instances share. Hostnames that differ only in letter case count as the same.
 func (c *Client) pickForRecycling(ctx context.Context, t task) (Instance, []civogo.Instance, error) {
 	fail := func(err error) (Instance, []civogo.Instance, error) { return Instance{}, nil, err }
 	id, err := c.instanceID(t)

@@ -13,9 +13,9 @@ import (
 )
 
 // Replaced reports the progress of a replacement. The replacement is complete if the old instance
-// is gone, the pool's desired count is unchanged, and that many instances of the pool are ACTIVE.
-// Instances that existed before and are off need not be ACTIVE. If a read fails, the error is a
-// *refusedError, and nothing is known.
+// is gone, the pool's desired count is unchanged, and the pool has this number of ACTIVE instances.
+// An instance that existed before the replacement and is off need not be ACTIVE. If a read fails,
+// the error is a *refusedError, and nothing is known.
 func (c *Client) Replaced(ctx context.Context, before Before) (remediations.Replacement, error) {
 	t := task{verb: "checking the replacement of", machine: engine.Machine{Node: before.Hostname}, instance: before.InstanceID}
 	if before.InstanceID == "" || before.PoolID == "" || before.PoolCount < 1 {
@@ -69,8 +69,9 @@ func (c *Client) oldGone(before Before, all []civogo.Instance, pools []civogo.Ku
 }
 
 // poolWhole returns the provider IDs of the pool's new instances, and what is still wrong with the
-// pool compared with before. An instance is new if it is ACTIVE and younger than all instances
-// before. If Civo reports no creation times, no instance counts as new.
+// pool compared with before. An instance is new if it is ACTIVE, and younger than all instances
+// that existed before the replacement. If Civo reports no creation times, no instance counts as
+// new.
 func (c *Client) poolWhole(before Before, all []civogo.Instance, pools []civogo.KubernetesPool) (successors, lacks []string) {
 	i := slices.IndexFunc(pools, func(p civogo.KubernetesPool) bool { return p.ID == before.PoolID })
 	if i < 0 {

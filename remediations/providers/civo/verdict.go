@@ -51,7 +51,7 @@ func (c *Client) rejection(t task, o outcome) error {
 	why := c.reasonOf(o)
 	switch why {
 	case reasonUnknownCluster:
-		// Civo answers the same if the cluster is in another region.
+		// Civo gives the same answer if the cluster is in another region.
 		return c.refuse(t, why, o.err, "unknown cluster, or wrong region: Civo has no cluster %s in region %s", c.o.ClusterID, c.o.Region)
 	case reasonWrongRegion:
 		return c.refuse(t, why, o.err, "wrong region: Civo has no region %s, or the region is unavailable", c.o.Region)

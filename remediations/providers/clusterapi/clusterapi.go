@@ -8,8 +8,8 @@
 //   - If a MachineHealthCheck selects the Machine, Drydock sets the annotation
 //     cluster.x-k8s.io/remediate-machine to the attempt's ID.
 //   - If no MachineHealthCheck selects the Machine, Drydock sets two conditions in the Machine's
-//     status: HealthCheckSucceeded=False and OwnerRemediated=False. It uses the form of v1beta2,
-//     because conditions of the same names below status.deprecated have no effect.
+//     status: HealthCheckSucceeded=False and OwnerRemediated=False. Drydock uses the form of
+//     v1beta2, because conditions of the same names below status.deprecated have no effect.
 //   - If withoutHealthCheck is delete in the configuration, Drydock deletes the Machine instead of
 //     setting conditions.
 //

@@ -74,7 +74,7 @@ func (c *Client) ownerHolds(s *sight, all *kit.Holds) {
 }
 
 // inFlightHolds adds a reason to the list all if the MachineDeployment allows no further
-// replacement now (spec.remediation.maxInFlight). Cluster API counts only Machines that its
+// replacement now (spec.remediation.maxInFlight). Cluster API counts only Machines that their
 // MachineSet deletes. Drydock also counts Machines whose replacement is requested, and Machines
 // that another client deletes.
 func inFlightHolds(s *sight, all *kit.Holds) {

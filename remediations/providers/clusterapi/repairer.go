@@ -27,9 +27,10 @@ var findsIllness = [][]string{{"spec", "checks", "unhealthyNodeConditions"}, {"s
 // Each repairs the Nodes of the Machines that it selects in its Cluster
 // (kubernetes-sigs/cluster-api api/core/v1beta2/machinehealthcheck_types.go).
 //
-// of has the namespace and the name of a Cluster. If the name is empty, the checks of all Clusters
-// count. Otherwise only the checks of this Cluster count, because the Nodes of different Clusters
-// may have equal names. If Cluster API is not installed, the result is empty.
+// The parameter of names a Cluster by namespace and name. If the name is empty, the result has the
+// MachineHealthChecks of all Clusters. Otherwise it has only those of this Cluster, because the
+// Nodes of different Clusters may have equal names. If Cluster API is not installed, the result is
+// empty.
 func MachineHealthChecks(ctx context.Context, api dynamic.Interface, of types.NamespacedName) (out []coverage.Repairer, err error) {
 	const group = "cluster.x-k8s.io"
 	checks, err := kit.List(ctx, api, of.Namespace, group, "machinehealthchecks", "v1beta2", "v1beta1")

@@ -50,9 +50,9 @@ type change struct {
 }
 
 // marking returns the patch that sets the two conditions, so that the MachineSet replaces the
-// Machine. All other conditions stay. It is a JSON patch, because a JSON patch can check the
-// Machine's UID with an operation "test". The API server accepts no UID as a precondition of an
-// apply or a merge patch of the status.
+// Machine. All other conditions stay. The patch is a JSON patch, which can check the Machine's UID
+// with an operation "test". In an apply or a merge patch of the status, the API server accepts no
+// UID as a precondition.
 func marking(m *machine, attempt string, now time.Time) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}}
 	if len(m.Status.Conditions) == 0 {
@@ -75,7 +75,7 @@ func marking(m *machine, attempt string, now time.Time) []change {
 }
 
 // unmarking returns the patch that removes the two conditions that request a replacement. The API
-// server refuses it if the Machine has changed since Drydock read it.
+// server refuses the patch if the Machine has changed since Drydock read it.
 func unmarking(m *machine) []change {
 	out := []change{{"test", "/metadata/uid", m.UID}, {"test", "/metadata/resourceVersion", m.ResourceVersion}}
 	for i, of := range slices.Backward(m.Status.Conditions) {
@@ -88,9 +88,9 @@ func unmarking(m *machine) []change {
 
 // giveUpPods sets an annotation on the Machine, so that Cluster API does not drain the Node a
 // second time. Otherwise a pod that may not be evicted could block the replacement forever.
-// giveUpPods keeps an annotation of another client. It is a separate write before the request for
-// the replacement, because neither a DELETE nor a write to the status can set an annotation. If the
-// request has no effect, Share.GiveBack removes the annotation.
+// giveUpPods keeps an annotation of another client. The annotation is a separate write before the
+// request for the replacement: neither a DELETE nor a write to the status can set an annotation. If
+// the request has no effect, Share.GiveBack removes the annotation.
 func (c *Client) giveUpPods(ctx context.Context, m *machine, attempt string) error {
 	if m.has(noDrainKey) {
 		return nil

@@ -74,9 +74,9 @@ func (c Share) label(ctx context.Context, m engine.Machine) error {
 	return c.change(ctx, s.machine, map[string]any{"labels": map[string]any{keptLabel: "true"}}, "labelling %s before its replacement is requested")
 }
 
-// shared returns the node's Machine if a MachineHealthCheck could replace it. It returns nil if
-// none could, and for this provider's own replacement. It returns an error if a replacement or
-// another repair by Cluster API is in progress.
+// shared returns the node's Machine if a MachineHealthCheck could replace the Machine. It returns
+// nil if no MachineHealthCheck could, or if by is this provider. It returns an error if a
+// replacement or another repair by Cluster API is in progress.
 func (c Share) shared(ctx context.Context, m engine.Machine, by string) (*machine, error) {
 	if by == itself {
 		return nil, nil
@@ -123,7 +123,7 @@ func (c Share) names(m engine.Machine, all []machine) bool {
 // and Cluster API may drain its Node.
 //
 // GiveBack does not remove:
-//   - Values that another client has set, or has changed since.
+//   - Values that another client has set or changed.
 //   - Anything on a Machine that is being deleted, because a drain would begin again.
 //   - A request on a Machine whose Node is gone, because that repair continues without its Node.
 //
@@ -194,8 +194,8 @@ func (c Share) over(ctx context.Context, one *machine) (bool, error) {
 }
 
 // change changes the Machine's metadata. The API server refuses the write if the Machine was
-// replaced by another one of the same name. doing is the text of the error, with %s for the
-// Machine's name.
+// replaced by another one of the same name. The parameter doing is the text of the error, with %s
+// for the Machine's name.
 func (c *Client) change(ctx context.Context, one *machine, metadata map[string]any, doing string) error {
 	metadata["uid"] = one.UID
 	r := kubeapi.Request{

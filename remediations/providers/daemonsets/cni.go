@@ -33,7 +33,7 @@ type CNI struct {
 	ConfigMap types.NamespacedName
 	Key       string
 	// DaemonSet is the CNI's DaemonSet. It must be in the manifest and in the cluster, because
-	// Drydock compares the two versions.
+	// Drydock compares the version in the manifest with the version in the cluster.
 	DaemonSet types.NamespacedName
 }
 
@@ -43,8 +43,9 @@ var (
 	_ engine.PodProver = CNI{}
 )
 
-// Survey reads the manifest and the cluster, and applies all objects as a dry run. So an object
-// that the API server would refuse uses no attempt, and does not stop a real apply halfway.
+// Survey reads the manifest and the cluster, and applies all objects as a dry run. If the API
+// server would refuse an object, the step does not begin. So no attempt is used up, and no apply
+// stops halfway.
 func (c CNI) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	_, installed, err := c.look(ctx)
 	if err != nil {
@@ -132,10 +133,9 @@ func (c CNI) look(ctx context.Context) (*manifest, *appsv1.DaemonSet, error) {
 	return wanted, installed, nil
 }
 
-// try applies the object as a dry run. If rights are missing, or the error may pass, the error
-// concerns every node. Otherwise it is a Refusal, because the manifest is wrong. HTTP 500 also
-// counts as a wrong manifest: it is the API server's answer to an object that does not fit its
-// schema.
+// try applies the object as a dry run. If the manifest is wrong, the error is a Refusal. HTTP 500
+// also counts as a wrong manifest: the API server answers it to an object that does not fit its
+// schema. Any other error, for example of missing rights, concerns every node.
 func (c CNI) try(ctx context.Context, o manifestObject) error {
 	err := c.apply(ctx, o, true)
 	switch {
@@ -191,7 +191,7 @@ func (c CNI) pin(ctx context.Context, o manifestObject, installed *appsv1.Daemon
 }
 
 // apply writes the object by server-side apply. It forces conflicts: other field managers lose the
-// fields that are in the manifest. If dry is true, it is a dry run.
+// fields that are in the manifest. If dry is true, the API server stores nothing.
 func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 	body, err := o.MarshalJSON()
 	if err != nil {
@@ -205,8 +205,8 @@ func (c CNI) apply(ctx context.Context, o manifestObject, dry bool) error {
 		Body(body).Do(ctx).Error()
 }
 
-// request returns a request for the object that client-go never repeats. A repeated request could
-// arrive long after Drydock's decision.
+// request returns a request for the object. client-go never repeats this request, because a
+// repeated request could arrive long after Drydock's decision.
 func (c CNI) request(verb string, o manifestObject) *rest.Request {
 	version, root := o.kind.GroupVersion(), "/apis"
 	if version.Group == "" {

@@ -33,7 +33,8 @@ var (
 )
 
 // Survey looks up the pod before the step. It returns the pod's UID, which is recorded on the Node
-// before the pod is deleted. If the pod is missing, no attempt is used.
+// before the pod is deleted. If the pod is missing, the step does not begin, and no attempt is used
+// up.
 func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	pod, err := d.own(ctx, m.Node)
 	if err != nil {
@@ -42,22 +43,22 @@ func (d Pod) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Keeping(before{Instance: string(pod.UID), Hostname: m.Node, Pool: d.DaemonSet.String()})
 }
 
-// before is the state before a restart, recorded on the Node. The JSON names do not describe all
-// values, because the format is older than some of them. Existing records need these names.
+// before is the state before a restart, recorded on the Node. Some JSON names do not fit their
+// values. They stay the same, because Drydock must still read existing records.
 type before struct {
 	// Instance is the pod's UID. For a rollout it is the DaemonSet's UID and generation:
 	// UID/GENERATION.
 	Instance string `json:"instance"`
 	// Hostname is the Node's name. Pool is the DaemonSet, as namespace/name. Count is the number of
-	// pods that the DaemonSet should have. It is set only for a rollout.
+	// pods that the DaemonSet should have. Only a rollout sets Count.
 	Hostname string `json:"hostname"`
 	Pool     string `json:"pool"`
 	Count    int    `json:"count"`
 }
 
-// surveyTrouble converts an error into the result of a Survey. A Refusal already says which nodes
-// it concerns, mostly one node. Any other error concerns all nodes. If the API server refuses for
-// good, a person must correct the setup. If it gives no answer, Drydock tries again.
+// surveyTrouble converts an error into the result of a Survey. A Refusal says itself which nodes it
+// concerns. Any other error concerns all nodes. If the API server would always refuse the request
+// (kit.Final), a person must correct the setup. Otherwise Drydock soon tries again.
 func surveyTrouble(err error) remediations.Survey {
 	var found *kit.Refusal
 	why := kit.Passing
@@ -95,7 +96,8 @@ func (d Pod) Act(ctx context.Context, m engine.Machine, mayStill func() error) (
 }
 
 // written returns the error of a failed write. If the API server is busy, or refuses a right that
-// Drydock had a moment ago, the error is a Refusal that uses no attempt. Both may pass.
+// Drydock had a moment ago, the error is a Refusal. Both obstacles may pass, so no attempt is used
+// up.
 func written(err error, doing string) error {
 	if !apierrors.IsTooManyRequests(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -152,7 +154,7 @@ func (d Pod) Proven(ctx context.Context, kept remediations.Before) (remediations
 }
 
 // own returns the DaemonSet's pod on the node. It returns an error if there is not exactly one, or
-// if it is being deleted.
+// if this pod is being deleted.
 func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 	pods, err := d.onNode(ctx, node)
 	if err != nil {
@@ -170,7 +172,7 @@ func (d Pod) own(ctx context.Context, node string) (*corev1.Pod, error) {
 }
 
 // onNode returns all pods of the DaemonSet on the node. It checks the UID of each pod's owner,
-// because any pod may have the DaemonSet's labels. If it returns an error, the node may still have
+// because any pod may have the DaemonSet's labels. An error does not mean that the node has no
 // pods.
 func (d Pod) onNode(ctx context.Context, node string) ([]corev1.Pod, error) {
 	ds, err := readDaemonSet(ctx, d.Client, d.DaemonSet)

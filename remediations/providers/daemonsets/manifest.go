@@ -22,8 +22,8 @@ const (
 	// maxManifest is the largest manifest in bytes, like the API server's limit for a ConfigMap.
 	// Calico's manifest has 300 KB.
 	maxManifest = 1 << 20
-	// maxObjects is the largest number of objects in a manifest, and so of calls of one attempt.
-	// Calico's manifest has 30 objects.
+	// maxObjects is the largest number of objects in a manifest. So it also limits the number of
+	// calls of one attempt. Calico's manifest has 30 objects.
 	maxObjects = 64
 )
 
@@ -69,8 +69,8 @@ func (o manifestObject) String() string {
 	return o.kind.Kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// manifest is a manifest with only allowed objects. Whether it may be applied now depends on the
-// state of the cluster.
+// manifest has the objects of a manifest. All of them are allowed. Whether they may be applied now
+// depends on the state of the cluster.
 type manifest struct {
 	objects   []manifestObject // in the order of the apply
 	daemonSet *appsv1.DaemonSet

@@ -48,8 +48,8 @@ func semantic(text string) *version.Version {
 }
 
 // neverOlder returns an error if the wanted DaemonSet has an older version than the installed one,
-// in its label or in any image. It also returns an error if it cannot compare the versions. The
-// text that it returns has both versions.
+// in its label or in any image. It also returns an error if it cannot compare the versions.
+// Otherwise it returns a text with both versions, for a message.
 func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	have, want := versionsOf(installed), versionsOf(wanted)
 	said := ""
@@ -74,8 +74,8 @@ func neverOlder(installed, wanted *appsv1.DaemonSet) (string, error) {
 	return said, nil
 }
 
-// sameImage reports whether a container has the same image in both DaemonSets. Then its version is
-// the same, even if the image's tag is not a version.
+// sameImage reports whether a container has the same image in both DaemonSets. Then the container's
+// version is the same, even if the image's tag is not a version.
 func sameImage(a, b *appsv1.DaemonSet, where string) bool {
 	image := imageOf(a, where)
 	return image != "" && image == imageOf(b, where)

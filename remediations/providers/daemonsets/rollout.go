@@ -42,8 +42,8 @@ var (
 	_ engine.PodProver = Rollouts{}
 )
 
-// Survey checks the DaemonSet before the step. So a DaemonSet that cannot be restarted uses no
-// attempt.
+// Survey checks the DaemonSet before the step. If the DaemonSet cannot be restarted, the step does
+// not begin, and no attempt is used up.
 func (r Rollouts) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	ds, err := r.look(ctx, m.DaemonSet)
 	if err != nil {
@@ -134,8 +134,8 @@ func rolledOut(ctx context.Context, client kubernetes.Interface, kept remediatio
 	return out, nil
 }
 
-// look returns the DaemonSet that text names (namespace/name). It returns an error if its pods must
-// not be restarted now.
+// look returns the DaemonSet with the name text (namespace/name). It returns an error if the
+// DaemonSet's pods must not be restarted now.
 func (r Rollouts) look(ctx context.Context, text string) (*appsv1.DaemonSet, error) {
 	name, err := namespacedName(text)
 	if err != nil {

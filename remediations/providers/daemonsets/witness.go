@@ -16,7 +16,7 @@ import (
 )
 
 // PodWitness reports whether a DaemonSet's pod on a node is Ready. A policy may require this sign
-// beside its alert.
+// in addition to its alert.
 type PodWitness struct{ Client kubernetes.Interface }
 
 var _ engine.Witness = PodWitness{}

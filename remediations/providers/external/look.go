@@ -118,8 +118,8 @@ func (c *Client) unserved(ctx context.Context, t remediations.Template) bool {
 	return a.Err == nil && a.Own == nil && a.Status == http.StatusNotFound
 }
 
-// own gives the object the name of the Node's Machine, and makes the Machine its owner. Metal3
-// finds the host by these two. The Machine must be in the template's namespace.
+// own gives the object the name of the Node's Machine, and makes the Machine the object's owner.
+// Metal3 finds the host by the name and the owner. The Machine must be in the template's namespace.
 func (c *Client) own(ctx context.Context, made *object, n *corev1.Node, t remediations.Template) error {
 	one, err := c.core.IdleMachineOf(ctx, t.Namespace, n.Name, n.Spec.ProviderID)
 	if err != nil {

@@ -32,14 +32,14 @@ const (
 	metal3   = "Metal3Remediation"
 )
 
-// kindOf returns the kind of the objects that are made from the template: its kind without
-// "Template". plural returns the kind as it is in a URL's path. All known remediators use these
-// forms.
+// kindOf returns the kind of the objects that are made from the template: the template's kind
+// without "Template". plural returns the kind as it is in a URL's path. All known remediators use
+// these forms.
 func kindOf(t remediations.Template) string { return strings.TrimSuffix(t.Kind, "Template") }
 
 func plural(kind string) string { return strings.ToLower(kind) + "s" }
 
-// object is a remediation object, or a template.
+// object has the fields of a remediation object, or of a template, that Drydock reads or writes.
 type object struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`

@@ -54,9 +54,9 @@ func (c *Client) make(ctx context.Context, m engine.Machine, made *object, maySt
 	if outcome != remediations.CallRefused || ctx.Err() != nil || errors.Is(err, engine.ErrAccount) {
 		return outcome, err
 	}
-	// The request may have failed because an object of that name exists. If it has this attempt's
-	// ID, this attempt made it, for example if an answer was lost. Otherwise it is another client's
-	// object.
+	// The request may have failed because an object of that name exists. If the object has this
+	// attempt's ID, this attempt made the object, for example if an answer was lost. Otherwise
+	// another client made the object.
 	var there object
 	if api.Get(ctx, r.Path+"/"+made.Name, made.Kind, &there) == nil && mine(&there, made) {
 		return remediations.CallAccepted, nil

@@ -51,8 +51,8 @@ func New(o settings.Fence, nodes func(ctx context.Context) ([]*corev1.Node, erro
 // step is a repair step that switches a machine off: reboot or powerOff.
 type step struct {
 	*Client
-	// forGood is true for powerOff: the machine stays off. Then the machine may already be off
-	// before the step.
+	// forGood is true for the step powerOff: the machine stays off. This step is also allowed on a
+	// machine that is already off.
 	forGood bool
 }
 
@@ -65,8 +65,8 @@ func (c step) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 }
 
 // off switches the machine off. Survey has already checked the power state. Without a Survey, off
-// checks it itself. powerOff requires the record of a Survey, because only this record can later
-// prove that the machine is off.
+// checks the power state itself. powerOff requires the record of a Survey, because only this record
+// can later prove that the machine is off.
 func (c step) off(ctx context.Context, m engine.Machine, mayStill func() error) (remediations.CallOutcome, error) {
 	one, err := c.find(ctx, m)
 	switch {

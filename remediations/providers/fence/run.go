@@ -32,8 +32,9 @@ func last(of string) (last string) {
 }
 
 // run runs the agent once. Agents for the same power device run one after the other, because many
-// devices accept only one session. run calls may right before it starts the agent. If may is nil,
-// run checks nothing. The agent gets its options and secrets on its standard input.
+// devices accept only one session. Right before the start, run calls the function may. If may
+// returns an error, the agent is not started. If may is nil, run checks nothing. The agent gets its
+// options and secrets on its standard input.
 func (c *Client) run(ctx context.Context, m *machine, action string, may func() error) kit.Ran {
 	device, _ := c.devices.LoadOrStore(m.device(), semaphore.NewWeighted(1))
 	turn := device.(*semaphore.Weighted) //nolint:forcetypeassert // nothing else is stored
@@ -76,8 +77,9 @@ func says(a kit.Ran, success string) bool {
 // ignores is the warning of an agent that does not know an option, and acts without it.
 const ignores = "Ignoring unknown option"
 
-// failures has error messages of the library that most agents use. Each has a Refusal for a power
-// device that serves all machines. The exit code does not distinguish them: it is always 1.
+// failures has error messages of the library that most agents use. The exit code does not
+// distinguish them: it is always 1. The Refusal of each message is for a power device that serves
+// all machines.
 var failures = []struct {
 	says string
 	kit.Refusal

@@ -9,8 +9,8 @@ import (
 )
 
 // restartPrefix is the beginning of a transient unit's name; the name of a real unit follows.
-// systemd restarts the real unit through this transient unit. While it exists, systemd refuses a
-// second one of the same name.
+// systemd restarts the real unit through this transient unit. While the transient unit exists,
+// systemd refuses a second one of the same name.
 const restartPrefix = "drydock-restart-"
 
 // descriptionPrefix is the beginning of the transient unit's description; the attempt's name

@@ -8,10 +8,10 @@
 // sends the command.
 //
 // The systemd-run makes a transient unit that restarts the unit. The transient unit's name contains
-// the unit's name, and its description names the repair attempt. While it exists, systemd refuses a
-// second one. So several installations of Drydock cannot restart a unit at the same time, and the
-// host's journal shows every restart with its attempt. A restart is proven when the unit has a new
-// invocation ID, which systemd gives to each start.
+// the unit's name, and its description names the repair attempt. While the transient unit exists,
+// systemd refuses a second one. So several installations of Drydock cannot restart a unit at the
+// same time, and the host's journal shows every restart with its attempt. A restart is proven when
+// the unit has a new invocation ID, which systemd gives to each start.
 //
 //	Restart: read the state ─▶ mayStill ─▶ systemd-run, once ─▶ read until the invocation is new
 //	          │                  │             │                   ├─ it is new: accepted

@@ -45,8 +45,8 @@ func (e *busyError) Error() string { return e.text }
 // Is reports whether target is ErrBusy.
 func (e *busyError) Is(target error) bool { return target == ErrBusy }
 
-// kindError is an error for people: text is one sentence. errors.Is finds kind, one of the errors
-// above, and the cause.
+// kindError is an error for people: text is one sentence. errors.Is finds both kind and cause. kind
+// is one of the errors above.
 type kindError struct {
 	kind, cause error
 	text        string

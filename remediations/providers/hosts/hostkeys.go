@@ -171,8 +171,8 @@ func (p pinned) known() string {
 	return strings.Join(out, ", ")
 }
 
-// noKey is a key that is in no file. The library's error for an unknown key lists all keys that the
-// file has for the host.
+// noKey is a key that is in no file. Drydock looks it up, because the library's error for an
+// unknown key lists all keys that the file has for the host.
 type noKey struct{}
 
 func (noKey) Type() string                        { return "none" }

@@ -55,8 +55,8 @@ func (l *line) give() {
 	l.leave()
 }
 
-// leave counts one user less. If the line then has no users and no connection, leave removes it
-// from the client.
+// leave reduces users by one. If the line then has no users and no connection, leave removes the
+// line from the client.
 func (l *line) leave() {
 	l.client.mu.Lock()
 	defer l.client.mu.Unlock()
@@ -89,8 +89,8 @@ func (l *line) hangUp() {
 }
 
 // open makes sure that the line has a usable connection. It replaces a connection that does not
-// answer, or whose address the host no longer has. It also does so if the key or known_hosts file
-// has changed.
+// answer, or whose address the host no longer has. It also replaces the connection if the key or
+// known_hosts file has changed.
 func (l *line) open(ctx context.Context, h Host) error {
 	if l.conn != nil && !l.good(ctx, h) {
 		l.hangUp()

@@ -31,10 +31,10 @@ type Machines struct {
 }
 
 // nodeWithin limits one read of a Node. A call must be sent within ten seconds after Drydock has
-// written its intent, and there must be time for a second read.
+// written its intent. Two reads of a Node must fit into this time.
 const nodeWithin = 3 * time.Second
 
-// of reads the Node m.Node. It returns the Node's host, and the Node.
+// of returns the host of the Node m.Node, and the Node, which it reads from the API server.
 func (s Machines) of(ctx context.Context, m engine.Machine) (Host, *corev1.Node, error) {
 	reading, cancel := context.WithTimeout(ctx, nodeWithin)
 	defer cancel()
@@ -71,8 +71,8 @@ func (u Unit) Act(ctx context.Context, m engine.Machine, mayStill func() error) 
 	return outcome, unreached(err)
 }
 
-// Survey reads the unit's state and its last journal lines before the step. So an unreachable host
-// uses no attempt.
+// Survey reads the unit's state and its last journal lines before the step. If the host is
+// unreachable, the step does not begin, and no attempt is used up.
 func (u Unit) Survey(ctx context.Context, m engine.Machine) remediations.Survey {
 	unit := cmp.Or(u.Name, m.Unit)
 	host, _, err := u.of(ctx, m)
@@ -146,8 +146,9 @@ func passing(err error) error {
 	return &kit.Refusal{Why: kit.Unreached, Text: err.Error(), Cause: err}
 }
 
-// unreached applies passing to two errors: the host could not be reached, or mayStill stopped the
-// command. The second may also happen because the host is slow. Any other error stays unchanged.
+// unreached calls the function passing for two errors: the host could not be reached, or mayStill
+// stopped the command. A slow host may be the reason why mayStill stopped the command. unreached
+// does not change any other error.
 func unreached(err error) error {
 	if no := (withheld{}); errors.Is(err, ErrUnreachable) || errors.As(err, &no) {
 		return passing(err)
@@ -157,9 +158,9 @@ func unreached(err error) error {
 
 func surveyOf(err error) remediations.Survey { return refusalOf(err).Survey() }
 
-// refusalOf converts the error into a refusal, and sets what the refusal concerns. It concerns more
-// than one host only if Drydock's own key or known_hosts file is unusable, or if the error itself
-// says so.
+// refusalOf converts the error into a refusal, and sets its concern. The refusal concerns more than
+// one host only if Drydock's own key or known_hosts file is unusable, or if the error itself says
+// so.
 func refusalOf(err error) *kit.Refusal {
 	e := &kit.Refusal{Why: kit.While, Text: err.Error(), Cause: err}
 	switch {

@@ -14,8 +14,8 @@ type How string
 const (
 	// Clean is systemctl reboot: systemd stops units and unmounts disks.
 	Clean How = "reboot"
-	// Sysrq makes the kernel reboot at once: no unit is stopped, no disk is unmounted. It is for a
-	// host whose processes can no longer be stopped.
+	// Sysrq makes the kernel reboot immediately: no unit is stopped, no disk is unmounted. It is
+	// for a host whose processes can no longer be stopped.
 	Sysrq How = "sysrq"
 )
 
@@ -85,8 +85,9 @@ func (c *Client) Reboot(ctx context.Context, h Host, how How, bootID, attempt st
 	return remediations.CallUnknown, kinded(errUnsettled, err, "rebooting host %q: the reboot may have been done; treat it as done, and check whether the host boots", clip(h.Name))
 }
 
-// against returns the reason why the host must not be rebooted: it has booted since, or it does not
-// allow this kind of reboot. It returns nil if the host may be rebooted.
+// against returns the reason why the host must not be rebooted: the host's boot ID is no longer
+// bootID, or the host does not allow this kind of reboot. It returns nil if the host may be
+// rebooted.
 func (b Boot) against(how How, bootID string) error {
 	switch {
 	case b.ID != bootID:

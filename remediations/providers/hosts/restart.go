@@ -62,9 +62,9 @@ func (c *Client) Restart(ctx context.Context, h Host, unit, attempt string, mayS
 	return remediations.CallRefused, t.fail(fmt.Errorf("nothing was done: %w", err))
 }
 
-// certain reports whether a command that ended with err certainly did nothing. This is certain only
-// if a program refused the command before it had an effect: a program that runs before systemd, or
-// systemd itself.
+// certain reports whether a command that ended with err certainly did nothing. This is so only if a
+// program refused the command before the command had an effect. This program is systemd, or one
+// that runs before systemd.
 func (a *answer) certain(err error) bool {
 	if !a.ended {
 		return false
@@ -84,8 +84,8 @@ func (a *answer) certain(err error) bool {
 const notExecutable, notFound = 126, 127
 
 // settle waits for the effect of a restart that was sent. It ends when the unit has a new
-// invocation ID, or when the time is up. doubt is the error of the command, or nil if systemd
-// accepted the command.
+// invocation ID, or after Options.Timeout. The parameter doubt is the error of the command, or nil
+// if systemd accepted the command.
 //
 // If doubt is not nil, settle requires a second proof: a transient unit with the attempt's name,
 // which shows that systemd accepted the restart. A new invocation ID alone is not enough, because a

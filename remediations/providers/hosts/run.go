@@ -34,8 +34,8 @@ type answer struct {
 }
 
 // run executes one command on a host. If may is not nil, run calls it right before it sends the
-// command. On an error, answer.sent shows what may have happened. If it is false, nothing happened.
-// If it is true, the command's effect is unknown.
+// command. On an error, answer.sent shows what may have happened. If sent is false, nothing
+// happened. If sent is true, the command's effect is unknown.
 func (c *Client) run(ctx context.Context, h Host, cmd command, may func() error) (*answer, error) {
 	a := &answer{}
 	text, err := cmd.line()
@@ -137,7 +137,7 @@ func (a *answer) follow(requests <-chan *ssh.Request) {
 var errTooMuch = fmt.Errorf("the command printed more than %d bytes; check the user's shell and profile on the host", maxOutput)
 
 // read reads the command's standard output to its end. Of the standard error it keeps only the
-// beginning. A command that prints too much is an error.
+// beginning. If the command prints too much, read returns an error.
 func (a *answer) read(channel ssh.Channel, conn *connection) error {
 	var both sync.WaitGroup
 	var tooMuch [2]error

@@ -11,7 +11,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// machine has the data that a Node shows about its machine. The receiver uses it to find the
+// machine has the data that a Node shows about its machine. The receiver uses this data to find the
 // machine.
 type machine struct {
 	Node       string `json:"node"`

@@ -34,7 +34,7 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// maxDocument is the largest document, in bytes. It is large enough for an alert on a Node, which
+// maxDocument is the largest document, in bytes. A document with an alert fits: an alert on a Node
 // has up to 16 labels of 256 bytes.
 const maxDocument = 32 << 10
 
@@ -64,8 +64,8 @@ func New(o settings.HTTP) (*Client, error) {
 	return c, nil
 }
 
-// post sends the document once. The gate decides right before sending whether the request may be
-// sent. It is nil for an observe request, which changes nothing.
+// post sends the document once. Right before sending, the gate decides whether the request may be
+// sent. gate is nil for an observe request, which changes nothing.
 func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answer {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
@@ -98,8 +98,8 @@ func (c *Client) post(ctx context.Context, d document, gate *kit.Gate) kit.Answe
 	return kit.Exchange(c.way, req, answers, gate)
 }
 
-// own reports whether the answer may be from the receiver. This is so if it is empty, a JSON
-// object, or plain text. An HTML page is from a proxy.
+// own reports whether the answer may be from the receiver: its body is empty, a JSON object, or
+// plain text. An HTML page is from a proxy.
 func own(a kit.Answer) bool {
 	body := bytes.TrimSpace(a.Body)
 	kind, _, _ := mime.ParseMediaType(a.Header.Get("Content-Type"))

@@ -28,9 +28,9 @@ func (b budget) String() string {
 }
 
 // forbids reports whether the budget allows no disruption at all now. It ignores the budget's
-// reasons. A budget with a schedule is active for its duration after each time of the schedule, in
-// UTC. The parser and the comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go
-// IsActive).
+// reasons. A budget without a schedule is always active. A budget with a schedule becomes active at
+// each time of the schedule (in UTC), and stays active for its duration. The parser and the
+// comparison are the same as Karpenter's (pkg/apis/v1/nodepool.go IsActive).
 func (b budget) forbids(now time.Time) (bool, error) {
 	if n := strings.TrimSuffix(b.Nodes, "%"); n != "0" && n != "00" {
 		return false, nil

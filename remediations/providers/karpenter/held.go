@@ -101,7 +101,8 @@ func podHolds(s *sight) (out kit.Holds) {
 	return out
 }
 
-// drained reports whether Karpenter's drain evicts the pod, and waits for its end.
+// drained reports whether Karpenter's drain evicts the pod. The drain then waits until the pod is
+// gone.
 func drained(p *corev1.Pod) bool {
 	mirror := slices.ContainsFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return o.Kind == "Node" })
 	stays := slices.ContainsFunc(p.Spec.Tolerations, func(t corev1.Toleration) bool {

@@ -9,7 +9,8 @@
 //   - Both have the same provider ID.
 //   - The NodeClaim's status.nodeName is the Node.
 //
-// Drydock refuses if another NodeClaim or Node has one of these values.
+// Drydock refuses if another NodeClaim has the same provider ID or status.nodeName. It also refuses
+// if another Node of the NodePool has the same NodeClaim or provider ID.
 //
 // If a client deletes a NodeClaim, Karpenter does not check its own rules. So Drydock checks them:
 // the annotation do-not-disrupt, a disruption in progress, and budgets that allow no disruption.

@@ -26,8 +26,8 @@ type sight struct {
 	budgets []policyv1.PodDisruptionBudget
 }
 
-// look reads the Node, its NodeClaim, its NodePool, and what could block its drain. It changes
-// nothing. An error is the reason why Drydock must not delete the NodeClaim now.
+// look reads the Node, its NodeClaim, its NodePool, and the objects that could block the Node's
+// drain. It changes nothing. An error is the reason why Drydock must not delete the NodeClaim now.
 func (c *Client) look(ctx context.Context, m engine.Machine) (*sight, error) {
 	if m.ProviderID == "" {
 		return nil, kit.Refuse(kit.Machine, "the Node has no spec.providerID, so its NodeClaim cannot be identified")

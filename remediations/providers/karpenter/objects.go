@@ -16,7 +16,7 @@ const (
 	poolLabel    = group + "/nodepool"
 	disruptedKey = group + "/disrupted"
 	doNotDisrupt = group + "/do-not-disrupt"
-	// doNotRepair and rebootingKey exist since Karpenter 1.15 (kubernetes-sigs/karpenter
+	// doNotRepair and rebootingKey exist in Karpenter 1.15 and later (kubernetes-sigs/karpenter
 	// pkg/apis/v1/labels.go, taints.go).
 	doNotRepair  = group + "/do-not-repair"
 	rebootingKey = group + "/rebooting"

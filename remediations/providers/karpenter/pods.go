@@ -21,9 +21,9 @@ import (
 // their node before this sign, because an alert fires with a delay, and clocks differ.
 const displacedBefore = 30 * time.Minute
 
-// displacedSince returns a time for the Node n, which is unhealthy. A pod that was created before
-// this time does not replace a pod of the Node. The time is the earliest sign of the fault, minus
-// displacedBefore.
+// displacedSince returns the earliest time at which pods may have lost the unhealthy Node n: the
+// earliest sign of the fault, minus displacedBefore. A pod that was created before this time does
+// not replace a pod of the Node.
 func (c *Client) displacedSince(n *corev1.Node) time.Time {
 	since := c.now()
 	journal := c.registry.ReadJournal(n)
@@ -45,8 +45,8 @@ func (c *Client) displacedSince(n *corev1.Node) time.Time {
 // If the Node is gone, pods that are still assigned to it count. For example, a StatefulSet creates
 // a pod's replacement only when the old pod is gone.
 //
-// Pods without a node also count, whichever NodePool they could use, because a displaced pod may
-// have taken their place. But these pods do not count:
+// Pods without a node also count, even if they could run on nodes of another NodePool. A pod of the
+// old Node may have taken their place there. These pods do not count:
 //   - Pods that were created before the fault.
 //   - Pods of a DaemonSet, because each is for one existing node.
 //   - Pods with a scheduling gate, because a new machine does not help them.
@@ -82,7 +82,7 @@ func (c *Client) waiting(ctx context.Context, was before, nodeGone bool) (texts 
 	return texts, nil
 }
 
-// waits describes for a message since when the pod has had no node, and why.
+// waits describes, for a message, when the pod without a node was created, and why it has no node.
 func (c *Client) waits(pod *corev1.Pod) string {
 	said := fmt.Sprintf("Pod %s/%s has had no node since %s", pod.Namespace, pod.Name, pod.CreationTimestamp.UTC().Format(time.RFC3339))
 	for _, condition := range pod.Status.Conditions {

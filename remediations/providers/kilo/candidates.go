@@ -25,8 +25,8 @@ type edit struct {
 }
 
 // plan returns the edits, in order, that move a location's leadership from the old leader (from) to
-// the new one (to). Between two edits, one of these two leads. If no such edits exist, the error
-// says why.
+// the new one (to). Between two edits, one of these two nodes leads. If no such edits exist, the
+// error says why.
 func plan(members []member, from, to string) ([]edit, error) {
 	all := nodes(members)
 	c, ok := election.Move(all, from, to)
@@ -172,7 +172,8 @@ func moveOf(location, from, to string, edits []edit) remediations.Move {
 	return m
 }
 
-// noCandidate returns the sentence that no node can lead instead, with the reason for each node.
+// noCandidate returns a sentence for people: no other node can lead the location, with the reason
+// for each node.
 func noCandidate(location string, refused map[string]string) string {
 	var of []string
 	for _, name := range slices.Sorted(maps.Keys(refused)) {

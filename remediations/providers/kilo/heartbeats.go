@@ -11,14 +11,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// alive keeps the candidates whose kubelets still renew their leases. It refuses nodes without
+// alive keeps the candidates whose kubelets still renew their leases. So it refuses nodes without
 // power. If all members of a location lose power, the location looks as if only its leader had
 // failed. For most of a minute, the members are still Ready in Kubernetes, and Kilo counts them.
 // The agents of such a location report no probe results that would show the outage.
 //
 // A kubelet renews its lease four times within the lease's duration. So a lease that is older than
-// half of its duration has missed two renewals. This shows before the alert can fire. blind means
-// that the leases could not be read.
+// half of its duration has missed two renewals. After a power failure, a lease reaches this age
+// before the alert can fire. blind is true if the leases could not be read.
 func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map[string]string) (kept []remediations.Move, blind bool) {
 	if len(moves) == 0 {
 		return nil, false
@@ -56,8 +56,8 @@ func (m *Mesh) alive(ctx context.Context, moves []remediations.Move, refused map
 	return kept, false
 }
 
-// overdue returns the reason if a lease of that age does not prove that the kubelet is alive. It
-// returns "" if the lease proves it. A lease from more than a minute in the future proves nothing.
+// overdue returns why a lease of this age does not prove that the kubelet is alive. It returns ""
+// if the lease proves it. A lease from more than a minute in the future proves nothing.
 func overdue(age, duration time.Duration) string {
 	switch {
 	case age >= duration/2:

@@ -23,8 +23,9 @@ func (v view) held(location, topologyLabel string) (why string, misconfigured bo
 	return alone(v, location), false
 }
 
-// granularities returns why Kilo's mesh granularity forbids a move, or "". It checks all nodes:
-// agents with different granularities do not agree on the leaders.
+// granularities returns why Kilo's mesh granularity forbids a move. It returns "" if the
+// granularity allows moves. It checks all nodes: agents with different granularities do not agree
+// on the leaders.
 func granularities(v view, _, _ string) string {
 	first := map[string]string{}
 	var all []string
@@ -51,8 +52,9 @@ func granularities(v view, _, _ string) string {
 	return fmt.Sprintf("%s of node %s is %q: Drydock moves leaders only with granularity %s", election.GranularityKey, first[all[i]], clip(all[i]), granularity)
 }
 
-// placeless returns a reason if a node has no location. Kilo treats such nodes as one location
-// without a name, which may not be intended.
+// placeless returns why no leader may be moved, if a node has no location. It returns "" if all
+// nodes have a location. Kilo treats the nodes without a location as one location without a name,
+// which may not be intended.
 func placeless(v view, _, topologyLabel string) string {
 	for _, k := range v {
 		if k.notReady == "" && k.Location == "" {
@@ -62,8 +64,9 @@ func placeless(v view, _, topologyLabel string) string {
 	return ""
 }
 
-// unreadable returns a reason if a node of the location has an invalid annotation: its
-// intended value could change the leader.
+// unreadable returns why the location's leader must not be moved, if a node of the location has an
+// invalid annotation. The value that a person intended could change the leader. unreadable returns
+// "" if all annotations are valid.
 func unreadable(v view, location, _ string) string {
 	members, others := v.of(location)
 	for _, k := range slices.Concat(members, others) {
@@ -91,7 +94,7 @@ func alone(v view, location string) string {
 }
 
 // absent returns why Kilo does not count the node as a member of the location that its annotation
-// or label names.
+// or label names. absent is only called for such a node.
 func (k member) absent() string {
 	if k.notReady != "" {
 		return k.notReady

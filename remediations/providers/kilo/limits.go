@@ -26,8 +26,8 @@ const (
 	// 100 siblings. These results, one series for each sibling, take about 140 KB. So the limit is
 	// enough for a location of about 240 nodes.
 	maxAnswerBytes = 32 << 20
-	// maxSeries is the largest number of series in that answer: 240 nodes that probe each other by
-	// two protocols make 115,000 series.
+	// maxSeries is the largest number of series in an answer of Prometheus: 240 nodes that probe
+	// each other by two protocols make 115,000 series.
 	maxSeries = 150_000
 	// maxReplicas is the largest number of URLs of Prometheus, and of addresses of each host name.
 	maxReplicas = 16
@@ -47,7 +47,7 @@ const (
 	// failingShare is how large the share of failed probes may be, within MaxAge. If it is larger, the
 	// result counts against the probed node. 0.15 is one minute of seven.
 	failingShare = 0.15
-	// reachedShare is the share of a location's members that other locations must reach. Then the
-	// location counts as reached.
+	// reachedShare is the share of a location's members that other locations must reach, so that
+	// the location counts as reached.
 	reachedShare = 0.8
 )

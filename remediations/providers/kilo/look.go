@@ -101,8 +101,8 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 	for _, k := range others {
 		s.Refused[k.Name] = k.absent()
 	}
-	// If the members are reached, no other node needs to lead. Then it does not matter what is
-	// unknown about the others.
+	// If the members are reached, no other node needs to lead. Then unknown facts about the other
+	// nodes do not matter.
 	if len(s.Candidates) == 0 && (unreported || unread) && !s.Reached {
 		s.Unknown = noCandidate(location, s.Refused)
 	}
@@ -110,7 +110,8 @@ func (m *Mesh) Look(ctx context.Context, location string) kind.Observation {
 }
 
 // unknown records why a fact about the location is unknown. If the configuration also forbids a
-// move, that reason stays the main one, because it is certain and a person can remove it.
+// move, the reason that forbids the move stays the main one. That reason is certain, and a person
+// can remove it.
 func unknown(s kind.Observation, why string) kind.Observation {
 	if s.Held == "" {
 		s.Unknown = why

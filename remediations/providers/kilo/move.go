@@ -21,7 +21,7 @@ import (
 // CallTimeout returns the time limit of one Look or Move. prometheus is the time limit of one
 // answer of Prometheus. A Look needs the list of all Nodes, the answers of two addresses of
 // Prometheus, and the leases. A Move needs the list and writes on two Nodes. A Move rarely changes
-// more than two Nodes. Further Nodes are written as long as the intent is young enough.
+// more than two Nodes. It writes further Nodes only while mayStill allows it.
 func CallTimeout(prometheus time.Duration) time.Duration {
 	return listTimeout + 2*max(apiTimeout, prometheus) + apiTimeout
 }
@@ -128,7 +128,7 @@ func stillThere(members []member, k member, rest []edit, move remediations.Move)
 
 // PutBack restores the leader annotations that the move recorded in Before: first that of the old
 // leader, last that of the successor. It skips an annotation that others have changed since Move
-// wrote it. Calling PutBack twice has no further effect. If a node of the move now belongs to
+// wrote it. A second call of PutBack has no further effect. If a node of the move now belongs to
 // another location, PutBack writes nothing.
 func (m *Mesh) PutBack(ctx context.Context, move remediations.Move) error {
 	leave, err := m.enter(ctx)
@@ -178,8 +178,8 @@ func (m *Mesh) notPutBack(move remediations.Move, err error) error {
 	return fmt.Errorf("putting back the lead of location %q from %s to %s: %w", clip(move.Location), move.To, move.From, err)
 }
 
-// back returns the edits that undo the move. Their order keeps the lead with one of the two nodes
-// at every point.
+// back returns the edits that undo the move. Because of their order, the old or the new leader
+// leads at every point.
 func back(move remediations.Move) []edit {
 	names := slices.Sorted(maps.Keys(move.Before))
 	rank := func(name string) int {

@@ -60,8 +60,8 @@ type replica struct {
 
 func (r replica) String() string { return r.Name(r.address) }
 
-// inTurn returns all addresses of all servers. The address that answered last is first. It adds
-// errors of name resolution to trouble.
+// inTurn returns all addresses of all servers. The address that answered last is first. inTurn adds
+// errors of name resolution to the list trouble.
 func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 	var out []replica
 	for _, e := range m.endpoints {
@@ -80,8 +80,8 @@ func (m *Mesh) inTurn(ctx context.Context, trouble *[]string) []replica {
 }
 
 // askOne sends both queries to one server. The server computes the ages of the results with its own
-// clock, so Drydock's clock does not matter. A result counts only if the view has the Nodes of its
-// agent and of the probed node, each in the right location.
+// clock, so Drydock's clock does not matter. A result counts only if the view has the probing Node
+// and the probed Node, each in the right location.
 func (m *Mesh) askOne(ctx context.Context, r replica, v view, location string) (results, error) {
 	at, err := r.Replica(r.address) // a changed HTTP configuration file is used from now on
 	if err != nil {

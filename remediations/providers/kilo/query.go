@@ -22,8 +22,8 @@ var answers = bounded.Limits{Bytes: maxAnswerBytes, Depth: 16, Each: bounded.Eac
 // maxError is the largest body of an error that is read, in bytes.
 const maxError = 64 << 10
 
-// query sends the query text to one Prometheus, and calls read with each series of the answer. If
-// query returns an error, the series that read has already received must not be used.
+// query sends the query text to one Prometheus, and calls the function read with each series of the
+// answer. If query returns an error, the series that read has received must not be used.
 func query(ctx context.Context, client *http.Client, at *url.URL, text string, read func(*model.SampleStream) error) error {
 	resp, err := send(ctx, client, http.MethodPost, at, text)
 	if err == nil && (resp.StatusCode == http.StatusMethodNotAllowed || resp.StatusCode == http.StatusNotImplemented) {
@@ -102,7 +102,7 @@ func notAMatrix(kind string) error {
 	return fmt.Errorf("the answer has the result type %q instead of matrix; check that the URL is that of a Prometheus", clip(kind))
 }
 
-// read decodes the answer to its end.
+// read decodes the answer to its end, and calls the function read with each series.
 func (a *reply) read(d *json.Decoder, read func(*model.SampleStream) error) error {
 	err := fields(d, func(name string) error {
 		switch name {
@@ -153,7 +153,8 @@ func (a *reply) readData(d *json.Decoder, read func(*model.SampleStream) error) 
 	})
 }
 
-// fields decodes a JSON object and calls field for each name. field must decode the value.
+// fields decodes a JSON object. It calls the function field with each name, and this function must
+// decode the value.
 func fields(d *json.Decoder, field func(name string) error) error {
 	begin, err := d.Token()
 	if err != nil || begin == nil { // null counts as an object without fields
@@ -185,7 +186,8 @@ func readSeries(d *json.Decoder, read func(*model.SampleStream) error) error {
 	})
 }
 
-// list decodes a JSON list and calls element for each element. element must decode it.
+// list decodes a JSON list. It calls the function element for each element, and this function must
+// decode the element.
 func list(d *json.Decoder, element func() error) error {
 	begin, err := d.Token()
 	if err != nil || begin == nil { // null counts as an empty list

@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kilo/election"
 )
 
-// probeMetric is the agents' metric for a probe. It is 1 if both payloads came back on a new flow,
-// and 0 otherwise.
+// probeMetric is the agents' metric for a probe. It is 1 if both messages of the probe were
+// answered over a new flow, and 0 otherwise.
 const probeMetric = "drydock_mesh_probe_success"
 
 // results holds the agents' probe results about one location. Times are by Prometheus' clock. Names
@@ -61,8 +61,9 @@ type accounts [2]account
 var protocols = []string{"tcp", "udp"}
 
 // reader collects the samples by pair of nodes and protocol. The probing node is taken from the
-// label node, which Prometheus sets. Its location is taken from its Node. The labels src_node and
-// src_location are not trusted: an agent writes them itself, and must not speak for another node.
+// label node, which Prometheus sets. The probing node's location is taken from its Node. The labels
+// src_node and src_location are not trusted: an agent writes them itself, and must not speak for
+// another node.
 //
 // The labels also contain the nodes' roles, which change with the leader. So the results of one
 // pair may be in several series, and the newest sample counts.
@@ -199,8 +200,9 @@ func (w results) accusers(members []member, ignored map[string]bool, lately bool
 	return out
 }
 
-// candidate returns why the probe results forbid the member to become the new leader, and the
-// number of siblings that it reaches (ties). known reports whether there is any result to judge by.
+// candidate returns why the probe results forbid the member to become the new leader. why is empty
+// if they allow it. ties is the number of siblings that the member reaches. known is false if the
+// results do not show whether the member can send.
 //
 // A failed probe of a suspect proves nothing, because either end may have lost it. A successful
 // probe of any node proves that the member can send, because the signed answer came back. So if all
@@ -208,8 +210,8 @@ func (w results) accusers(members []member, ignored map[string]bool, lately bool
 // of three nodes whose first successor was faulty as well. If there are siblings that could be
 // probed, a success with the leader alone is not enough.
 //
-// What suspects report about the member is not used. It would prove only that the member can
-// answer, not that it can send.
+// What suspects report about the member is not used. Such a report would prove only that the member
+// can answer, not that it can send.
 func (w results) candidate(name, leader string, members []member, accusers map[string][]string) (ties int, known bool, why string) {
 	if len(members) == 2 {
 		return w.onlyMember(name, leader)
@@ -257,9 +259,9 @@ func (w results) candidate(name, leader string, members []member, accusers map[s
 //
 // Two probes must have succeeded. The member's last probe of the leader proves that the member can
 // send. If Prometheus is in another location, that probe is from before the fault. The leader's
-// last probe of the member, which Prometheus still has, must have succeeded as well. If one of them
-// failed, the path between the two nodes is faulty. A new leader would then not reach the old one,
-// and the move could only be undone.
+// last probe of the member, which Prometheus still has, must have succeeded as well. If one of the
+// two probes failed, the path between the two nodes is faulty. A new leader would then not reach
+// the old one, and the move could only be undone.
 func (w results) onlyMember(name, leader string) (ties int, known bool, why string) {
 	if !w.pairs {
 		return 0, true, "in a location of two nodes it is unknown which of them is faulty; set providers.kilo.pairs: true to allow the move"
@@ -302,9 +304,9 @@ func (w results) reached(members []member, leader string) (ok, known bool, why s
 				not = append(not, clip(from))
 			}
 		}
-		// If as many locations reach the member as do not, the member counts as reached. Otherwise, with
-		// only two other locations and one of them cut off itself, a proof that this location is reached
-		// would be impossible.
+		// If half of the locations reach the member, the member counts as reached. There may be
+		// only two other locations, and one of them may be cut off itself. A stricter rule could
+		// then never prove that this location is reached.
 		if len(not)*2 > len(by) {
 			unreached = append(unreached, fmt.Sprintf("%s from %s", k.Name, strings.Join(not[:min(len(not), maxNamed)], ", ")))
 		}

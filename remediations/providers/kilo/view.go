@@ -25,8 +25,7 @@ type member struct {
 	// key is the value of the leader annotation. It is nil if the Node does not have the
 	// annotation.
 	key *string
-	// repair describes Drydock's repair that runs on the node or waits for a person. It is empty if
-	// there is no such repair.
+	// moved has the names of the old and new leaders in all moves of the repair on this node.
 	repair string
 	// moved names the nodes that the repair on this node has made leaders so far, and those that
 	// led before.
@@ -122,8 +121,9 @@ func repairOn(n *corev1.Node) (what string, moved []string) {
 	return what, moved
 }
 
-// unfit returns why the node must not become a leader, or "". It looks at other systems' claims,
-// the node's condition, its alerts and repairs, and what people have set on it.
+// unfit returns why the node must not become a leader. It returns "" if the node may lead. unfit
+// looks at other systems' claims, the node's condition, its alerts and repairs, and what people
+// have set on it.
 func (m *Mesh) unfit(n *corev1.Node, repair string) string {
 	if why := m.options.HoldWhen.Leaving(n, m.options.Registry.ReadJournal(n), m.options.Now()); why != "" {
 		return why

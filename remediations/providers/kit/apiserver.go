@@ -18,9 +18,9 @@ const PodsPerPage = 100
 const maxSaid = 200
 
 // Final reports whether the API server refused the request for good, so that the same request would
-// get the same error. For example, rights are missing, or an admission webhook refused it. This is
-// so for each 4xx status except 401, 408 and 429, and except a 403 because the namespace is being
-// deleted.
+// get the same error. For example, rights are missing, or an admission webhook refused the request.
+// Final is true for each 4xx status except 401, 408 and 429. It is also false for a 403 whose cause
+// is a namespace that is being deleted.
 func Final(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -30,8 +30,8 @@ func Final(err error) bool {
 	case http.StatusUnauthorized, http.StatusRequestTimeout, http.StatusTooManyRequests: // a freshly started API server may answer 401 to a good token (kubernetes/kubernetes#65785)
 		return false
 	case http.StatusForbidden:
-		// In a namespace that is being deleted, an eviction gets 403. This passes, because the pods
-		// are deleted soon.
+		// In a namespace that is being deleted, an eviction gets 403. This error passes, because
+		// the pods are deleted soon.
 		return !apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 	default:
 		return code >= 400 && code < 500

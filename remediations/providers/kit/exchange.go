@@ -17,14 +17,15 @@ type Answer struct {
 	Body   []byte
 	Again  time.Duration // how long the server asks clients to wait, from Retry-After
 	Err    error         // why no complete answer was received
-	// Left is true if the gate let the request pass. The server may then have carried it out.
+	// Left is true if the gate let the request pass. The server may then have carried out the
+	// request.
 	Left bool
 }
 
-// Exchange sends the request once through way, and reads the complete answer within the limits. It
-// follows no redirect. A request that changes something needs a gate, which decides right before
-// sending. If the gate refuses, the request is not sent, and Err has the reason. gate is nil for a
-// request that changes nothing.
+// Exchange sends the request once through the transport way, and reads the complete answer within
+// the limits. It follows no redirect. A request that changes something needs a gate. Right before
+// sending, the gate decides whether the request may be sent. If the gate refuses, Err has the
+// reason. gate is nil for a request that changes nothing.
 func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, gate *Gate) Answer {
 	if gate == nil {
 		return exchange(way, req, limits)
@@ -40,7 +41,8 @@ func Exchange(way http.RoundTripper, req *http.Request, limits bounded.Limits, g
 
 // Transport returns an HTTP transport that uses no proxy. It uses only HTTP/1.1, where a connection
 // has one request at a time. So a gate can close the connection without an effect on other
-// requests. within limits the time for the connection, and separately for the TLS handshake.
+// requests. The parameter within limits the time for the connection, and separately the time for
+// the TLS handshake.
 func Transport(within time.Duration) *http.Transport {
 	http1 := new(http.Protocols)
 	http1.SetHTTP1(true)

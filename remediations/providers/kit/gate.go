@@ -23,9 +23,9 @@ type Gate struct {
 	forbidden error // the error that may returned
 }
 
-// NewGate returns a gate for one request. The gate lets the request pass only while the context
-// issue has not ended. It also calls may once, right before the request is sent, and stops the
-// request if may returns an error. A nil may allows the request.
+// NewGate returns a gate for one request. If the context issue has ended, the gate stops the
+// request. Right before the request is sent, the gate calls the function may once. If may returns
+// an error, the gate stops the request. If may is nil, the gate checks only the context.
 func NewGate(issue context.Context, may func() error) *Gate { return &Gate{issue: issue, may: may} }
 
 // Trace returns a context. A request with this context calls the gate when its connection is
@@ -71,8 +71,8 @@ func (g *Gate) Withdraw() bool {
 	return g.withdrawn
 }
 
-// Forbidden returns the error of may, the caller's last check. It returns nil if may allowed the
-// request or was not called.
+// Forbidden returns the error of the function may, the caller's last check. It returns nil if may
+// allowed the request, or if the gate did not call may.
 func (g *Gate) Forbidden() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

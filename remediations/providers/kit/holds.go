@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// stays has the concerns from the mildest to the worst. An obstacle with a later concern lasts
-// longer, or affects more machines.
+// stays has the concerns from the mildest to the worst. Each concern lasts longer, or affects more
+// machines, than the concerns before it.
 var stays = []Concern{While, Passing, Machine, Setup}
 
-// Holds collects every reason that forbids a step now, so that people see all of them at once.
+// Holds collects all reasons that forbid a step now, so that people see them together.
 type Holds []*Refusal
 
-// If adds a reason if holds is true. why says which machines the reason concerns.
+// If adds a reason to h when the first parameter, holds, is true. why is the Concern of this
+// reason.
 func (h *Holds) If(holds bool, why Concern, format string, args ...any) {
 	if holds {
 		*h = append(*h, Refuse(why, format, args...))

@@ -12,8 +12,8 @@ import (
 type previewKey struct{}
 
 // Previewing returns a context for a call that must show its requests to a person before it sends
-// them. The call passes a description of each request to show, right before its last check. The
-// description has no headers and no URL query, because these may contain secrets.
+// them. Right before its last check, the call passes a description of each request to the function
+// show. The description has no headers and no URL query, because these may contain secrets.
 func Previewing(ctx context.Context, show func(what string)) context.Context {
 	return context.WithValue(ctx, previewKey{}, show)
 }

@@ -38,7 +38,8 @@ type Program struct {
 	// from messages.
 	SecretFiles map[string]string
 	Secrets     *redact.Keyring
-	// Within limits the duration of the run. Output limits stdout and stderr, each in bytes.
+	// Within is the longest duration of the run. Output is the largest size of stdout and of
+	// stderr, each in bytes.
 	Within time.Duration
 	Output int
 }
@@ -47,15 +48,17 @@ type Program struct {
 type Ran struct {
 	Code        int
 	Out, Errors string
-	// Err is the reason why the program was not started, or why the result is incomplete. It may be
-	// nil.
+	// Err is the reason why the program was not started, or why the result is incomplete. It is nil
+	// if the result is complete.
 	Err error
-	// Began is true if the program was started. It may have done its work, even if it failed.
+	// Began is true if the program was started. The program may have done its work, even if the run
+	// failed.
 	Began bool
 }
 
-// Run runs the program once. It calls may right before the start. If may is nil, Run checks
-// nothing. If the program was not started, or did not end in time, Err is a Refusal.
+// Run runs the program once. Right before the start, Run calls the function may. If may returns an
+// error, the program is not started. If may is nil, Run checks nothing. If the program was not
+// started, or did not end in time, Err is a Refusal.
 //
 // When the program has ended, Run kills its process group, because a child process could still be
 // running.

@@ -22,28 +22,29 @@ type Concern string
 
 // The concerns, by how many machines the obstacle affects and for how long.
 const (
-	// Machine concerns only the machine of the call. It lasts until a person acts.
+	// Machine means that the refusal concerns only the machine of the call, until a person acts.
 	Machine Concern = "machine"
-	// Unable concerns only the machine of the call, which can never do what this attempt requires.
-	// The attempt counts as used, and the plan continues with its next step.
+	// Unable means that the machine of the call can never do what this attempt requires. The
+	// attempt counts as used, and the plan continues with its next step.
 	Unable Concern = "unable"
-	// While concerns only the machine of the call. It lasts until other work on the machine has
-	// ended.
+	// While means that the refusal concerns only the machine of the call, until other work on the
+	// machine has ended.
 	While Concern = "while"
-	// Unreached concerns only the machine of the call. The machine's own controller or host gives
-	// no usable answer, or asks clients to wait.
+	// Unreached means that the machine's own controller or host gives no usable answer, or asks
+	// clients to wait. The refusal concerns only the machine of the call.
 	Unreached Concern = "unreached"
-	// Passing concerns all machines, but only for a moment.
+	// Passing means that the refusal concerns all machines, but only for a short time.
 	Passing Concern = "passing"
-	// Setup concerns all machines. It lasts until a person corrects the configuration.
+	// Setup means that the refusal concerns all machines, until a person corrects the
+	// configuration.
 	Setup Concern = "setup"
-	// Account concerns all machines. The provider refuses Drydock's account, or the account lacks
-	// rights.
+	// Account means that the provider refuses Drydock's account, or that the account lacks rights.
+	// The refusal concerns all machines.
 	Account Concern = "account"
 )
 
 // Refusal is the error of a call that certainly did nothing. Text is one sentence for people. Why
-// is which machines it concerns, and for how long.
+// says which machines the refusal concerns, and for how long.
 //
 // A refusal by one machine's BMC or host concerns only that machine. If the provider refuses
 // Drydock's account (ErrAccount), the engine stops a policy only after calls for two machines were
@@ -85,7 +86,7 @@ func (e *Refusal) Is(target error) bool {
 	return e.Cause != nil && errors.Is(e.Cause, target)
 }
 
-// Survey returns the refusal as the result of a provider's Survey, the check before a step.
+// Survey converts the refusal into a remediations.Survey, the result of the check before a step.
 func (e *Refusal) Survey() remediations.Survey {
 	s := remediations.Survey{Trouble: e.Text, Again: remediations.AskMended}
 	switch e.Why {

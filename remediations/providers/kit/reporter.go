@@ -17,7 +17,8 @@ const longest = 900
 type Reporter struct {
 	// Secrets has the secret texts that Reporter removes from each sentence.
 	Secrets *redact.Keyring
-	// Otherwise is the concern of an error that is not already a Refusal.
+	// Otherwise is the Concern that Reporter gives to an error that is not a Refusal. A Refusal
+	// keeps its own Concern.
 	Otherwise Concern
 }
 
@@ -44,8 +45,9 @@ func (r Reporter) Sentence(err error, format string, args ...any) *Refusal {
 	return out
 }
 
-// Testimony returns a report about a machine's power. who is the source of the report. power is the
-// state as a word. If err is not nil, the answer is unknown, and the text has the reason.
+// Testimony returns a report about a machine's power. The parameter who names the source of the
+// report, and power is the state as a word. If err is not nil, the answer is unknown, and the text
+// has the reason.
 func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) signs.Testimony {
 	if err != nil {
 		return signs.Testimony{Answer: signs.Unknown, Saw: r.Sentence(err, "%s did not say whether the machine is on", who).Text}
@@ -53,8 +55,9 @@ func (r Reporter) Testimony(who, power string, answer signs.Answer, err error) s
 	return signs.Testimony{Answer: answer, Saw: fmt.Sprintf("%s says that the machine is %s", who, power)}
 }
 
-// Ended returns the outcome of a call, and its error as a sentence. doing is what the call does,
-// for example "rebooting node x". perhaps is what may have happened, for an unknown outcome.
+// Ended returns the outcome of a call, and its error as a sentence. The parameter doing names the
+// action, for example "rebooting node x". The parameter perhaps is a sentence about what may have
+// happened, if the outcome is unknown.
 func (r Reporter) Ended(outcome remediations.CallOutcome, err error, doing, perhaps string) (remediations.CallOutcome, error) {
 	switch {
 	case err == nil:

@@ -20,13 +20,13 @@ type Options struct {
 	// REST is the connection to the API server.
 	REST *rest.Config
 	// Kubeconfig is the path of a kubeconfig for another cluster's API server. If it is set, REST
-	// is not used. The client reads the file before each request, so it uses a changed file at
-	// once.
+	// is not used. The client reads the file before each request, so a changed file needs no
+	// restart.
 	Kubeconfig string
 	// Server is the API server's name in messages. The default is "the API server".
 	Server string
-	// APIVersion is the API version of the client's objects. Namespace is their namespace, or empty
-	// for objects without one and for all namespaces.
+	// APIVersion is the API version of the client's objects. Namespace is their namespace. It is
+	// empty for objects without a namespace, and to list the objects of all namespaces.
 	APIVersion, Namespace string
 	// Needs is the end of the error message if the API server does not serve APIVersion. It says
 	// what must be installed.
@@ -70,8 +70,8 @@ func New(o Options) (*Client, error) {
 	return c, c.link.open(c, o.REST)
 }
 
-// Of returns a client for the objects of another API group, without a namespace. Every API server
-// must serve this group.
+// Of returns a client for the objects of another API group, without a namespace. It is only for a
+// group that every API server serves.
 func (c *Client) Of(apiVersion string) *Client {
 	return c.In(apiVersion, "", "check that nothing answers instead of the API server")
 }

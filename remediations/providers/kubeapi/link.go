@@ -90,7 +90,7 @@ func (l *link) way(c *Client) (*url.URL, http.RoundTripper, error) {
 }
 
 // usable parses a kubeconfig. It returns an error if the file gets its credentials from a program,
-// or does not check the server's certificate. Errors contain nothing of the file, which has
+// or does not check the server's certificate. Errors contain no text of the file, which has
 // secrets.
 func usable(text []byte) (*rest.Config, error) {
 	to, err := clientcmd.RESTConfigFromKubeConfig(text)

@@ -16,8 +16,8 @@ import (
 // MachineVersion is the version of Cluster API's objects that Drydock reads.
 const MachineVersion = "cluster.x-k8s.io/v1beta2"
 
-// Machine has those fields of a Machine that link it to its Node and its machine. They are the same
-// in Cluster API and in OpenShift's Machine API.
+// Machine has those fields of a Machine that link it to its Node and its machine. These fields are
+// the same in Cluster API and in OpenShift's Machine API.
 type Machine struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta `json:"metadata"`
@@ -65,9 +65,9 @@ func (c *Client) InPlaceUpdate(annotations map[string]string, conditions []metav
 	return ""
 }
 
-// MachineOf returns the Node's Machine in the namespace. The Machine must have the Node's name and
-// its provider ID, and no other Machine may have either. If no Machine has the Node's name or its
-// provider ID, the error is ErrNotFound.
+// MachineOf returns the Node's Machine in the namespace. The Machine's status.nodeRef must name the
+// Node, and the Machine must have the Node's provider ID. No other Machine may name the Node or
+// have this provider ID. If no Machine does either, the error is ErrNotFound.
 func (c *Client) MachineOf(ctx context.Context, namespace, node, providerID string) (*Machine, error) {
 	all, err := List[Machine](ctx, c.In(MachineVersion, namespace, "Cluster API 1.11 or later must be installed in this cluster"), "machines", "Machine", nil)
 	if err != nil {

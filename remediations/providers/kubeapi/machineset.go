@@ -79,8 +79,9 @@ func (b *SetBefore) Whole() error {
 	return nil
 }
 
-// Succession combines the recorded facts with the set's present state. called is the set's name for
-// messages. old describes the old machine, or is empty if it is not listed (Succession.Old).
+// Succession combines the recorded facts with the set's present state. The parameters called and
+// old are texts for messages: the set's name, and a description of the old machine. old is empty if
+// the old machine is not listed.
 func (b *SetBefore) Succession(set *MachineSet, called, old string) Succession {
 	return Succession{Set: called, Old: old, ProviderID: b.ProviderID, Newest: b.Newest, Seen: set.Status.Replicas, Wanted: set.Wanted()}
 }

@@ -10,7 +10,7 @@ import (
 
 // Succession has the data that can prove that a machine of a set was replaced. No field links the
 // new machine to the old one. So the proof is that the set has all its machines, and that one of
-// them is younger than all machines before the request.
+// them is younger than all machines from before the request.
 type Succession struct {
 	// Set is the set's name in messages.
 	Set string
@@ -21,7 +21,7 @@ type Succession struct {
 	// youngest machine, recorded before the request.
 	ProviderID string
 	Newest     time.Time
-	// Seen is the number of machines that the set's controller has counted last. Wanted is the
+	// Seen is the number of machines in the last count of the set's controller. Wanted is the
 	// number that the set should have.
 	Seen, Wanted int
 }

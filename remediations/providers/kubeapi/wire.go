@@ -53,8 +53,8 @@ func (c *Client) transport(to *rest.Config) (http.RoundTripper, *http.Transport,
 	return wrapped, base, err
 }
 
-// redacting is an HTTP transport that records the credentials in each request. Messages then never
-// show them.
+// redacting is an HTTP transport that records the credentials in each request, so that messages
+// never show the credentials.
 type redacting struct {
 	*http.Transport
 	client *Client

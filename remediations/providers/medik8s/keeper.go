@@ -23,7 +23,7 @@ type Keeper struct {
 }
 
 // Keep goes once through all of Drydock's Leases. It renews a Lease if its node is under repair,
-// and deletes it if the repair has ended. It reads the Node after the Lease. Drydock writes its
+// and deletes it if the repair has ended. Keep reads the Node after the Lease. Drydock writes its
 // intent on the Node before it takes the Lease. So if the Node shows no repair, the Lease is from a
 // repair that has ended. The error joins the errors of all Leases.
 func (k Keeper) Keep(ctx context.Context) error {
@@ -76,8 +76,8 @@ func (k Keeper) keep(ctx context.Context, lease *coordinationv1.Lease) error {
 	return nil
 }
 
-// node returns the Node that owns the Lease. It returns nil if the Node no longer exists, also if a
-// new Node has its name.
+// node returns the Node that owns the Lease. It returns nil if this Node no longer exists. A new
+// Node with the same name is not the owner.
 func (k Keeper) node(ctx context.Context, lease *coordinationv1.Lease) (*corev1.Node, error) {
 	for _, of := range lease.OwnerReferences {
 		if of.Kind != "Node" {

@@ -48,9 +48,9 @@ type Leases struct {
 // name returns the name of the node's Lease.
 func name(node string) string { return strings.ToLower("node-" + node) }
 
-// until returns when the Lease ends. It returns false if the Lease has ended, has no holder, or has
-// a renewTime that is too far in the future (the constant ahead). These are Medik8s' rules, with a
-// tolerance for different clocks.
+// until returns the time at which the Lease ends. It returns false if the Lease has ended, has no
+// holder, or has a renewTime that is too far in the future (the constant ahead). These are Medik8s'
+// rules, with a tolerance for different clocks.
 func (l Leases) until(lease *coordinationv1.Lease) (time.Time, bool) {
 	s, now := lease.Spec, l.Now()
 	if ptr.Deref(s.HolderIdentity, "") == "" || s.RenewTime == nil || s.LeaseDurationSeconds == nil || s.RenewTime.After(now.Add(ahead)) {

@@ -12,20 +12,20 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// timesRefused is how often one BMC may refuse credentials. After that, Drydock stops using them at
-// this BMC for a while.
+// timesRefused is how often one BMC may refuse credentials. After that, Drydock does not use them
+// at this BMC for the time Options.TryAgain.
 const timesRefused = 2
 
-// refusals counts how often one BMC refused the same credentials. node is a Node of that BMC, for
-// messages, and at is the time of the last refusal.
+// refusals counts how often one BMC refused the same credentials. The field node names a Node of
+// that BMC, for messages. The field at is the time of the last refusal.
 type refusals struct {
 	times int
 	node  string
 	at    time.Time
 }
 
-// bar records that a BMC refuses requests with these credentials until a person acts. why is a
-// sentence for people, and times is how often the BMC refused.
+// bar records that a BMC refuses requests with these credentials until a person acts. The field why
+// is a sentence for people, and times is how often the BMC refused.
 type bar struct {
 	with  credentials
 	at    time.Time
@@ -50,7 +50,8 @@ func (c *Client) refusedBy(b *bmc, with credentials) int {
 	return one.times + 1
 }
 
-// takes forgets the BMC's refusals of the credentials, because the BMC has accepted them.
+// takes removes the count of the BMC's refusals of the credentials, because the BMC has accepted
+// them.
 func (c *Client) takes(b *bmc, with credentials) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +59,8 @@ func (c *Client) takes(b *bmc, with credentials) {
 }
 
 // bars records that the BMC refuses a request with these credentials, and why. From the second
-// refusal on, mayTry forbids further requests. If atOnce is true, it forbids them from the first
-// one on.
+// refusal on, mayTry forbids further requests. If atOnce is true, mayTry forbids them from this
+// refusal on.
 func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,7 +74,8 @@ func (c *Client) bars(b *bmc, with credentials, atOnce bool, why string) {
 	c.barred[b.url.Host] = now
 }
 
-// allows forgets what bars recorded about the BMC, because the BMC has carried out the request.
+// allows removes the record of the function bars about the BMC, because the BMC has carried out the
+// request.
 func (c *Client) allows(b *bmc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

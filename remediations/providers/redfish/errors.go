@@ -53,8 +53,8 @@ func (a answer) says(messages []string) bool {
 	})
 }
 
-// explain returns the reason of a failed request, or of a refused reset. All its reasons concern
-// only this BMC.
+// explain returns the reason of a failed request, or of a refused reset. The reason concerns only
+// this BMC.
 func (k *call) explain(a answer) *kit.Refusal {
 	if a.err != nil && a.status == 0 {
 		return k.unanswered(a)

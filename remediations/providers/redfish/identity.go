@@ -20,7 +20,8 @@ type wanted struct {
 }
 
 // wanted returns the values that identify the node's machine. If neither a UUID nor a serial number
-// is configured, the Node's systemUUID must be usable. If both UUIDs are known, they must be equal.
+// is configured, the Node's systemUUID must be usable. If a UUID is configured and the systemUUID
+// is usable, the two must be equal.
 func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	w := wanted{uuid: b.uuid, serial: b.SerialNumber}
 	node, err := section.ParseUUID(m.SystemUUID)
@@ -44,8 +45,8 @@ func (b *bmc) wanted(m engine.Machine) (wanted, error) {
 	return w, nil
 }
 
-// is returns why the System is not the node's machine. It returns "" if the System is the node's
-// machine. quote makes foreign text safe to print.
+// is compares the System with the wanted values. It returns "" if the System is the node's machine,
+// and otherwise the difference. quote makes foreign text safe to print.
 func (w wanted) is(s *schemas.ComputerSystem, quote func(string) string) string {
 	if w.serial != "" && strings.TrimSpace(s.SerialNumber) != w.serial {
 		return fmt.Sprintf("has the serial number %s instead of %q", quote(s.SerialNumber), w.serial)
@@ -100,8 +101,9 @@ func (c *Client) shows(b *bmc, all []*member) {
 	c.shown[b.url.Host] = now
 }
 
-// unique returns a reason if another BMC shows the same UUID, because the System could then be
-// another machine. It returns "" if no other BMC shows the UUID.
+// unique returns a text for a message if another BMC shows the same UUID, because the System could
+// then be another machine. Otherwise it returns "". It also returns "" if a serial number is
+// configured.
 func (c *Client) unique(b *bmc, s *schemas.ComputerSystem) string {
 	u, err := section.ParseUUID(s.UUID)
 	if err != nil || b.SerialNumber != "" {

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// metal3 returns a reason if the node's machine belongs to the baremetal-operator, with the name of
-// the BareMetalHost. It returns "" if the machine does not belong to the operator. The operator
-// restores the power state that its host declares, so it would work against a reset.
+// metal3 returns why Drydock must not reset the node's machine, if the machine belongs to the
+// baremetal-operator. It returns "" if the machine does not belong to the operator. The operator
+// restores the power state that its BareMetalHost declares, so it would work against a reset.
 //
 // The provider ID has the form metal3://NAMESPACE/HOST/MACHINE, in older releases metal3://UUID
 // (baremetal/metal3machine_manager.go of metal3-io/cluster-api-provider-metal3).

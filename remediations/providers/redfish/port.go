@@ -95,9 +95,9 @@ func (c Rebooter) Testify(ctx context.Context, m engine.Machine, _ signs.Sign) s
 	return t
 }
 
-// with opens a call, finds the System that is the node's machine, and calls use. If kept names the
-// System from the survey, only that System is read. If on is true, the machine must be on, and it
-// must be one that Drydock may reset.
+// with opens a call, finds the System that is the node's machine, and calls the function use. If
+// kept names the System from the survey, only that System is read. If on is true, with also checks
+// that Drydock may reset the machine, and that the machine is on.
 func (c Rebooter) with(ctx context.Context, m engine.Machine, kept before, on bool, use func(*call, *member) error) error {
 	if why := metal3(m.ProviderID); on && why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}

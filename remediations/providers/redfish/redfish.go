@@ -41,7 +41,8 @@ import (
 )
 
 const (
-	// defaultTryAgain is longer than BMCs usually lock an account.
+	// defaultTryAgain is the default of Options.TryAgain. BMCs usually lock an account for a
+	// shorter time.
 	defaultTryAgain = 30 * time.Minute
 	// logoutWithin limits the end of a session, because the caller waits for it.
 	logoutWithin = 2 * time.Second
@@ -65,8 +66,9 @@ type Options struct {
 	settings.Redfish
 	// TryAgain is how long Drydock does not use refused credentials. The default is 30 min.
 	TryAgain time.Duration
-	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs: a UUID that two
-	// Nodes have identifies neither. If it is nil, Drydock does not compare them.
+	// Nodes returns all Nodes of the cluster. Drydock compares their systemUUIDs, because a UUID
+	// that two Nodes have does not identify a machine. If Nodes is nil, Drydock does not compare
+	// the UUIDs.
 	Nodes func(ctx context.Context) ([]*corev1.Node, error)
 }
 

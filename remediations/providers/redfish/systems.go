@@ -72,8 +72,8 @@ func (k *call) system(want wanted) (*member, error) {
 	return found[0], k.alone(found[0])
 }
 
-// alone returns an error if another BMC lists a System with the same UUID, because the node's
-// machine could be that one.
+// alone returns an error if another BMC lists a System with the same UUID. The node's machine could
+// be the System of the other BMC.
 func (k *call) alone(m *member) error {
 	if why := k.client.unique(k.bmc, m.ComputerSystem); why != "" {
 		return &kit.Refusal{Why: kit.Machine, Text: why}
@@ -186,23 +186,23 @@ func (b *bmc) at(u *url.URL) bool {
 }
 
 // way is the form of a reset request that one BMC requires, as far as the BMC's answers have shown
-// it. It may be lost at any time. Then the BMC refuses one more request.
+// it. Drydock keeps the form only in memory. If the form is lost, the BMC refuses one more request.
 type way struct {
 	// match means that the BMC requires the header If-Match. slash means that the BMC redirects a
-	// path without a slash at the end to the path with one.
+	// path without a slash at the end to the same path with a slash.
 	match, slash bool
 }
 
-// way calls use with the form of request that the BMC requires. use may change it. The result is
-// that of use.
+// way calls the function use with the form of request that the BMC requires, and returns its
+// result. use may change the form.
 func (b *bmc) way(use func(*way) bool) bool {
 	b.learning.Lock()
 	defer b.learning.Unlock()
 	return use(&b.learned)
 }
 
-// learns reports whether the BMC did nothing, and its answer showed that it requires another form
-// of request. learns records this form, and the next call uses it.
+// learns reports whether the BMC did nothing, and has shown in its answer that it requires another
+// form of request. learns records this form for the next call.
 func (k *call) learns(a answer, target string) bool {
 	slash := false
 	if a.status == http.StatusPermanentRedirect || a.status == http.StatusTemporaryRedirect {
@@ -217,8 +217,8 @@ func (k *call) learns(a answer, target string) bool {
 }
 
 // before is what the survey records about the System for the reset: the paths of the System and of
-// the sessions, and the types of a hard and a soft reset. With it, the call that resets must read
-// only one System first.
+// the sessions, and the types of a hard and a soft reset. With this record, only one System must be
+// read before the reset.
 type before struct {
 	System   string `json:"system"`
 	Sessions string `json:"sessions,omitempty"`

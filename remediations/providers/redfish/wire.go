@@ -58,14 +58,14 @@ type wire struct {
 	base    *http.Transport
 	host    string
 	timeout time.Duration
-	// together counts the bytes of all answers.
+	// together is the number of bytes of all answers to this call.
 	together atomic.Int64
 
 	mu       sync.Mutex
 	requests int
 	failed   *answer // the first request that failed, before the reset
 	// top is the Redfish service root: the BMC's answer, or what the survey recorded. kept is the
-	// recorded one as JSON, or nil if there is no record.
+	// recorded service root as JSON, or nil if there is no record.
 	top  root
 	kept []byte
 	// gate, the last check before the reset, is nil until the reset may be sent. target is the path of
@@ -120,7 +120,8 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// admit returns an error if the request must not be sent. isReset reports whether it is the reset.
+// admit returns an error if the request must not be sent. isReset reports whether the request is
+// the reset.
 func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,12 +151,13 @@ func (w *wire) admit(req *http.Request) (isReset bool, err error) {
 	return isReset, nil
 }
 
-// tooMuch returns an error if the answer is too large to use.
+// tooMuch returns an error if the answers of this call together have more than maxTogether bytes.
+// It also returns an error if the answer lists more than maxRequests members.
 func (w *wire) tooMuch(body []byte) error {
 	if w.together.Add(int64(len(body))) > maxTogether {
 		return errTogether
 	}
-	// gofish reads all members of a collection at once, even those whose requests are refused.
+	// gofish requests all members of a collection, even after a request was refused.
 	var list struct{ Members []json.RawMessage }
 	if json.Unmarshal(body, &list) == nil && len(list.Members) > maxRequests {
 		return errTooMany
@@ -224,15 +226,15 @@ func (w *wire) root() root {
 	return w.top
 }
 
-// keeps makes the wire answer the request for the service root itself, with the data that the
-// survey recorded.
+// keeps stores the data that the survey recorded. The wire then answers the request for the service
+// root with this data, and sends no request.
 func (w *wire) keeps(b before) {
 	w.kept, _ = json.Marshal(map[string]any{"@odata.id": schemas.DefaultServiceRoot, "Links": map[string]any{"Sessions": odata{b.Sessions}}}) // never fails
 }
 
-// goOn reports whether other Systems may be read although a request has failed. If they may, it
-// forgets the failure. It returns false if the failure would be the same for all Systems, for
-// example HTTP 401.
+// goOn reports whether other Systems may be read although a request has failed. If goOn returns
+// true, it forgets the failure. It returns false if the failure would be the same for all Systems,
+// for example HTTP 401.
 func (w *wire) goOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,8 +50,8 @@ func (c *Client) Approve(ctx context.Context, asked engine.Approval, mayStill fu
 	return c.post(ctx, a, at, taskID, mayStill)
 }
 
-// post approves by HTTP. Before exchange it only opens a connection, so every error before that is
-// certainly a refusal.
+// post approves by HTTP. Before post calls exchange, it only opens a connection. So an error before
+// exchange means that certainly nothing was approved.
 func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string, mayStill func() error) error {
 	body := strings.ReplaceAll(c.o.ApproveBody, settings.Placeholder, taskID)
 	req, err := http.NewRequestWithContext(ctx, c.o.ApproveMethod, c.url(at, c.o.ApprovePath), strings.NewReader(body))
@@ -83,7 +83,8 @@ func (c *Client) post(ctx context.Context, a *attempt, at target, taskID string,
 	return c.verdict(a, got)
 }
 
-// lastCheck calls mayStill, and returns an error if the time has ended.
+// lastCheck calls mayStill and returns its error. If mayStill allows the approval, lastCheck
+// returns an error only if ctx has ended.
 func lastCheck(ctx context.Context, mayStill func() error) error {
 	if err := mayStill(); err != nil {
 		return err

@@ -14,7 +14,7 @@ const maxTokenBytes = 64 << 10
 type Token func(context.Context) (string, error)
 
 // Configured returns one Client for each item of the section providers.sidecars. o has the options
-// that are not in the configuration. asked returns a function that requests tokens of a
+// that are not in the configuration. The function asked returns a Token that requests tokens of the
 // ServiceAccount.
 func Configured(all settings.Sidecars, o Options, asked func(settings.TokenFor) Token) (Clients, error) {
 	out := Clients{}

@@ -20,7 +20,7 @@ const (
 	maxHeader = 16 << 10
 )
 
-// tlsConfig returns the TLS configuration for the pod's address, or nil for http. It is made for
+// tlsConfig returns the TLS configuration for the pod's address, or nil for http. It is called for
 // each connection, so a new CA file needs no restart.
 func (c *Client) tlsConfig(ip netip.Addr) (*tls.Config, error) {
 	if c.o.Scheme != "https" {

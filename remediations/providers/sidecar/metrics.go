@@ -19,8 +19,8 @@ type probes struct {
 	counters map[kind.Health]prometheus.Counter
 }
 
-// newProbes registers the metric and creates all its series at once. Otherwise Prometheus would not
-// see the first probe as an increase.
+// newProbes registers the metric and creates a series for each outcome. If the first probe created
+// the series, Prometheus would not see this probe as an increase.
 func newProbes(r prometheus.Registerer, provider string) (*probes, error) {
 	if r == nil {
 		return nil, nil

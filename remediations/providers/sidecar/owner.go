@@ -30,10 +30,9 @@ var (
 // SeiNode.
 var errNoSeiNodes = errors.New("the API server does not serve SeiNodes")
 
-// ownerSays is what the SeiNode that owns a pod means for an approval. held is why it forbids one,
-// and unknown is why its state is unknown. If both are empty, the SeiNode forbids nothing.
-// closedSince and openAt are the times at which the SeiNode's controller found the gate closed or
-// open.
+// ownerSays is what the SeiNode that owns a pod means for an approval. held is the reason why the
+// SeiNode forbids an approval. unknown is the reason why the SeiNode's state is unknown. If both
+// are empty, the SeiNode forbids nothing. closedSince and openAt are results of seiNodeSaw.
 type ownerSays struct {
 	owner               remediations.Object
 	held, unknown       string
@@ -93,7 +92,8 @@ func (c *Client) seiNode(ctx context.Context, namespace, name string) (*unstruct
 		return nil, fmt.Errorf("checking whether the API server serves SeiNodes: %w", err)
 	}
 	if slices.ContainsFunc(groups.Groups, func(g metav1.APIGroup) bool { return g.Name == seiNodes.Group }) {
-		// The API may have a newer version, with holds that this code cannot read.
+		// The API server may have a newer version of SeiNodes. In that version, fields that this
+		// code cannot read may forbid an approval.
 		return nil, fmt.Errorf("the API server serves the group %s, but not SeiNodes of version %s", seiNodes.Group, seiNodes.Version)
 	}
 	return nil, errNoSeiNodes

@@ -46,8 +46,8 @@ func (c *Client) readPod(ctx context.Context, namespace, name string) (*corev1.P
 	return pod, ""
 }
 
-// notSelected returns a reason if the provider's selector does not match the pod. It returns "" if
-// the selector matches.
+// notSelected returns why this provider must not approve the pod's sidecar, if the provider's
+// selector does not match the pod. It returns "" if the selector matches.
 func (c *Client) notSelected(pod *corev1.Pod) string {
 	if c.o.Selector.Matches(labels.Set(pod.Labels)) {
 		return ""
@@ -75,8 +75,8 @@ func (c *Client) locate(pod *corev1.Pod) (target, string) {
 	return target{pod: name, addr: netip.AddrPortFrom(ip, port)}, ""
 }
 
-// canBePods excludes addresses at which another host may answer, for example a cloud's metadata
-// service.
+// canBePods reports whether a pod can have the address. It returns false for addresses at which
+// another host may answer, for example a cloud's metadata service.
 func canBePods(ip netip.Addr) bool {
 	ip = ip.Unmap()
 	return ip.Zone() == "" && !ip.IsUnspecified() && !ip.IsMulticast() && !ip.IsLinkLocalUnicast() && ip != netip.AddrFrom4([4]byte{255, 255, 255, 255})
@@ -128,8 +128,8 @@ func (c *Client) startedAt(pod *corev1.Pod) time.Time {
 		names[container.Name] = container.Name != seidContainer
 	}
 	if c.o.Owner == settings.OwnerSeiNode && names[gateContainer] {
-		// The start of another container does not close the gate. If it counted, a gate that a person has
-		// closed would look as if a restart had closed it.
+		// The start of another container does not close the gate. If such a start counted, a gate
+		// that a person has closed would look as if a restart had closed it.
 		names = map[string]bool{gateContainer: true}
 	}
 	var last time.Time

@@ -34,7 +34,7 @@ import (
 // (to mark it ready). The sidecar itself never refuses.
 
 // The names of containers in a SeiNode's pod. gateContainer has the gate, and seidContainer waits
-// behind it.
+// until the gate is open.
 const (
 	gateContainer = "sei-sidecar"
 	seidContainer = "seid"
@@ -168,8 +168,9 @@ func underReset(r *reading, _ *corev1.Pod) string {
 	return ""
 }
 
-// drifted returns a reason if an image in the spec is not rolled out yet. Then an update is in
-// progress, and at its end the controller approves the sidecar itself.
+// drifted returns why the SeiNode forbids an approval, if an image in the spec is not rolled out
+// yet. Then an update is in progress, and at its end the controller approves the sidecar itself.
+// drifted returns "" if all images are rolled out.
 func drifted(r *reading, pod *corev1.Pod) string {
 	want, rolledOut := r.text("spec", "image"), r.text("status", "currentImage")
 	if want == "" || want != rolledOut {

@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/internal/redact"
 )
 
-// newTokens returns a Keyring for tokens. It removes them from texts, because a sidecar may repeat
-// a token in its answer.
+// newTokens returns a Keyring that removes tokens from texts, because a sidecar may repeat a token
+// in its answer.
 func newTokens() *redact.Keyring { return &redact.Keyring{Mark: "[token]", Most: maxText} }
 
 // token returns the result of Options.Token. It returns an error if the token cannot be sent in a

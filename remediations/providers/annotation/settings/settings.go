@@ -91,7 +91,7 @@ func (c *Annotation) Check(r section.Reader, at section.Pointer) {
 }
 
 // ValueOf returns the annotation's value for a reboot. soft means a restart by the operating
-// system. Only the preset metal3 has a separate value for it.
+// system. Only the preset metal3 has a separate value for a soft restart.
 func (c *Annotation) ValueOf(soft bool) string {
 	if soft && c.Preset == Metal3 {
 		return `{"mode":"soft"}`

@@ -62,8 +62,8 @@ func (d *DaemonSets) Serves() (p remediations.Provider) {
 	return p
 }
 
-// ClusterWide is the content of providers.clusterWide. It allows steps that affect all nodes at
-// once.
+// ClusterWide is the content of providers.clusterWide. It allows steps that affect all nodes at the
+// same time.
 type ClusterWide struct {
 	RolloutRestart []types.NamespacedName
 	// CNI is the manifest for apply-cni. It is nil if apply-cni is not configured.

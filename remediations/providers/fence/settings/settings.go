@@ -53,8 +53,8 @@ const PerNode = "{node}"
 
 var option = regexp.MustCompile(`^[a-zA-Z][a-zA-Z0-9_-]{0,63}$`)
 
-// own has the options that only Drydock may set. They are the action, and options that change the
-// output. With some of the latter, an agent writes its secrets to a log or file.
+// own has the options that only Drydock may set: the action, and options that change the output.
+// With some of these output options, an agent writes its secrets to a log or file.
 var own = []string{"action", "option", "debug", "debug_file", "verbose", "verbose_level", "quiet"}
 
 // forbids returns why the configuration must not set the option, or "" if it may set it.

@@ -29,8 +29,8 @@ type HTTP struct {
 	PowerOff *Place `json:"powerOff"`
 	Replace  *Place `json:"replace"`
 	Observe  *Place `json:"observe"`
-	// SigningKeyFile is the path of a file. All its bytes are the signing key. If it is empty,
-	// Drydock does not sign requests.
+	// SigningKeyFile is the path of a file. All bytes of the file are the signing key. If
+	// SigningKeyFile is empty, Drydock does not sign requests.
 	SigningKeyFile string                      `json:"signingKeyFile" as:"file"`
 	HTTPConfig     promconfig.HTTPClientConfig `json:"httpConfig"`
 	// Timeout limits one request.
@@ -52,7 +52,7 @@ func (c *HTTP) URLs() map[string]string {
 	return urls
 }
 
-// each calls do for each configured URL, with its key.
+// each calls the function do for each configured URL, with the URL's key.
 func (c *HTTP) each(do func(key string, p *Place)) {
 	for _, one := range []struct {
 		key string

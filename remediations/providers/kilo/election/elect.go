@@ -3,15 +3,15 @@
 //
 // Each of Kilo's agents computes the leader for itself, from the Nodes' annotations and labels
 // alone. So Drydock can compute the same result beforehand. Elect follows Kilo's rule. Move returns
-// which annotations must change to make another node the leader. The Ready condition plays no part:
-// Kilo counts a node as long as its agent writes kilo.squat.ai/last-seen.
+// which annotations must change to make another node the leader. The Ready condition does not
+// matter: Kilo counts a node as long as its agent writes kilo.squat.ai/last-seen.
 //
 // Two tests compare this election with Kilo's (TestElectionIsKilos,
 // TestOurElectionIsTheRuleInWords). If the result depends on a host name among the endpoints,
 // Foresee returns no result (TestANameIsForeseenOnlyWhereItMakesNoDifference).
 //
-// The provider and the agent on each node import this package, so it imports nothing of Drydock but
-// internal/text.
+// The provider and the agent on each node import this package. So the only package of Drydock that
+// it imports is internal/text.
 package election
 
 import (
@@ -39,9 +39,9 @@ func sortByName(members []Node) {
 }
 
 // Elect returns the node that Kilo makes the leader of a location. members must be sorted by name.
-// Kilo prefers, in this order, the first node that is annotated and public, the first annotated
-// node, the first public node, and the first node. The rule is that of Kilo's topology, unchanged
-// since 0.7.0. It returns "" if there are no members.
+// Kilo has four ranks: public nodes with the leader annotation, other nodes with this annotation,
+// other public nodes, and all other nodes. Kilo chooses the first node of the best rank. This rule
+// has not changed since Kilo 0.7.0. Elect returns "" if there are no members.
 func Elect(members []Node) string {
 	var annotated, public string
 	for _, n := range members {
@@ -67,7 +67,7 @@ func Elect(members []Node) string {
 
 // Foresee returns Elect's result if it is certain. A node whose endpoint is a host name may be
 // public or not, depending on how each of Kilo's agents resolves the name. ok is false if the
-// leader depends on that.
+// leader depends on such a host name.
 func Foresee(members []Node) (leader string, ok bool) {
 	could := Possible(members)
 	if len(could) > 1 {
@@ -84,8 +84,9 @@ func Possible(members []Node) []string {
 		if n.Host == "" {
 			continue
 		}
-		// It is enough to assume one public host name at a time. With several public ones, the leader is
-		// the first node of the best rank. That node also leads if only its own host name is public.
+		// It is enough to assume one public host name at a time. With several public host names,
+		// the leader is the first node of the best rank. That node also leads if only its own host
+		// name is public.
 		other := slices.Clone(members)
 		other[i].resolvesPublic = true
 		if leader := Elect(other); !slices.Contains(out, leader) {
@@ -104,9 +105,9 @@ type Change struct {
 }
 
 // Move returns the writes that move a location's leadership from the old leader (from) to the new
-// one (to). They set the annotation on the new leader, and remove it from every node that would
-// outrank the new leader. The old leader loses the annotation last: until then, no third node can
-// lead. ok is false if leader annotations alone cannot make the new one lead.
+// one (to). The writes set the annotation on the new leader, and remove it from every node that
+// would outrank the new leader. The old leader loses the annotation last: until then, no third node
+// can lead. ok is false if leader annotations alone cannot make the new one lead.
 func Move(members []Node, from, to string) (c Change, ok bool) {
 	target := slices.IndexFunc(members, func(n Node) bool { return n.Name == to })
 	if target < 0 || from == to {

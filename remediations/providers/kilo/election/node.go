@@ -149,8 +149,8 @@ func (n Node) Public() bool {
 	return false
 }
 
-// malformed returns the first annotation that Kilo reads and whose value is invalid. An empty value
-// is valid: Kilo's agents write it for an unknown value.
+// malformed returns the first annotation that Kilo reads and whose value is invalid. It returns ""
+// if no value is invalid. An empty value is valid: Kilo's agents write it for an unknown value.
 func malformed(a map[string]string) string {
 	for _, k := range []struct {
 		key  string

@@ -16,7 +16,8 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.kilo: schema, reader, and steps.
+// Section defines the key providers.kilo of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "kilo", Schema: schema, Steps: map[string]string{"promote-leader": ""}, Read: section.Declared[Kilo]()}
 
 // Kilo is the content of providers.kilo: the mesh, and the Prometheus servers that have the agents'
@@ -26,7 +27,8 @@ type Kilo struct {
 	// Prometheus has the URLs of the servers that scrape the agents, without a slash at the end.
 	// Every address of a URL's host name is queried in turn, until one answers with data.
 	Prometheus []*url.URL `json:"prometheus"`
-	// Job is a regular expression for the label job of the agents' series in Prometheus.
+	// KeySecret names a Secret and a key in it. Drydock generates the agents' key, which signs
+	// their probes, and writes it to this Secret. If KeySecret is nil, Drydock generates nothing.
 	Job string `json:"job"`
 	// KeySecret names a Secret and a key in it. Drydock generates the agents' key, which signs their
 	// probes, and writes it there. If KeySecret is nil, Drydock generates nothing.
@@ -37,8 +39,8 @@ type Kilo struct {
 	// Timeout is the time limit for both queries to one address together.
 	Timeout time.Duration `json:"timeout" as:"look"`
 	// MaxAge is the largest age of a member's results about its siblings. It must be long: a
-	// Prometheus in another location has only results from before the fault. They must still count
-	// when the second candidate is tried, after the wait for the first one.
+	// Prometheus in another location has only results from before the fault. These results must
+	// still count when the second candidate is tried, after the wait for the first one.
 	MaxAge            time.Duration `json:"maxAge" least:"1m" most:"15m, an older result says nothing about a node now"`
 	AllowControlPlane bool          `json:"allowControlPlane"`
 	// Pairs allows a move of the leader in a location of two nodes. No third node can then show which

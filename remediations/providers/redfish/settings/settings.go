@@ -16,7 +16,8 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.redfish: schema, reader, and steps.
+// Section defines the key providers.redfish of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "redfish", Schema: schema, Steps: map[string]string{"reboot": ""}, Read: section.Reading(read)}
 
 // Auth is how Drydock logs in to a BMC.
@@ -67,7 +68,7 @@ type raw struct {
 func read(r section.Reader, at section.Pointer, c *raw) section.Provider {
 	out := &Redfish{NodeSelector: r.Nodes(at.To("nodeSelector"), c.NodeSelector)}
 	out.Timeout, _ = r.Duration(at.To("timeout"), c.Timeout, time.Second)
-	// file returns the BMC's own file, or the file for all BMCs.
+	// file returns the BMC's own file. If the BMC has none, it returns the file for all BMCs.
 	file := func(own section.Pointer, name, all, key string) string {
 		switch {
 		case name != "":

@@ -214,7 +214,7 @@ func (b *BMC) root(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// login opens a session. Above the limit it refuses with iDRAC's error.
+// login opens a session. If too many sessions are open, login answers with iDRAC's error.
 func (b *BMC) login(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ UserName, Password string }
 	_ = json.NewDecoder(io.LimitReader(r.Body, 1<<16)).Decode(&asked)

@@ -21,7 +21,8 @@ import (
 //go:embed schema.json
 var schema string
 
-// Section declares providers.sidecars: schema, reader, and steps.
+// Section defines the key providers.sidecars of the configuration: its schema, its reader, and the
+// steps that need it.
 var Section = section.Section{Key: "sidecars", Schema: schema, Steps: map[string]string{"mark-ready": ""}, Read: section.Reading(read)}
 
 // Placeholder is the text in a body that is replaced by the task's ID.
