@@ -16,9 +16,9 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// adopt handles the alerts that the poll of Alertmanager found and that their Nodes lack. It queues
-// the active and the silenced ones for writing on the Nodes. It also remembers which nodes have an
-// active alert of a policy, with its start time.
+// adopt handles the alerts in the last answer of Alertmanager. An active or silenced alert that its
+// Node does not show yet is queued for writing on that Node. adopt also stores when the alerts
+// about each node became active.
 func (e *Engine) adopt(ctx context.Context) {
 	if err := e.readNodes(ctx); err != nil {
 		e.Log.Error(err, "the Nodes cannot be listed; alerts that only this poll found wait for the next poll")
@@ -39,15 +39,15 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 	for _, r := range e.word.Replicas {
 		answered = answered || r.Err == nil
-		// The alerts are sorted, and each poll starts at the next one. If there is no room for all
-		// alerts, each poll omits different ones.
+		// The queue may have no room for all alerts. So each poll starts with the next fingerprint,
+		// and the alerts without room differ from poll to poll.
 		fingerprints := slices.Sorted(maps.Keys(r.Alerts))
 		for i := range fingerprints {
 			fp := fingerprints[(i+e.adoptions)%len(fingerprints)]
 			a := r.Alerts[fp]
-			// Silenced alerts are written on the Node, so that people see which repairs a silence
-			// holds. Inhibited alerts are not written: one inhibition may affect the whole fleet at
-			// once.
+			// A silenced alert is written on its Node, so that people see which repairs the silence
+			// stops. An inhibited alert is not written: one inhibition may concern all nodes, and
+			// would cause a write on each.
 			if !a.Active && len(a.SilencedBy) == 0 {
 				continue
 			}
@@ -107,9 +107,9 @@ func (e *Engine) adopt(ctx context.Context) {
 	}
 }
 
-// keepOnsets adds start times of faults to onsets, for the nodes that a policy is repairing or has
-// repaired without success. There, the fault counts from the start of the repair: the alert may end
-// and start again while the machine restarts.
+// keepOnsets adds to onsets the nodes whose repair has issued a step. It omits a node whose repair
+// is exhausted and whose alerts have ended. The fault of these nodes counts from the start of the
+// repair, because the alert may end and start again while the machine restarts.
 func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	for _, m := range e.roster.Concerned() {
 		r := e.journal(m.Node).Record
@@ -122,10 +122,9 @@ func (e *Engine) keepOnsets(onsets fleet.Onsets) {
 	}
 }
 
-// denied reports whether the node itself contradicts the alert. That is so if all signs of the
-// policy's witness, for example the node's lease, were read a moment ago and show a healthy node.
-// Such a node does not count as unhealthy. Otherwise false or forged alerts could open the breaker,
-// and the breaker would stop repairs of real faults.
+// denied reports whether the node itself contradicts the alert: all signs of the policy's witness
+// were read recently and show a healthy node. Such a node does not count as unhealthy. Otherwise
+// false or forged alerts could open the breaker, which stops repairs of real faults.
 func (e *Engine) denied(n *corev1.Node, p *remediations.Policy) bool {
 	if n == nil || p.Witness == nil || p.Witness.None {
 		return false
@@ -149,10 +148,10 @@ func (e *Engine) carries(n *corev1.Node, fingerprint, policy string) bool {
 	})
 }
 
-// askedBeforeItsEnd reports whether the Node shows that the alert has ended, and the poll may be
-// older than that end. If this process sees that end for the first time, it requests another query
-// of Alertmanager. It notes in ends the time at which it first saw the end. The keys of ends are
-// the Node's UID and the alert's fingerprint.
+// askedBeforeItsEnd reports whether the Node shows the alert as resolved, and the last query of
+// Alertmanager is too old to contradict this. A query is too old if it began before this process
+// first saw the alert as resolved. When this process first sees the resolved alert, it requests
+// another query. It stores the time in ends, by the Node's UID and the alert's fingerprint.
 func (e *Engine) askedBeforeItsEnd(n *corev1.Node, ended, polled remediations.Alert, ends map[[2]string]time.Time) bool {
 	if ended.Status != remediations.StatusResolved || polled.StartsAt.After(ended.StartsAt) {
 		return false

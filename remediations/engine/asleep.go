@@ -16,8 +16,8 @@ func Torn(t, now time.Time) bool {
 	return !t.IsZero() && (now.Sub(t)-now.Round(0).Sub(t.Round(0))).Abs() > tornBy
 }
 
-// forgetTorn forgets observations whose time is Torn, so that they are read again before a decision
-// needs them.
+// forgetTorn drops the observations that Torn rejects, so that they are read again before a
+// decision needs them.
 func (p *pass) forgetTorn(m *memory) {
 	if p.word != nil && Torn(p.word.AskedAt, p.now) {
 		p.word = nil
@@ -50,7 +50,7 @@ func (p *pass) forgetTorn(m *memory) {
 	}
 }
 
-// forgetTorn forgets observations whose time is Torn, for a target other than the node itself.
+// forgetTorn drops the observations that Torn rejects, for a target other than the node itself.
 func (m *targetMemory) forgetTorn(now time.Time) {
 	if Torn(m.seenAt, now) {
 		m.seen, m.seenAt = nil, time.Time{}

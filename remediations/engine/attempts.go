@@ -15,9 +15,10 @@ import (
 // attemptsKept is how long an attempt is remembered. It is longer than any repair may take.
 const attemptsKept = 2 * remediations.PendingFor
 
-// attempts are the attempts (one call of a repair's step each) that this process called or reserved
-// a slot for. A slot is the repair's place in the ledger, and counts against the limits. The key is
-// the attempt's ID. No attempt is called twice, even if its Node no longer shows it.
+// attempts has, by ID, each attempt whose slot this process reserved or whose call it made. An
+// attempt is one call of a repair's step. A slot is the repair's place in the ledger, and counts
+// against the limits. The call of an attempt is never made twice, even if the Node no longer shows
+// the attempt.
 type attempts map[string]attempted
 
 type attempted struct {
@@ -26,8 +27,8 @@ type attempted struct {
 	// slot is the time at which another process reserved this attempt's slot in the ledger. It is
 	// zero if this process reserved it.
 	slot time.Time
-	// repair, node and uid identify the attempt's repair and Node. done is the number of finished
-	// attempts in the repair's record at that time. If node is empty, the engine no longer checks
+	// repair, node and uid identify the attempt's repair and Node. done is the number of attempts
+	// in the repair's record, including this attempt. If node is empty, the engine no longer checks
 	// whether the API server has lost this attempt, for example after a restore of etcd.
 	repair, node string
 	uid          types.UID
@@ -35,7 +36,7 @@ type attempted struct {
 }
 
 // reserving remembers an attempt right before its slot in the ledger is reserved. l is the ledger
-// without that change.
+// before the slot is reserved.
 func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Record, now time.Time) {
 	attempt := r.Intent.ID
 	for id, was := range a {
@@ -55,8 +56,8 @@ func (a attempts) reserving(l *ledger.Ledger, n *corev1.Node, r *remediations.Re
 	a[attempt] = it
 }
 
-// dismiss ends the check whether the API server has lost an attempt. It does so for each attempt
-// that the function selects: the attempt's record may rightly be missing.
+// dismiss excludes the selected attempts from the function lost, because their records may be
+// missing for a good reason.
 func (a attempts) dismiss(of func(id string, one attempted) bool) {
 	for id, one := range a {
 		if of(id, one) {
@@ -81,8 +82,8 @@ func (a attempts) calling(attempt string, now time.Time) string {
 	return ""
 }
 
-// lost returns the IDs of attempts that this process called after the given time, and that are no
-// longer on their Nodes.
+// lost returns the IDs of the attempts whose calls this process made after the given time, and that
+// their Nodes no longer show.
 func (a attempts) lost(after time.Time, shown func(node string) (*corev1.Node, remediations.Journal)) (ids []string) {
 	for id, was := range a {
 		if !was.called || was.node == "" || was.at.Before(after) {

@@ -12,8 +12,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// expireBreakGlass stores in the ledger the time at which each node's break-glass was first seen.
-// So the time until break-glass expires survives a restart.
+// expireBreakGlass stores in the ledger when each node's annotation drydock.dev/break-glass was
+// first seen. The annotation expires some time after that, also if Drydock restarts.
 func (p *pass) expireBreakGlass() {
 	if p.ledger == nil {
 		return
@@ -25,8 +25,8 @@ func (p *pass) expireBreakGlass() {
 		breakGlass, why := was[n.Name], lifecycle.BreakGlassWhy(n)
 		if breakGlass.Since.IsZero() || breakGlass.Why != why {
 			p.announceBreakGlass(n, why, &reads)
-			// With a wrong clock, break-glass would expire at once or never. So its time starts
-			// only when the kubelets' leases confirm this replica's clock.
+			// With a wrong clock, break-glass would expire immediately or never. So the time of
+			// break-glass starts only when the kubelets' leases confirm this replica's clock.
 			if p.readHeartbeats(); p.heartbeats == nil || p.heartbeats.ReadAt.Before(p.now) || p.heartbeats.Blind() != "" {
 				continue
 			}
@@ -48,7 +48,7 @@ func (p *pass) expireBreakGlass() {
 }
 
 // breakGlassReads bounds the Nodes that one pass reads for announceBreakGlass, because a person may
-// set break-glass on all Nodes at once.
+// set break-glass on all Nodes.
 const breakGlassReads = 10
 
 // announceBreakGlass sends an Event that break-glass is set on a node. Its content comes from the

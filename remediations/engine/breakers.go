@@ -12,9 +12,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// tellBreakers reports each change of a breaker in the log and as an Event: its state, and the one
-// repair that a half-open breaker allows. The first pass compares with the breakers in the ledger.
-// So a new leader does not repeat a change that an earlier leader reported.
+// tellBreakers reports each change of a breaker, in the log and as an Event. A change is a new
+// state, or a new trial: the one repair that a half-open breaker allows. The first pass compares
+// with the breakers in the ledger. So a new leader does not repeat a change that an earlier leader
+// reported.
 func (p *pass) tellBreakers() {
 	was, is := p.breakersTold, p.fleet.Breakers
 	scopes := slices.Sorted(maps.Keys(is))

@@ -34,8 +34,8 @@ type calling struct {
 	// lets returns an error if the target no longer allows the call. live is the Node as the API
 	// server has it right before the call.
 	lets func(ctx context.Context, live *corev1.Node) error
-	// act makes the call, and checks mayStill at the last moment. before and after run right before
-	// and after act. Both may be nil.
+	// act makes the call. Right before that it calls mayStill, whose error stops the call. before
+	// and after run right before and after act. Both may be nil.
 	act    func(ctx context.Context, mayStill func() error) (remediations.CallOutcome, error)
 	before func(ctx context.Context)
 	after  func(ctx context.Context, call *lifecycle.Call)
@@ -202,10 +202,9 @@ func (l *lookedLast) withheld() remediations.Reason {
 	return reason
 }
 
-// alone reports whether the call failed only because of this one machine, so that other machines
-// are not affected. The provider's error must say so, and Drydock's own last check must not have
-// stopped the call. One exception counts as well: the check stopped the call because its intent was
-// too old, which a slow machine can cause.
+// alone reports whether the call failed only because of this one machine. The provider's error must
+// say this. In addition, Drydock's last check must have allowed the call, or have stopped it only
+// because the intent was too old. A slow machine can cause the latter.
 func (l *lookedLast) alone(err error) bool {
 	var of interface{ Survey() remediations.Survey }
 	if !errors.As(err, &of) || of.Survey().Fleetwide || errors.Is(err, ErrAccount) {
@@ -303,9 +302,9 @@ func MachineOf(n *corev1.Node) Machine {
 // due. It returns the silence's ID. The silence is created only after the provider has accepted the
 // call.
 //
-// If a crash loses the ID, Drydock treats the silence as a person's silence, and it holds the
+// If a crash loses the ID, Drydock takes the silence for a person's silence, which holds the
 // repair. That delays nothing, because no further step is due before the silence ends. If the
-// request fails, a person is paged without need.
+// silence cannot be created, the repair continues, and a person is paged without need.
 func (p *pass) silence(ctx context.Context, node string, d lifecycle.Decision) string {
 	r, policy := d.Record, d.Policy
 	about := map[string]string{policy.Labels[0]: node}

@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// ErrNotInCharge means that the write was not made, because another installation is in charge of
-// the cluster, or because it is unknown which one is.
+// ErrNotInCharge means that nothing was written: another installation is in charge of the cluster,
+// or Drydock does not know which installation is in charge.
 var ErrNotInCharge = errors.New("this Drydock is not in charge of the cluster")
 
 // lacksCharge returns why this installation is not in charge of the cluster and so changes nothing.
@@ -21,9 +21,9 @@ func (e *Engine) lacksCharge() string {
 	return e.Charge()
 }
 
-// standsAside reports whether this installation is not in charge of the cluster: another one is, or
-// that is unknown. If so, the engine decides nothing in this pass, and stops long-running steps. An
-// Event is sent only if this lasts, because a new leader needs a moment to take the Lease.
+// standsAside reports whether this installation is not in charge of the cluster. The engine then
+// decides nothing in this pass, and stops long-running steps. An Event is sent only if this lasts,
+// because a new leader needs a moment to take the cluster's Lease.
 func (e *Engine) standsAside(ctx context.Context) bool {
 	now, why := e.Clock.Now(), e.lacksCharge()
 	e.metrics.blind.WithLabelValues(blindCharge).Set(gauge(why != ""))

@@ -14,13 +14,13 @@ import (
 	"drydock.dev/drydock/remediations/targets/sidecar"
 )
 
-// IntentGood is how long after its intent a call may still be made (invariant 4 of
-// remediations/doc.go).
+// IntentGood is the greatest age of an intent at which the call for that intent may still be made
+// (invariant 4 of remediations/doc.go).
 const IntentGood = 10 * time.Second
 
-// core holds the functions that an engine uses to decide and to check. Each engine has its own
-// core. So a test can remove one safety clause from one engine, and see that the invariant's check
-// fails (knockout_test.go).
+// core holds the times and functions that an engine uses to decide and to check. Each engine has
+// its own core. So a test can replace one check of one engine, and show that the engine then breaks
+// the invariant of that check (knockout_test.go).
 type core struct {
 	intentGood time.Duration
 	// lookLongest bounds one query of Alertmanager. calling records that an attempt's call is made
@@ -29,7 +29,8 @@ type core struct {
 	calling     func(all attempts, attempt string, now time.Time) string
 	sampling    signs.Sampling
 	// refusesAccount reports whether the provider refuses Drydock's account, so that calls for
-	// every machine fail. doubted has, by provider, the target of its first such refusal.
+	// every machine fail. doubted has, for each provider, the target of the first call that was
+	// refused because of the account.
 	refusesAccount func(doubted map[string]target, c called) bool
 
 	decide func(*lifecycle.State, time.Time) lifecycle.Decision

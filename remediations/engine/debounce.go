@@ -15,9 +15,9 @@ const (
 	longestRest = 200 * time.Millisecond
 )
 
-// debounce waits for further notices before the pass that a notice requested. In a storm each
-// written alert causes a notice. Without the wait, passes over thousands of unhealthy nodes would
-// follow each other at once, and would take the CPU from the writes.
+// debounce waits for further notices before the pass that a notice requested. In a storm, each
+// alert that is written on a Node causes a notice. Without the wait, passes over thousands of
+// unhealthy nodes would follow each other without a pause, and take the CPU from the writes.
 func (e *Engine) debounce(ctx context.Context, passed time.Time) {
 	wait := min(time.Duration(e.concerned)*restPerNode, longestRest) - e.Clock.Now().Sub(passed)
 	if wait < leastRest {

@@ -51,9 +51,9 @@ func (p *pass) end(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// endingNode updates the ledger before the Node shows that the repair has ended. If the plan ran
-// out of steps now, endingNode counts that as a failure of the policy. If the plan had run out
-// earlier, it removes that earlier result from the ledger.
+// endingNode updates the ledger before the Node shows that the repair has ended. If the plan runs
+// out of steps now, endingNode counts a failure of the policy. If the plan had run out before,
+// endingNode removes from the ledger how the policy's repairs of this machine ended.
 func (p *pass) endingNode(t *subject, d lifecycle.Decision) bool {
 	if d.Ended.Outcome == remediations.OutcomeExhausted && !p.finished(d.Ended) {
 		return false
@@ -108,9 +108,9 @@ func (p *pass) forgetCures(n *corev1.Node, policy string) bool {
 }
 
 // relapsed handles a cure that did not last: the alert came back. The cure counts as a failure of
-// its policy. If a half-open breaker allowed this repair as its one trial, the breaker opens again.
-// The ledger is saved first, so that a crash of Drydock does not count the failure twice. Then the
-// next pass decides again.
+// its policy. If the cure had closed a breaker, the breaker opens again. The ledger is saved before
+// the Node's history, so that a crash of Drydock does not count the failure twice. Then the next
+// pass decides again.
 func (p *pass) relapsed(s *lifecycle.State, c *ledger.Cure) {
 	l := p.ledger.Clone()
 	l.Relapse(remediations.MachineOf(s.Node), *c)
@@ -166,7 +166,8 @@ func (p *pass) save(l *ledger.Ledger) error {
 	return p.saveLedger(p.ctx, l, p.ledgerAt)
 }
 
-// supersede removes from the Node the record of a repair that is not continued.
+// supersede removes from the Node a record that no repair can continue, and frees the slot of a
+// repair that ends this way.
 func (p *pass) supersede(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r := d.Superseded
 	if !p.persist(t, d) {

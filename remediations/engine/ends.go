@@ -31,23 +31,22 @@ func (p *pass) endedOn(l *ledger.Ledger, n *corev1.Node, e *remediations.Entry) 
 	return ok || changed
 }
 
-// endsOn lists repairs that ended, and repairs that a person cancelled, according to one Node. The
-// ledger does not have them yet.
+// endsOn has the ended and the cancelled repairs that one Node shows and that the ledger lacks.
 type endsOn struct {
 	node *corev1.Node
 	ends []ledger.End
 }
 
-// cancelOver is a person's cancel of repairs for one alert that no longer applies: the alert has
-// ended, and the Node no longer shows the cancel.
+// cancelOver is a person's cancel of the repairs for one alert. The cancel has lost its effect: the
+// alert has ended, and the Node no longer shows the cancel.
 type cancelOver struct {
 	node  *corev1.Node
 	alert string
 	at    time.Time
 }
 
-// noteEnds collects, for learn, which ends of repairs the Node shows and the ledger lacks. It also
-// collects the cancels that no longer apply.
+// noteEnds collects, for learn, the ends of repairs that the Node shows and the ledger lacks. It
+// also collects the cancels that have lost their effect (cancelOver).
 func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	if len(d.Ends) > 0 {
 		p.ends = append(p.ends, endsOn{n, d.Ends})
@@ -61,9 +60,9 @@ func (p *pass) noteEnds(n *corev1.Node, d lifecycle.Decision) {
 	}
 }
 
-// learn saves in the ledger, at once, all that this pass found on the Nodes and that the ledger
-// lacks. If the save fails, the next pass finds the same ends on the Nodes again. Cancels that no
-// longer apply stay in memory, because no Node shows them any more.
+// learn saves, in one write of the ledger, everything that this pass found on the Nodes and that
+// the ledger lacks. If the save fails, the next pass finds the same ends on the Nodes again.
+// cancelsOver stays in memory for the next pass, because no Node shows these cancels any more.
 func (p *pass) learn() {
 	if p.ledger == nil {
 		return
@@ -82,9 +81,9 @@ func (p *pass) learn() {
 	p.cancelsOver, p.gpusSeen, p.knowsAll = nil, gpus, p.knowsAll || p.word != nil
 }
 
-// saveLearned saves a ledger although no decision waits for that. If the API server refuses this
-// save, it may still accept another one. So the refusal does not make repairs wait: the ledger is
-// read again at once.
+// saveLearned saves a ledger although no decision needs the save. If the API server refuses this
+// save, it may still accept the save that a decision needs. So repairs must not wait: saveLearned
+// reads the ledger again immediately.
 func (p *pass) saveLearned(l *ledger.Ledger) bool {
 	out := p.ledgerOut
 	err := p.save(l)

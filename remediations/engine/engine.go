@@ -111,7 +111,7 @@ type Engine struct {
 	enqueued chan func()
 	over     chan struct{}
 	// looking is true while a query of Alertmanager runs. lookAgain is true if another query was
-	// requested after that one began.
+	// requested during the running query.
 	looking, lookAgain bool
 	// lookDue is true if a query was requested before lookFrom, the earliest time for the next
 	// query.
@@ -138,16 +138,16 @@ type Engine struct {
 	ledgerAt  string
 	// gpusSeen is the version of the roster's GPU numbers that the ledger already has. The ledger
 	// keeps each node's number of GPUs, because a GPU that fails also disappears from the Node's
-	// label. cancelsOver are the cancels by people that no longer apply, and that must be removed
+	// label. cancelsOver are people's cancels that have lost their effect, and that must be removed
 	// from the ledger.
 	gpusSeen    int
 	cancelsOver []cancelOver
 	// knowsAll is true once the ledger has the results of a complete pass over all Nodes. That pass
 	// must be newer than an answer of Alertmanager.
 	knowsAll bool
-	// ledgerOut describes the present failure to read or save the ledger. leasesOut does so for the
-	// list of all leases, and leaseOut for a single node's lease. conflicts counts the consecutive
-	// saves of the ledger that met another writer's change.
+	// ledgerOut describes the present failure to read or save the ledger. leasesOut describes the
+	// failure to list all leases, and leaseOut the failure to read a single lease. conflicts counts
+	// the consecutive saves of the ledger that met another writer's change.
 	ledgerOut, leasesOut, leaseOut outage
 	// learnOut describes the present failure to save in the ledger what a pass has learned.
 	learnOut    outage
@@ -179,12 +179,12 @@ type Engine struct {
 	wrote      map[string]*memory
 	working    map[string]bool
 	// ledgerRead is when the ledger was last read or written. waiting is true if the last pass left
-	// a repair that waits: a guard holds it, or may still hold it. prefetchDue is true if prefetch
-	// has work to do.
+	// a held repair, a repeatable step that is running, or a repair whose Node is gone. prefetchDue
+	// is true if prefetch has work to do.
 	ledgerRead           time.Time
 	waiting, prefetchDue bool
-	// adoptions counts the polls whose alerts were adopted. From this number, each poll chooses the
-	// alert that it adopts first.
+	// adoptions counts the polls whose alerts were adopted. Each poll uses the number to choose the
+	// alert that it handles first.
 	adoptions int
 	// blindSince is when this process became blind: it could no longer judge how many nodes are
 	// unhealthy. Zero means that it is not blind.
@@ -278,7 +278,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	}
 }
 
-// lead resets the state that a new leader must not inherit.
+// lead prepares the state of a process that has just become the leader.
 func (e *Engine) lead() {
 	e.metrics.leader.Set(1)
 	e.metrics.setSelfTest(selftest.Unknown, time.Time{})
@@ -343,8 +343,8 @@ func (e *Engine) poll(ctx context.Context) {
 	e.look(ctx)
 }
 
-// due makes the query of Alertmanager that had to wait until now, if there is one. It runs before a
-// pass that was scheduled for this time.
+// due makes the query of Alertmanager that look has delayed, if there is one. It runs when the time
+// of a scheduled pass has come.
 func (e *Engine) due(ctx context.Context) {
 	if e.lookDue {
 		e.look(ctx)

@@ -23,12 +23,12 @@ type looked struct {
 }
 
 // look queries Alertmanager and does not wait for the answer. Only one query runs at a time. A
-// request during a query starts another query after it, because the running query may be older than
-// the event that the caller needs to see.
+// request during a query causes another query after it, because the running query may miss the
+// change that the caller needs to see.
 //
-// In a storm each alert requests a query. Answers with thousands of alerts would follow each other
-// at once, and would take the CPU from the writes. So a query that comes too early waits until
-// lookFrom, and due makes it then.
+// In a storm, each alert requests a query. Answers with thousands of alerts would follow each other
+// without a pause, and take the CPU from the writes. So a query that comes too early waits until
+// lookFrom. The function due then makes the query.
 func (e *Engine) look(ctx context.Context) {
 	if e.looking {
 		e.lookAgain = true

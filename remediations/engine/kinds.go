@@ -28,21 +28,21 @@ type kind struct {
 	// the kind's decisions never ask for an observation.
 	look func(p *pass, t *subject, d lifecycle.Decision) func(ctx context.Context, began time.Time) (seen any)
 	saw  func(p *pass, t *subject)
-	// call makes the call that the record's intent describes. It returns a key: one Event about the
-	// call is sent for each key. resume continues a step that may be repeated, and is nil if the
-	// kind has no such step.
+	// call makes the call that the record's intent describes. It returns the key of the Event about
+	// the call: an Event with the same key is sent only once. resume continues a step that may be
+	// repeated, and is nil if the kind has no such step.
 	call   func(p *pass, t *subject, d lifecycle.Decision) (attempt string)
 	resume func(p *pass, t *subject, d lifecycle.Decision)
 	// slots connects the kind's repairs with the limits on disruptive repairs. A slot is one
 	// repair's place in the ledger under these limits. If slots is nil, these repairs disrupt
 	// nothing and need no slot.
 	slots *slots
-	// sinceSeen is true if a healthy target counts as healthy since the start of its observation.
-	// If it is false, the target counts as healthy since the decision.
+	// sinceSeen is true if a target counts as healthy from the start of the observation that found
+	// it healthy. If sinceSeen is false, the target counts as healthy from the decision.
 	sinceSeen bool
-	// about returns the object that the kind's Events are about. If about is nil, they are about
-	// the Node, and each phase has an Event. ofWhat describes the target, for the Event about the
-	// repair's end: the text follows the repair's ID. It may be nil.
+	// about returns the object that the kind's Events are about. If about is nil, the Events are
+	// about the Node, and each phase of a repair has an Event. ofWhat describes the target in the
+	// Event about the repair's end, right after the repair's ID. ofWhat may be nil.
 	about  func(t *subject) *remediations.Object
 	ofWhat func(e *remediations.Entry) string
 	// quiet reports whether a hold needs no Event. verified runs once the outcome of the call is in
@@ -58,9 +58,10 @@ type kind struct {
 type slots struct {
 	// mayTake runs before a slot is taken, and reports whether it may be taken. It may be nil.
 	mayTake func(p *pass, t *subject, d lifecycle.Decision) bool
-	// occupy counts the repair in this pass, and vacate removes it from that count. A held repair
-	// counts as one that would run if the mode were not observe. next counts a repair that only
-	// waits for one more reading. giveBack frees the slot if the attempt does not count as used.
+	// occupy counts the repair in this pass, and vacate removes the repair from that count. In mode
+	// observe, occupy counts the repair as if it ran. next counts a repair that no guard holds and
+	// that only waits for one more reading. giveBack frees the slot if the attempt does not count
+	// as used.
 	occupy   func(p *pass, t *subject, d lifecycle.Decision)
 	next     func(p *pass, t *subject, d lifecycle.Decision)
 	vacate   func(p *pass, node string)

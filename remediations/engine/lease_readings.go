@@ -18,8 +18,8 @@ type leaseReadings struct {
 // blind and repairs no node.
 const mostReadings = 1024
 
-// follow compares a reading of the node's lease with the previous reading, and returns it with the
-// result: whether the node has renewed the lease in between.
+// follow compares a reading of the node's lease with the previous reading. It returns the new
+// reading, which then shows whether the node has renewed the lease between the two.
 func (r *leaseReadings) follow(node string, l signs.Lease) signs.Lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()

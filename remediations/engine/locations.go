@@ -30,11 +30,11 @@ type Locations interface {
 	// could not be read. It changes nothing.
 	Look(ctx context.Context, location string) location.Observation
 	// Move moves the leadership, if the location is still as m describes it. It calls mayStill
-	// right before it writes each key. The outcome is never empty. The error is why the move was
-	// not accepted.
+	// right before it writes each annotation. The outcome is never empty. The error is why the move
+	// was not accepted.
 	Move(ctx context.Context, m remediations.Move, mayStill func() error) (remediations.CallOutcome, error)
-	// PutBack undoes a Move: it restores the keys that Move recorded in Before. It changes only
-	// keys that still have the values that Move wrote. It may be repeated.
+	// PutBack undoes a Move: it restores the annotations whose earlier values are in m.Before. It
+	// changes only annotations that still have the value that Move wrote. It may be repeated.
 	PutBack(ctx context.Context, m remediations.Move) error
 }
 

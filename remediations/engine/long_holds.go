@@ -14,11 +14,11 @@ import (
 
 const (
 	// holdTold is how long a fleet-wide hold must last before each held node gets its own Event.
-	// Before that, one Event for all nodes is sent, and is attached to Drydock's ledger. Such a
-	// hold affects many nodes at once, and most of them are short.
+	// Before that, there is one Event for all nodes, attached to Drydock's ledger. A fleet-wide
+	// hold concerns many nodes, and most of these holds are short.
 	holdTold = 10 * time.Minute
-	// holdsApart is the shortest time between two of these Events. Otherwise thousands of nodes,
-	// all held since the same moment, would get their Events at once.
+	// holdsApart is the shortest time between two Events about single nodes. Without it, thousands
+	// of nodes that have been held since the same time would get their Events together.
 	holdsApart = time.Second
 )
 

@@ -17,9 +17,9 @@ type memory struct {
 	lease     *signs.Lease
 	// work is the repeatable step that this process runs on the node. It is nil if there is none.
 	work *working
-	// survey is the provider's answer before a step. replacement and pods are later answers, which
-	// prove the step or name what is missing. asking is true while a question to the provider is
-	// unanswered.
+	// survey is the provider's answer about the machine before a step. replacement and pods are the
+	// answers after a step: they prove the step, or name what its proof still lacks. asking is true
+	// while a question to the provider is unanswered.
 	survey      *remediations.Survey
 	replacement *remediations.Replacement
 	pods        *remediations.PodProof
@@ -47,8 +47,9 @@ type memory struct {
 	// is the version of the Node that it was decoded from.
 	journal remediations.Journal
 	readOf  *corev1.Node
-	// reset is the message for the Event about a person's reset of the node. It is kept until the
-	// request is removed from the Node, because the save of the ledger may have to be repeated.
+	// reset is the message of the Event that answers a person's reset of the node. It is kept until
+	// the annotation of the reset is removed from the Node. The ledger is saved before that, so a
+	// later pass may find nothing more to reset.
 	reset string
 	// standing is the last decision, if the next pass may use it again while its inputs stay the
 	// same. It is nil if the next pass must decide again.

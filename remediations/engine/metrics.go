@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// RepairMetrics are the metrics about repairs. The engine sets them on the leader. The rescue of
-// API servers sets them in every replica.
+// RepairMetrics are the metrics about repairs. The engine sets them on the leader. For repairs of
+// API servers, every replica sets them.
 type RepairMetrics struct {
 	repairs  *prometheus.GaugeVec
 	ended    *prometheus.CounterVec
@@ -166,8 +166,7 @@ func newMetrics(reg prometheus.Registerer, c *remediations.Config) *metrics {
 	return m
 }
 
-// tally holds the counts of one pass. At the end of the pass, the gauges are set to all of them at
-// once.
+// tally holds the counts of one pass. At the end of the pass, the gauges are set to these counts.
 type tally struct {
 	repairs map[[2]string]int
 	holds   map[[2]string]int

@@ -138,7 +138,7 @@ func (t *tally) showSidecar(of *subject, policy string) {
 }
 
 // samples returns the series about the node after the decision. If the repair has not begun, the
-// series about its hold comes first. From that order, show knows that the node only waits.
+// series about its hold comes first, so that the function show may skip the node.
 func (p *pass) samples(n *corev1.Node, r *remediations.Record, d lifecycle.Decision) (out []nodeSample) {
 	add := func(family int, value float64, labels ...string) {
 		s := nodeSample{of: nodeSeries{family: family}, value: value}

@@ -110,7 +110,9 @@ func (p *pass) tallyNode(r *remediations.Record, d lifecycle.Decision) *remediat
 	return r
 }
 
-// askAlerts requests a query of Alertmanager that is newer than the node's last change.
+// askAlerts requests a query of Alertmanager. It sets lookSince to the present time: an answer to
+// an earlier query is too old for this node. If the node already waits for an answer, lookSince
+// stays.
 func (p *pass) askAlerts(m *memory) {
 	if m.lookSince.IsZero() || p.word == nil || !p.word.AskedAt.Before(m.lookSince) {
 		m.lookSince = p.now
@@ -118,8 +120,9 @@ func (p *pass) askAlerts(m *memory) {
 	p.look(p.ctx)
 }
 
-// answer sends Events about the requests that people wrote on the Node. A request whose key this
-// write removes is answered each time, because a person may set the key again.
+// answer sends Events about the requests that people wrote on the Node. If this write removes a
+// request from the Node, its Event is always sent, because a person may make the same request
+// again. Every other Event is sent once.
 func (p *pass) answer(node string, d lifecycle.Decision, wrote bool) {
 	if m := p.remember(node); m.reset != "" && wrote && slices.Contains(d.Consume, remediations.ResetKey) {
 		p.Events.Event(node, Event{Reason: "RepairCancelled", Action: "Reset", Note: m.reset})

@@ -35,9 +35,9 @@ func change(s *lifecycle.State, key string, d lifecycle.Decision) *NodeChange {
 		c.Annotations[key] = &value
 	case d.Verb == lifecycle.VerbReset:
 		for k := range n.Annotations {
-			// This reset removes records of repairs that ran out of steps. A sidecar or leader
-			// under repair keeps its record, because it did not run out. An unreadable record is
-			// removed, because it may be one that did.
+			// A reset removes the records of exhausted repairs. A sidecar or leader whose repair is
+			// not exhausted keeps its record. An unreadable record is removed, because it may be
+			// the record of an exhausted repair.
 			other := journal.Records[k]
 			if strings.HasPrefix(k, remediations.RepairPrefix) && (other == nil || other.Phase == remediations.PhaseExhausted) {
 				c.Annotations[k] = nil

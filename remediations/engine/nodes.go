@@ -7,9 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// readNodes updates the roster from the cache of Nodes. It reads only the changed Nodes if the
-// Fleet knows them. If the cache does not show this process's own last write of a Node yet, the
-// written Node is used.
+// readNodes updates the roster from the cache of Nodes. It reads only the changed Nodes, if the
+// Fleet can report them. If the cache does not show this process's own last write of a Node yet,
+// the roster gets the written Node.
 func (e *Engine) readNodes(ctx context.Context) error {
 	var nodes []*corev1.Node
 	var gone []string

@@ -24,7 +24,7 @@ type outage struct {
 	since, again time.Time
 	wait         time.Duration
 	err          error
-	// This is true once an Event about the outage was sent.
+	// This field is true once an Event about the outage was sent.
 	told bool
 }
 
@@ -52,8 +52,7 @@ func (o *outage) idle(now time.Time) bool {
 }
 
 // retry lets the next pass begin when the failing call may be retried. It does nothing if that time
-// came before this pass. Then this pass has tried the call or did not need it, and another pass at
-// once would change nothing.
+// is before the start of this pass. This pass has then tried the call, or did not need it.
 func (p *pass) retry(o outage) {
 	if !o.since.IsZero() && o.again.After(p.now) && o.again.Before(p.next) {
 		p.next = o.again

@@ -57,8 +57,8 @@ type pass struct {
 	tidying time.Duration
 }
 
-// pass decides about every node that has an alert, a record or a person's request, oldest fault
-// first. It returns the time until the next pass.
+// pass decides about every node that has an alert, a record or a person's request. It returns the
+// time until the next pass.
 func (e *Engine) pass(ctx context.Context) time.Duration {
 	e.again, e.waiting, e.prefetchDue = false, false, false
 	if e.standsAside(ctx) {
@@ -133,9 +133,9 @@ func (e *Engine) pass(ctx context.Context) time.Duration {
 	return max(p.next.Sub(e.Clock.Now()), time.Millisecond)
 }
 
-// hurry returns the wait before another pass that this pass requested at once. The wait grows while
-// such passes write nothing: they wait for a change from outside, and more passes do not cause that
-// change.
+// hurry returns the wait before the next pass, if this pass must be repeated soon. The wait grows
+// while such passes write nothing: they wait for a change from outside, and more passes do not
+// cause that change.
 func (e *Engine) hurry(writesBefore int) time.Duration {
 	if e.writesDone > writesBefore {
 		e.hurries = 0
@@ -167,7 +167,8 @@ func (p *pass) blind() bool {
 }
 
 // noteBlind records when this process became blind: unable to judge how many nodes are unhealthy.
-// It returns that time once it is long enough ago to be saved in the ledger, and zero before.
+// It returns that time, for the ledger, once the process has been blind for the duration idle.
+// Before that it returns zero.
 func (p *pass) noteBlind() time.Time {
 	switch {
 	case !p.blind():
@@ -231,9 +232,9 @@ func (e *Engine) journal(n *corev1.Node) remediations.Journal {
 	}
 	m.readOf = n
 	if sig := signature(n); sig != m.alerts {
-		// An alert or a person changed an annotation of the node. So an answer of Alertmanager from
-		// before that change is too old for a decision. For example, a person who removes a pause
-		// may have created a silence a moment ago.
+		// Alerts or people's annotations on the Node have changed. So an answer of Alertmanager
+		// from before this change is too old for a decision about the node. For example, a person
+		// may create a silence and then remove a pause: an older answer lacks the silence.
 		m.alerts, m.lookSince = sig, time.Time{}
 	}
 	return m.journal

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset carries out a person's request: it removes the node's record, and what the ledger has
-// counted for the node.
+// reset carries out a person's reset of the node: it removes the node's record, and what the ledger
+// has counted for the node. It returns false if the ledger or the Node could not be written.
 func (p *pass) reset(t *subject, d lifecycle.Decision) (wrote bool) {
 	// The ledger is changed first. The person's request stays on the Node until the record is
 	// removed. So if a crash interrupts the reset, the next leader does it again.
@@ -64,7 +64,7 @@ func (p *pass) stop(d lifecycle.Decision) {
 
 // forget saves in the ledger what a person requested on the Node: stopped policies continue, the
 // machine has fewer GPUs from now on, and cancels of repairs end. It reports whether the ledger was
-// saved. The request may be removed from the Node only if it was.
+// saved. If not, the request must stay on the Node.
 func (p *pass) forget(n *corev1.Node, d lifecycle.Decision) bool {
 	l := p.ledger.Clone()
 	for _, policy := range d.Allow {

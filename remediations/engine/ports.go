@@ -63,8 +63,8 @@ type NodeChange struct {
 	Annotations, Labels map[string]*string
 	Unschedulable       *bool
 	// OutOfService adds the taint node.kubernetes.io/out-of-service, which declares that the
-	// machine is off for good. The taint's time identifies the taint as Drydock's own. InService
-	// removes the taint that has this time.
+	// machine is off for good. The value becomes the taint's timeAdded, so that Drydock recognizes
+	// its own taint. InService removes the taint with that timeAdded.
 	OutOfService, InService *time.Time
 }
 
@@ -155,9 +155,8 @@ type Machine struct {
 	Unit, DaemonSet string
 	// Template is the template of the request to an external remediator.
 	Template remediations.Template
-	// GivesUpPods means that Drydock has drained the Node, and that its policy continues without
-	// having evicted all pods. A provider that drains by itself must not wait for the remaining
-	// pods.
+	// GivesUpPods means that Drydock has drained the Node, and that the policy continues although
+	// pods may remain on the Node. A provider that drains by itself must not wait for these pods.
 	GivesUpPods bool
 	// WithoutController is how a drain treats pods that have no controller.
 	WithoutController remediations.WithoutController
@@ -197,8 +196,9 @@ type Actuator interface {
 	// ErrPassing, ErrLater and ErrAccount give the attempt back.
 	//
 	// An error may have a method Survey, which reports which machines the error concerns. An error
-	// without it may concern all machines, so it does not count for `onUnreachable: continue`. An
-	// error may have a method Wait, which returns how long the next call must wait.
+	// without this method may concern all machines. Such an error does not let a policy with
+	// `onUnreachable: continue` skip the step. An error may also have a method Wait, which returns
+	// how long the next call must wait.
 	Act(ctx context.Context, m Machine, mayStill func() error) (remediations.CallOutcome, error)
 }
 

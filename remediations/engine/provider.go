@@ -9,8 +9,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// survey asks the provider about the machine before a step, in another goroutine. It returns true
-// if no question is needed: a provider without Survey never objects.
+// survey asks the provider about the machine before a step, in another goroutine, and returns
+// false. It returns true if there is nothing to ask: a provider without the method Survey never
+// objects.
 func (p *pass) survey(s *lifecycle.State, d lifecycle.Decision) bool {
 	m, n := p.remember(s.Node.Name), s.Node
 	step := d.AskStep
@@ -61,8 +62,8 @@ type providerSilence struct{ since, asked time.Time }
 // silentFor is how long after the last question a silent provider still counts as silent.
 const silentFor = 2 * remediations.AskMended
 
-// note records whether the provider could be reached. If not, it writes into the answer when that
-// began.
+// note records whether the provider can be reached. If it cannot be reached for any machine, note
+// sets OutSince in the answer to the start of the provider's silence.
 func (s silentProviders) note(answer *remediations.Survey) {
 	of := cmp.Or(answer.Provider, answer.Step.Name)
 	if answer.Reason != "" {

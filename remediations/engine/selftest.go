@@ -13,16 +13,17 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// connection is the engine's state of the self-test: an alert that always fires, and that shows
-// whether alerts reach Drydock. No decision about a node depends on it.
+// connection is what the engine remembers about the self-test. The self-test is an alert that
+// always fires, and shows whether alerts reach Drydock. No decision about a node depends on the
+// self-test.
 type connection struct {
 	memory selftest.Memory
 	is     selftest.Result
-	// This is the last state that was reported. The state unknown is not reported. So an Event
-	// about a bad state is always followed by an Event about its end.
+	// This field is the last state that was bad or OK. The state unknown does not change it. So an
+	// Event about a bad state is always followed by an Event about the end of that state.
 	told selftest.State
-	// arrival is the time at which the self-test's alert last arrived, according to the ledger.
-	// unread is the ledger's text for it, if that text is not a valid time.
+	// arrival is the time at which the self-test's alert last arrived, according to the ledger. If
+	// the ledger's text for that time is not a valid time, unread is that text.
 	arrival time.Time
 	unread  string
 }

@@ -78,9 +78,9 @@ func (p *pass) unknownSlot(slot ledger.Slot) {
 	p.Events.Event("", Event{Warning: true, Reason: "SlotUnknown", Action: slot.Repair, Note: fmt.Sprintf("the ledger has a slot for the kind of target %.40q, which this version of Drydock does not know (Node %s, repair %s); the slot counts for the limits until the version that took it frees it", slot.Kind, slot.Node, slot.Repair)})
 }
 
-// stuck reports whether the slot may be freed although the Node still shows its repair as running.
-// All of this must hold: the repair's deadline passed long ago, its end cannot be written on the
-// Node, and no call is running.
+// stuck reports whether the slot may be freed although the Node still shows the slot's repair as
+// running. All of this must hold: the deadline of the repair passed long ago, the end of the repair
+// cannot be written on the Node, and no call is running.
 func (m *memory) stuck(now time.Time, j remediations.Journal, slot ledger.Slot) bool {
 	r := j.Record
 	return slot.Kind == "" && m != nil && r != nil && r.ID == slot.Repair && r.Phase.InFlight() && m.writes.lasting(now) && m.work == nil &&

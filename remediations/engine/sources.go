@@ -42,7 +42,7 @@ var sources = []string{sourceAlertmanager, sourceNodes, sourceLeases, sourceLedg
 
 // LookWithin queries the Alertmanagers and gives up a query that takes too long, even if the source
 // ignores its context. last is the previous answer, and is nil if there is none. If longest is
-// zero, the source answers at once, as in a simulation, and there is no time limit.
+// zero, there is no time limit: the source of a simulation answers immediately.
 func LookWithin(ctx context.Context, c clock.Clock, source AlertSource, longest time.Duration, last *alerts.Snapshot) []alerts.Replica {
 	if longest == 0 {
 		return source.Look(ctx)
@@ -102,8 +102,8 @@ type outside struct {
 	unknownSlots map[string]bool
 	// fieldsSaid are the unknown fields of the ledger that were already logged.
 	fieldsSaid string
-	// writesDone counts the writes that succeeded. hurries counts the passes in a row that
-	// requested another pass at once and wrote nothing.
+	// writesDone counts the writes that succeeded. hurries counts the passes in a row that wrote
+	// nothing and requested another pass soon.
 	writesDone, hurries int
 }
 
@@ -144,8 +144,8 @@ func (e *Engine) behind(now time.Time) string {
 	return fmt.Sprintf("the watch of Nodes is behind: it does not show what was written on Node %s at %s", on, remediations.Instant(since).Format(time.RFC3339))
 }
 
-// readopt returns the alert with the time at which a poll first queued it. Otherwise each poll
-// would restart that time while the cache does not show the alert.
+// readopt returns the alert, its key in adopted, and the time at which a poll first queued it.
+// Otherwise each poll would restart that time while the cache does not show the alert.
 func (u *unshown) readopt(n *corev1.Node, a remediations.Alert, now time.Time) (alert remediations.Alert, key [2]string, since time.Time) {
 	key = [2]string{n.Name + "/" + string(n.UID), a.Fingerprint}
 	if was, again := u.adopted[key]; again && was.alert.Policy == a.Policy {
@@ -211,8 +211,8 @@ type version struct {
 }
 
 // wentBack handles an API server that returned an older state than this process has seen, for
-// example after a restore of etcd. From then on, it holds all disruptive steps for as long as a
-// step may take. The restored state may lack what Drydock did after it.
+// example after a restore of etcd. It holds all disruptive steps for as long as a step may take,
+// because the older state may lack the records of recent steps.
 func (e *Engine) wentBack(what string, at time.Time) {
 	now, until := e.Clock.Now(), at.Add(e.Config.LongestWait())
 	if e.back != nil && !until.After(e.back.Until) || !until.After(now) {
@@ -276,9 +276,10 @@ func (e *Engine) shownOn(node string) (*corev1.Node, remediations.Journal) {
 }
 
 // judgeLost finds out why Nodes no longer show attempts whose calls were made. If the stored ledger
-// still shows the attempt, only the Node has lost it. If neither shows it, the API server has an
-// older state, for example after a restore of etcd. Then disruptive steps are held. The
-// resourceVersions alone do not show such a restore if it raised them. Each attempt is judged once.
+// still shows the attempt, only the Node has lost it. If the ledger does not show the attempt
+// either, the API server has an older state, for example after a restore of etcd. Disruptive steps
+// are then held. A restore may raise the resourceVersions, so that they do not reveal it. Each
+// attempt is judged once.
 func (e *Engine) judgeLost(attempts []string) {
 	if e.ledger == nil {
 		return // without a ledger, a later pass judges

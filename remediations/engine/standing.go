@@ -37,8 +37,8 @@ type standing struct {
 	counts bool
 }
 
-// sighted reports whether Drydock can judge the whole fleet in this pass. If so, an open breaker is
-// the only fleet-wide reason that holds nodes.
+// sighted reports whether Drydock can judge the whole fleet in this pass: it trusts the alerts, the
+// leases, the ledger and the cache of Nodes. Only then may a pass use an earlier decision again.
 func (p *pass) sighted() bool {
 	return p.ledger != nil && p.ledger.Status.WentBack == nil && p.stale == "" && p.writes.Denied == "" && p.ledgerOut.since.IsZero() && p.leasesOut.since.IsZero() && p.heartbeats != nil && p.heartbeats.Blind() == "" &&
 		p.word != nil && p.word.BlindCause(p.Config) == "" && !p.fleet.Unjudged
@@ -117,8 +117,9 @@ func (s *standing) held(c *remediations.Config, by fleet.Stop) bool {
 	return true
 }
 
-// requested reports whether a person requested the repair. Such a decision is not used again,
-// because any alert about the node can hold that repair, and not only one of its own policy.
+// requested reports whether a person requested the repair. The decision about such a repair is not
+// used again. Any alert about the node can hold such a repair, not only the alerts of the repair's
+// policy.
 func requested(s *lifecycle.State) bool {
 	_, asks := s.Node.Annotations[remediations.RequestKey]
 	r := s.Journal.Record

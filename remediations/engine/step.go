@@ -11,9 +11,9 @@ const stepTurns = 100
 
 // Step runs the loop once at the clock's time. A program that simulates the clock calls Step in
 // place of Start. Step makes passes until no work in other goroutines is left, and returns the time
-// until the next pass is due. work must run one function that Options.Beside received, and report
-// whether there was one. If poll is true, Step first queries Alertmanager, as Start does at each
-// PollInterval.
+// until the next pass is due. work must run one of the functions that Options.Beside received. It
+// returns false if there is no such function. If poll is true, Step first queries Alertmanager, as
+// Start does at each PollInterval.
 func (e *Engine) Step(ctx context.Context, poll bool, work func() bool) (next time.Duration) {
 	if e.led.IsZero() {
 		e.lead()

@@ -74,8 +74,8 @@ func strayWords(c *remediations.Config, labels map[string]string, node func(name
 	return fmt.Sprintf("the alert %.80q is active and routed to Drydock, but Drydock does nothing for it: %s; correct the label in the rule, or set %s to \"none\" if Drydock is not to act on the alert", labels["alertname"], why, remediations.RemediationLabel)
 }
 
-// holdStrays adds the message about the stray to the holds that people see. If an unrouted alert is
-// already reported for the same reason, it appends the message to that one.
+// holdStrays adds the message about the stray to the holds that people see. If the same hold
+// already has the message about an unrouted alert, holdStrays appends its message there.
 func (p *pass) holdStrays() {
 	s := &p.strays
 	if s.says == "" {

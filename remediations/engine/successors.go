@@ -111,8 +111,8 @@ func (p *pass) successorState(o *ledger.Orphan, m *memory, n *corev1.Node) *life
 }
 
 // endOrphan writes how the repair ended. It first writes the end into the history of the
-// successor's Node, and then removes the repair from the ledger. After a crash in between it runs
-// again, and then finds the end in the history.
+// successor's Node, and then removes the repair from the ledger. If Drydock crashes before the
+// removal, endOrphan runs again and finds the end in the history.
 func (p *pass) endOrphan(o *ledger.Orphan, n *corev1.Node, d lifecycle.Decision) {
 	e, about := d.Ended, ""
 	if n != nil {

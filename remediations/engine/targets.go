@@ -26,9 +26,9 @@ type target struct {
 // targetMemory is what the engine remembers about a target between passes. All of it may be lost.
 type targetMemory struct {
 	call *lifecycle.Call
-	// wellSince is when the target became healthy, and is zero if it is not. wellHeard has, for
-	// each replica of Alertmanager, the time of the last Watchdog alert that it had received by
-	// then.
+	// wellSince is when the target became healthy, and is zero if the target is not healthy.
+	// wellHeard has, for each replica of Alertmanager, when the last Watchdog alert before
+	// wellSince arrived there.
 	wellSince time.Time
 	wellHeard alerts.Heard
 	// newID is the ID for the next repair. It is kept until a record contains it, because the

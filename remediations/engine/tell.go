@@ -34,10 +34,10 @@ func (p *pass) readLease(node string) {
 	p.remember(node).lease = &lease
 }
 
-// readHeartbeats counts all leases, at most once for each node that is decided about. If a list of
-// the leases is already running in another goroutine, it waits for that list. If the last list
-// failed, it only starts a new one, after a wait. A list that hangs must not delay the decisions
-// about all nodes.
+// readHeartbeats counts the leases of all nodes, at most once for each node that is decided about.
+// If another goroutine is already listing the leases, it waits for that list. If the last list
+// failed, it starts the next list in another goroutine and does not wait. A list that hangs must
+// not delay the decisions about all nodes.
 func (p *pass) readHeartbeats() {
 	defer p.judgeInSight()
 	failing := !p.leasesOut.since.IsZero()
@@ -62,9 +62,9 @@ func (p *pass) readHeartbeats() {
 	}
 }
 
-// judgeInSight judges the breakers again within a pass that began blind, once Drydock can see the
-// fleet. Without that, a storm that began while Drydock was blind would stop no repair in the rest
-// of that pass.
+// judgeInSight judges the breakers again in a pass that began blind, once Drydock can judge the
+// fleet. Otherwise a storm that began while Drydock was blind would stop no repair in the rest of
+// the pass.
 func (p *pass) judgeInSight() {
 	if p.fleet != nil && p.fleet.Unjudged && !p.blind() {
 		p.fleet.Judge(p.ledger, false, p.now)
@@ -170,9 +170,9 @@ func (p *pass) unreadLeases(now time.Time) string {
 	return ""
 }
 
-// sameStatus reports whether two statuses are equal in all that is worth a save: which breakers are
-// open, whether Drydock is blind, which reasons hold, which repair uses a limit. A changed count is
-// not worth a save.
+// sameStatus reports whether the differences between two statuses are not worth a save of the
+// ledger. For example, a breaker that opens and a new reason of holds are worth a save. A changed
+// count is not.
 func sameStatus(a, b ledger.Status) bool {
 	if !a.Admission.Same(b.Admission) || !maps.Equal(a.Sidecars, b.Sidecars) || !maps.Equal(a.Concerns, b.Concerns) || (a.WentBack == nil) != (b.WentBack == nil) || a.SelfTest.State != b.SelfTest.State || a.SelfTest.Message != b.SelfTest.Message || a.Mode != b.Mode || !maps.Equal(a.Limits, b.Limits) || (a.Blind == "") != (b.Blind == "") || len(a.Breakers) != len(b.Breakers) || len(a.Holds) != len(b.Holds) || !maps.Equal(a.Uncovered, b.Uncovered) || !slices.Equal(a.Contested, b.Contested) || (a.Aside == "") != (b.Aside == "") || (a.Denied == "") != (b.Denied == "") || len(a.Limited) != len(b.Limited) || !sameKeys(a.Unwritten, b.Unwritten) {
 		return false
@@ -182,7 +182,7 @@ func sameStatus(a, b ledger.Status) bool {
 		if !ok || x.State != y.State || x.Trial != y.Trial || x.Frozen != y.Frozen {
 			return false
 		}
-		// While a breaker is frozen, both times advance in each pass. That is not worth a save.
+		// While a breaker is frozen, Quiet and Seen advance in each pass. That is not worth a save.
 		if !x.Frozen && (x.Quiet.Sub(y.Quiet).Abs() > time.Minute || x.Seen.Sub(y.Seen).Abs() >= time.Minute) {
 			return false
 		}
@@ -216,8 +216,8 @@ func sameKeys(a, b map[string]string) bool {
 }
 
 // saysWhich reports whether the message of a hold with this reason must be reported again when it
-// changes. That is so if it names one node. Other messages contain counts, which change all the
-// time.
+// changes. Only the message of CommonCause is reported again, because it names one node. Other
+// messages contain counts, which change all the time.
 func saysWhich(r remediations.Reason) bool { return r == remediations.ReasonCommonCause }
 
 func (p *pass) causeOf(s *lifecycle.State, r *remediations.Record) string {

@@ -16,14 +16,15 @@ import (
 //	gather  collect what is known about the target               gather
 //	decide  the core decides, without side effects               kind.decide
 //	write   the decision becomes durable on the Node             persist
-//	act     only after that, the call leaves                     issue, kind.call, send
+//	act     only after that write, the call starts               issue, kind.call, send
 //	verify  the answer is recorded, and Drydock waits for proof  verify
 //
-// A pass makes one decision about a target. The repair continues in later passes, and the record on
-// the Node shows how far it is. One pass writes an intent and acts. The pass after the call's
-// answer verifies, and later passes wait for the proof. The core is called about three times before
-// a call is made. It first returns which data it needs. It decides when Alertmanager, the provider
-// and the leases have answered.
+// A pass makes one decision about a target. A repair takes several passes, and the record on the
+// Node shows how far the repair has come. One pass writes the intent and starts the call. A later
+// pass records the call's answer, and the passes after that wait for the proof.
+//
+// Before a call, the core decides about three times. Its first decision requests data. It decides
+// to make the call only when Alertmanager, the provider and the leases have answered.
 //
 // The files node.go, locations.go and sidecars.go define how the kinds of targets differ. kinds.go
 // defines what each kind must provide.
@@ -153,8 +154,8 @@ func (p *pass) apply(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 }
 
 // issue first takes a slot (the repair's place under the limits) in the ledger, if the kind has
-// slots. Then it writes the intent on the Node, and then it starts the call. Each begins only after
-// the previous one is durable. So a crash in between leaves a slot or an intent behind, but never a
+// slots. Then it writes the intent on the Node. Last it starts the call. Each action begins only
+// after the previous write is durable. So a crash may leave a slot or an intent behind, but never a
 // call without a record.
 func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	r, before := d.Record, p.ledger
@@ -178,8 +179,8 @@ func (p *pass) issue(k *kind, t *subject, d lifecycle.Decision) (wrote bool) {
 	return true
 }
 
-// takeSlot reserves the repair's slot in the ledger. It reports whether the slot is durable and the
-// decision is still young enough to act on.
+// takeSlot reserves the repair's slot in the ledger. It returns true if the slot was saved and the
+// decision is still young enough for its call.
 func (p *pass) takeSlot(k *kind, t *subject, d lifecycle.Decision) bool {
 	if k.slots.mayTake != nil && !k.slots.mayTake(p, t, d) {
 		return false
