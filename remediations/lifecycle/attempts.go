@@ -12,7 +12,7 @@ import (
 // Cured ends the repair if its cure is proven, or waits for the proof. The proof has three parts:
 // the target is well, the alert is gone, and Prometheus still works, so that the alert would fire
 // again. All three must last for proofFor, and are checked again at the end of that time. ok is
-// false if the target is not well.
+// false if the target is not well, its alert is not gone, or other facts contradict the cure.
 func (t *Base) Cured(p *remediations.Policy, now time.Time) (d Decision, ok bool) {
 	r := t.Record
 	if p == nil {
@@ -169,9 +169,9 @@ func (t *Base) Unseen(now time.Time, within time.Duration) bool {
 	return t.self.SeenAt().IsZero() || now.Sub(t.lookedAt()) >= within
 }
 
-// lookedAt returns when the wait for the next observation began: at the start of the last
-// observation. After an observation that was too slow, the wait began at its end. Otherwise a slow
-// system would be observed without a pause.
+// lookedAt returns when the wait for the next observation began. Usually that is the start of the
+// last observation. If the last observation was too slow, it is the end of that observation.
+// Otherwise a slow system would be observed without a pause.
 func (t *Base) lookedAt() time.Time {
 	if t.tooSlow() != nil {
 		return t.self.SeenAt().Add(t.LookTook)
@@ -179,8 +179,9 @@ func (t *Base) lookedAt() time.Time {
 	return t.self.SeenAt()
 }
 
-// LookAgain adds to the decision a new observation of the target, if the given time has passed
-// since the last one. If not, it sets when the next one is due.
+// LookAgain requests a new observation in the decision, if the last observation is older than the
+// given time. Otherwise it sets Recheck to the time of the next observation, unless Recheck is
+// earlier.
 func (t *Base) LookAgain(d Decision, now time.Time, after time.Duration) Decision {
 	if t.Unseen(now, after) {
 		d.Ask.Observation = true

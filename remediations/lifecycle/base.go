@@ -68,8 +68,8 @@ func (t *Base) Well() (string, bool) { return t.is.What, false }
 // Missing returns the message that the target is not well.
 func (t *Base) Missing() string { return t.is.What + " is not well" }
 
-// Evidence accepts the last observation if it was made after due. If it is older, the decision
-// requests a new one.
+// Evidence accepts the last observation if it did not begin before due. If the observation is
+// older, the decision d requests a new observation.
 func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (there bool, against string) {
 	if t.self.SeenAt().Before(due) {
 		d.Ask.Observation, d.Message = true, t.is.Checking
@@ -81,7 +81,8 @@ func (t *Base) Evidence(d *Decision, _ *remediations.Policy, due, _ time.Time) (
 // Sound returns true: the end of the alert shows that the target is well.
 func (t *Base) Sound() bool { return true }
 
-// First lets the repair wait for a while after its first call was withheld by the last check.
+// First lets the repair wait after an attempt that did nothing (see Call.Withheld). It returns
+// false if there was no such attempt, or if the wait has ended.
 func (t *Base) First(now time.Time) (Decision, bool) {
 	if t.Record == nil {
 		return Decision{}, false

@@ -9,8 +9,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// answer returns the outcome of the call for the intent. If c is not that call, this process did
-// not make it, but an earlier process may have. Then the outcome is unknown, and the call counts as
+// answer returns the outcome of the call for the intent. If c is not the call for this intent, an
+// earlier process may have made that call. Then the outcome is unknown, and the call counts as
 // made. underWay is true if an answer may still arrive before the deadline.
 func (c *Call) answer(intentID string, deadline, now time.Time) (outcome remediations.CallOutcome, why string, underWay bool) {
 	switch {
@@ -45,12 +45,12 @@ const (
 	CallAgain = 5 * time.Minute
 )
 
-// unreachable reports whether the last calls for the record's step, at least unreachableAfter of
-// them, all failed.
+// unreachable reports whether at least the last unreachableAfter calls for the record's step have
+// failed.
 func unreachable(r *remediations.Record) bool { return r != nil && r.Unreached >= unreachableAfter }
 
-// UnreachableAlone reports whether the last calls for the record's step, at least unreachableAfter
-// of them, all failed because of this machine alone.
+// UnreachableAlone reports whether at least the last unreachableAfter calls for the record's step
+// have failed because of this machine alone.
 func UnreachableAlone(r *remediations.Record) bool { return r != nil && r.Alone >= unreachableAfter }
 
 // Call is one call to a provider, or one run of a repeatable step.
@@ -61,9 +61,9 @@ type Call struct {
 	Outcome remediations.CallOutcome
 	// Why explains the outcome in one sentence.
 	Why string
-	// Withheld is the reason if certainly nothing was done, so that the attempt does not count.
-	// Either the last check stopped the call, or the provider refused it and may accept it later.
-	// Otherwise it is empty.
+	// Withheld is the reason why certainly nothing was done, so that the attempt does not count.
+	// Either the last check stopped the call, or the provider refused the call and may accept it
+	// later. Withheld is empty if something may have been done.
 	Withheld remediations.Reason
 	// Alone is true if the provider reports that the failure concerns only this machine. Otherwise
 	// the cause may concern all machines, or Drydock itself.
@@ -76,16 +76,17 @@ type Call struct {
 	Again time.Duration
 	// Note describes the progress of a repeatable step.
 	Note string
-	// Blocked names what blocks the repeatable step now. It is empty if nothing does.
+	// Blocked is the reason why the repeatable step cannot continue now. It is empty if nothing
+	// blocks the step.
 	Blocked string
 	// Silence is the id of the silence that Drydock created when the call was accepted.
 	Silence string
 }
 
-// giveBack removes an attempt from the record, because certainly nothing was done. The repair is
-// Pending again, and repeats the attempt after the wait if no guard holds it. If several calls in a
-// row fail, the reason ProviderUnreachable holds the step. No attempt is used up, so the plan does
-// not continue to a more invasive step.
+// giveBack removes the attempt from the record, because certainly nothing was done. The repair
+// becomes Pending, and repeats the attempt after wait if no guard holds the repair. After several
+// failed calls in a row, the reason ProviderUnreachable holds the step. The plan does not continue
+// to a more invasive step, because no attempt was used up.
 func giveBack(r *remediations.Record, c *Call, p *remediations.Policy, wait time.Duration, now time.Time) Decision {
 	r = r.Clone()
 	if n := len(r.Done); n > 0 && r.Done[n-1] == r.Step.Issued() {
@@ -130,10 +131,10 @@ const againLongest = remediations.AskMended
 
 func (c *Call) again() time.Duration { return min(c.Again, againLongest) }
 
-// AfterWithheld returns a hold for the wait after an attempt that did nothing (see Call.Withheld).
-// The same cause would probably stop an immediate repetition, too. If the provider asked for a
-// longer wait, the recorded hold has its end in Until. AfterWithheld returns false if the wait has
-// ended.
+// AfterWithheld returns a hold after an attempt that did nothing (see Call.Withheld), because the
+// same cause would probably stop an immediate repetition, too. The hold lasts for wait, or for the
+// longer time that the provider requested. AfterWithheld returns false if that time has ended, or
+// if there was no such attempt.
 func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Duration, now time.Time) (Decision, bool) {
 	if unreachable(r) {
 		wait = max(wait, CallAgain)
@@ -141,8 +142,8 @@ func AfterWithheld(r *remediations.Record, p *remediations.Policy, wait time.Dur
 	if !r.Withheld() || r.Hold == nil {
 		return Decision{}, false
 	}
-	// Until belongs to this wait only if the hold began together with the phase. A guard's hold
-	// begins later, and its Until has another meaning.
+	// The field Until is the end of this wait only if the hold began together with the phase. A
+	// guard's hold begins later, and its Until is the end of that hold.
 	if h := r.Hold; h.Until != nil && h.Since.Equal(r.Since) {
 		wait = max(wait, min(h.Until.Sub(r.Since), againLongest+time.Second))
 	}

@@ -24,7 +24,8 @@ type Candidate struct {
 	// target is the target of the repair. It is nil in tests of a single guard.
 	target Describer
 	is     Description
-	// Spent is the reason if no further attempt may be made. It is empty if one may be made.
+	// Spent is the reason why no further attempt may be made. It is empty if the plan allows a
+	// further attempt.
 	Spent string
 	// Verdict is the Alertmanagers' verdict on the alert that caused the repair.
 	Verdict alerts.Verdict
@@ -48,8 +49,8 @@ func CandidateOf(of Describer, p *remediations.Policy, a *remediations.Alert, ca
 
 func (c *Candidate) Remediation() remediations.Remediation { return c.Config.Remediation(c.Step.Name) }
 
-// provider returns the name of the provider whose limit applies to the candidate, or "" if none
-// does.
+// provider returns the name of the provider whose limit applies to the candidate. It returns "" if
+// no provider's limit applies.
 func (c *Candidate) provider() string {
 	return c.Config.ProviderAhead(c.Policy, c.Step.Index, c.Node)
 }

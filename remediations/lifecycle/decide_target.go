@@ -79,8 +79,9 @@ func (t *Base) End(o remediations.Outcome, why string, now time.Time) Decision {
 	return d
 }
 
-// leave removes from this node the repair and the alerts of a target that now belongs to another
-// node. The next poll of Alertmanager writes the alerts on that node.
+// leave is for a target that belongs to another node now. It ends the target's repair on this node,
+// and removes the target's alerts from this Node. The next poll of Alertmanager writes these alerts
+// on the other Node.
 func (t *Base) leave(why string, now time.Time) Decision {
 	d := Decision{Verb: VerbRest, Message: why}
 	if t.Record != nil {
@@ -105,8 +106,9 @@ func (t *Base) Candidate(p *remediations.Policy, a *remediations.Alert, cause re
 	return CandidateOf(t.self, p, a, cause, step, now)
 }
 
-// examine checks the step against the last observation of the target. If that is too old, it
-// requests a new one first.
+// examine checks the step against the last observation of the target, as Observer.Examine does. If
+// the observation is too old, examine first requests a new observation. If the target belongs to
+// another node now, the decision ends the repair on this node.
 func (t *Base) examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding) {
 	slow := t.tooSlow()
 	if t.is.Looking != "" && slow == nil && t.Unseen(c.Now, LookAgain) {
@@ -123,9 +125,9 @@ func (t *Base) examine(c *Candidate, pending *remediations.Record, observing boo
 	return instead, against, why
 }
 
-// tooSlow returns a finding if the last observation took so long that its result was already too
-// old at its end. People must see this, because another observation at once would probably be as
-// slow.
+// tooSlow returns a finding if the last observation took so long that its facts were already too
+// old at its end. Otherwise it returns nil. The finding informs people, because the next
+// observation would probably be as slow.
 func (t *Base) tooSlow() *Finding {
 	if t.is.Looking == "" || t.self.SeenAt().IsZero() || t.LookTook < remediations.LookFor {
 		return nil

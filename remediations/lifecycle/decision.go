@@ -63,9 +63,9 @@ type Decision struct {
 	// Recheck is when to decide again even if nothing changes. Zero means only after a change.
 	Recheck time.Time
 	Ask     Ask
-	// AskStep is the step that the provider is asked about for Ask.Survey. Without Ask.Survey it is
-	// the step that follows if Alertmanager confirms the alert. The engine can then ask the provider
-	// in advance.
+	// AskStep is the step that the provider is asked about for Ask.Survey. If Ask.Survey is false,
+	// AskStep is the step that would follow if Alertmanager confirmed the alert. The engine can
+	// then ask the provider in advance.
 	AskStep remediations.StepOn
 
 	Policy *remediations.Policy
@@ -112,8 +112,8 @@ type NodeWrite struct {
 	// Announce are annotations to set, which announce the repair to other systems. Withdraw are
 	// such annotations to remove if Drydock still owns them.
 	Announce, Withdraw []string
-	// LeftOf is the id of an ended repair whose entry in the history gets the new value Left. It is
-	// empty if no entry changes.
+	// LeftOf is the id of an ended repair. The repair's entry in the history gets the new value
+	// Left. LeftOf is empty if no entry changes.
 	LeftOf string
 	// Left are the changes of that repair on the Node that are not undone yet.
 	Left []remediations.Undo
@@ -137,20 +137,19 @@ type LedgerWrite struct {
 	Allow []string
 	// FewerGPUs reports that a person accepts fewer GPUs than the ledger has for the machine.
 	FewerGPUs bool
-	// Ends are ends of repairs, and repairs that a person cancelled, that the Node shows and the
-	// ledger lacks.
+	// Ends are the ended and the cancelled repairs that the Node shows and that the ledger lacks.
 	Ends []ledger.End
-	// Uncancel are the fingerprints of alerts that may be repaired again: a person cancelled their
-	// repair before, and now removes that cancel by a reset.
+	// Uncancel are the fingerprints of alerts that Drydock may repair again. A person had cancelled
+	// their repair, and has now reset the node.
 	Uncancel []string
 	// CancelsOver are the fingerprints of alerts that have ended after a person cancelled their
-	// repair. The Node's note of that is removed first. Otherwise the ledger would copy it from the
-	// Node again.
+	// repair. Each alert is removed from the Node before the ledger forgets its cancel. Otherwise
+	// the ledger would copy the cancel from the Node again.
 	CancelsOver []string
 }
 
-// Forgets reports whether something must be removed from the ledger before the write on the Node. A
-// write on the Node alone would leave the person's reset without effect.
+// Forgets reports whether the ledger must forget something before the Node is written. If only the
+// Node were written, a person's reset would have no effect.
 func (w LedgerWrite) Forgets() bool { return len(w.Allow)+len(w.Uncancel) > 0 || w.FewerGPUs }
 
 // Notice is an answer to a person, or a warning to people. Drydock sends it as an Event.

@@ -87,9 +87,10 @@ func alertTooYoung(c *Candidate) *Finding {
 	return nil
 }
 
-// firingSince returns when the alert began to fire, as far as it counts: when Drydock first saw it,
-// or its start, if that is later. A later start means that the alert ended in between, without a
-// post to Drydock. An earlier start does not count, because Drydock did not see the alert then.
+// firingSince returns from when the alert counts as firing. Usually that is the time at which
+// Drydock first received the alert. A later start of the alert counts instead, because the alert
+// then ended in between without a post to Drydock. An earlier start does not count, because Drydock
+// did not know the alert then.
 func (c *Candidate) firingSince() time.Time {
 	if c.Alert == nil {
 		return c.Verdict.StartsAt // the repair has acted, and the Node no longer has the alert

@@ -25,8 +25,8 @@ func fleetUnhealthy(c *Candidate) *Finding {
 	return nil
 }
 
-// brokenBy returns a finding if the breaker holds the candidate. A closed breaker is not passed to
-// it. scope is "cluster" or a zone.
+// brokenBy returns a finding if the breaker b holds the candidate. The caller passes only breakers
+// that are not closed. scope is the breaker's scope: the cluster or a zone.
 func (c *Candidate) brokenBy(scope string, b ledger.Breaker) *Finding {
 	if b.State == ledger.BreakerHalfOpen {
 		if b.Trial == c.Own {

@@ -18,8 +18,9 @@ func excluded(c *Candidate) *Finding {
 }
 
 func paused(c *Candidate) *Finding {
-	// Most targets are held also by an annotation whose time has ended, until Drydock removes it.
-	// Drydock does that once the node leases confirm its clock (see Description.TakesOff).
+	// An annotation whose time has ended still holds most targets, until Drydock removes the
+	// annotation. Drydock removes it once the node leases confirm Drydock's clock (see
+	// Description.TakesOff).
 	if why, broken := c.Node.Annotations[remediations.BreakGlassKey]; broken && (!c.takesOff() || !c.BreakGlassExpired(c.Now)) {
 		f := Because("%s is set (%s); to allow repairs: kubectl drydock resume %s", remediations.BreakGlassKey, text.Line(why, 80), c.Node.Name)
 		if since := c.BreakGlassSince(); !since.IsZero() {
@@ -66,7 +67,8 @@ func cancelled(c *Candidate) *Finding {
 	still := ""
 	if remediations.Instant(startsAt).After(by.At) {
 		// After an outage of Prometheus the alert has a later start, although the fault is the
-		// same. So the hold continues if the node's signs have shown the fault since the cancel.
+		// same. So the hold continues if the node's conditions have shown the fault all the time
+		// since the cancel.
 		if still = signs.IllSince(c.Signs(), c.seen(), by.At); still == "" {
 			return nil
 		}

@@ -37,9 +37,9 @@ func nodeUnderRepair(c *Candidate) *Finding {
 	return nil
 }
 
-// hostUnderRepair holds a sidecar or a location while the node with its record is under repair. It
-// also holds while another target of that node is under repair, unless both repairs may run at the
-// same time.
+// hostUnderRepair holds the repair of a sidecar or a location while the node that has the record is
+// under repair itself. It also holds the repair while another target of that node is under repair,
+// unless both repairs may run at the same time.
 func hostUnderRepair(c *Candidate) *Finding {
 	if f := unreadable(c); f != nil {
 		return f
@@ -73,10 +73,10 @@ func cooldown(c *Candidate) *Finding {
 	return &Finding{Message: fmt.Sprintf("the last repair by policy %s ended at %s; its cooldown is %s", e.Policy, e.Ended.Format(time.RFC3339), text.Duration(c.Policy.Cooldown)), Until: e.Ended.Add(c.Policy.Cooldown)}
 }
 
-// bootedLately holds a restart of the machine if a repair by another policy has restarted it a
-// short time ago. The programs that start at boot, above all GPU drivers, may need as long as this
-// step's own wait (requirement S3-16). A person's request is not held, because the person knows of
-// the last boot.
+// bootedLately holds a step that restarts the machine, if a repair by another policy has restarted
+// the machine recently. Programs that start at boot, above all GPU drivers, may need as long as the
+// step waits for its proof (requirement S3-16). A step that a person requested is not held, because
+// the person knows of the last boot.
 func bootedLately(c *Candidate) *Finding {
 	if !c.Remediation().Restarts || c.Request != "" {
 		return nil

@@ -11,10 +11,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// LetsAct returns an error if people or other systems forbid a call about the node or one of its
-// pods. They do that by labels, annotations and taints on the Node. holdWhen lists those of other
-// systems. decided is when Drydock decided to make the call. A taint or annotation that was too old
-// at that time to hold the repair does not stop the call either.
+// LetsAct returns an error if a person or another system forbids a call about the node or one of
+// its pods, by a mark on the Node. holdWhen lists the marks of other systems: taints, labels,
+// annotations and conditions. decided is when Drydock decided to make the call. A mark of another
+// system that was too old at that time to hold the repair does not stop the call either.
 func LetsAct(holdWhen marks.List, n *corev1.Node, j remediations.Journal, decided time.Time) error {
 	if remediations.Excluded(n) {
 		return remediations.Withhold(remediations.ReasonExcluded, "the node was excluded by the label %s", remediations.ExcludeLabel)

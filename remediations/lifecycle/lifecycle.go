@@ -190,8 +190,8 @@ func (t *Base) Settle(now time.Time) Decision {
 	r.Deadline = remediations.Instant(r.Intent.At.Add(t.Config.WaitOf(p, r.Step)))
 	switch outcome {
 	case remediations.CallRefused:
-		// After a refusal the wait is short. It is never longer than the step's own wait: a jump of
-		// the clock could make now.Add(wait) much too late.
+		// After a refusal, the next attempt may begin soon. This wait is never longer than the
+		// step's own wait, because after a jump of the clock now.Add(wait) could be much too late.
 		wait := t.is.Apart
 		if call != nil && call.IntentID == old.Intent.ID {
 			wait = max(wait, call.again()+time.Second)

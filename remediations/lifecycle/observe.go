@@ -45,8 +45,8 @@ func (t *Base) enforces(p *remediations.Policy) bool {
 	return p != nil && p.Mode == remediations.ModeEnforce
 }
 
-// watch adds to the decision a new observation of the target, if the given time has passed since
-// the last one. It adds none if Drydock does not observe targets of this kind.
+// watch requests a new observation in the decision, if the last observation is older than the given
+// time. It requests none if Drydock does not observe targets of this kind.
 func (t *Base) watch(d Decision, now time.Time, after time.Duration) Decision {
 	if t.is.Looking == "" {
 		return d
@@ -75,8 +75,9 @@ func (t *Base) enforced(now time.Time) (Decision, bool) {
 	return Decision{}, false
 }
 
-// givesWay ends the would-be repair if the decision d has to write its own record or history. The
-// Node has only one record for the target. The next pass then makes the decision d again.
+// givesWay ends the would-be repair if the decision d must write a record or a history entry. The
+// Node has only one record for the target, so the next pass makes the decision d again. Otherwise
+// givesWay returns d.
 func (t *Base) givesWay(d Decision, now time.Time) Decision {
 	if d.Record == nil && d.Ended == nil {
 		return d
@@ -136,8 +137,8 @@ func (t *Base) ended(cause remediations.Cause, now time.Time) bool {
 	return t.self.Verdict(cause).Gone && t.Snapshot.BlindCause(t.Config) == ""
 }
 
-// nextWould returns the end of a sentence that names the step which would follow if the first step
-// had no success.
+// nextWould returns the end of a sentence. It names the step that would follow if the first step
+// did not cure the target.
 func (t *Base) nextWould(p *remediations.Policy) string {
 	if p == nil {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// WithoutLedger returns the reason and finding that hold repairs while the ledger cannot be read.
-// It returns nil if the failure is recent. Drydock then only reads the ledger again.
+// WithoutLedger returns the reason and the finding that hold repairs while the ledger cannot be
+// read. If the failure is recent, the finding is nil: Drydock then only reads the ledger again.
 func (s *State) WithoutLedger(now time.Time) (remediations.Reason, *Finding) {
 	switch {
 	case errors.Is(s.LedgerErr, ledger.ErrMalformed):

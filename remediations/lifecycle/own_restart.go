@@ -9,9 +9,9 @@ import (
 )
 
 // sinceOwnRestart extends the message about a shutdown taint, if the repair's last step was a
-// restart. That restart may have left the machine off. The taint is newer than the restart: an
-// older taint would have held that step. It still holds the repair, because a person may have shut
-// the machine down since. The result is "" if the last step was not a restart.
+// restart. Otherwise it returns "". The restart may have left the machine off. The taint is newer
+// than the restart, because an older taint would have held that step. The taint still holds the
+// repair, because a person may have shut the machine down.
 func sinceOwnRestart(c *Candidate, why string) string {
 	r := c.Journal.Record
 	if r == nil || r.Intent == nil || r.Intent.ID == "" || !strings.Contains(why, marks.ShutdownTaint) {

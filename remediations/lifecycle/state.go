@@ -31,8 +31,9 @@ type State struct {
 	// is the cause. A zero time means that there is no failure.
 	LeasesLost time.Time
 	LeasesErr  error
-	// Reset is the message of a reset of this node that an earlier pass tried to save in the
-	// ledger. Only the Node may still have to be written. It is empty if there was no such pass.
+	// Reset is the message of a person's reset that an earlier pass has begun. The ledger may
+	// already be saved, so that only the write on the Node is missing. Reset is empty if there was
+	// no such pass.
 	Reset string
 	// Behind is the reason why the cache of Nodes cannot be trusted. It is empty if it can be
 	// trusted.
@@ -65,9 +66,9 @@ type State struct {
 	// means that it is not well.
 	WellSince time.Time
 	// WellHeard has, for each Alertmanager, when its last Watchdog alert before WellSince arrived.
-	// The end of the repair's alert counts only after a newer Watchdog. Without this, the alert
-	// could end because Prometheus died: its alerts end by themselves, and some of them end before
-	// the Watchdog.
+	// The end of the repair's alert counts only after a newer Watchdog. Otherwise the end of
+	// Prometheus could look like a cure: its alerts then end by themselves, some of them before the
+	// Watchdog.
 	WellHeard alerts.Heard
 	// LookTook is how long the last observation of the target took.
 	LookTook time.Duration
@@ -87,8 +88,8 @@ func (s *State) OwnSilence() string {
 	return ""
 }
 
-// Stale reports whether the last answers of the Alertmanagers are older than LookSince, so that
-// this node needs new ones.
+// Stale reports whether this node needs newer answers of the Alertmanagers. That is true if there
+// are no answers, if they are older than LookSince, or if LookSince is zero.
 func (s *State) Stale() bool {
 	return s.LookSince.IsZero() || s.Snapshot == nil || s.Snapshot.AskedAt.Before(s.LookSince)
 }

@@ -27,13 +27,13 @@ type Description struct {
 	// Asked is the system that Drydock observes and whose answer it waits for, for example "the
 	// mesh".
 	Asked string
-	// Next is the noun for another attempt in messages, for example "move".
+	// Next is what messages call another attempt, as in "before the next move".
 	Next string
 	// Awaits says what Drydock waits for after a call, for example "waiting for proof".
 	Awaits string
-	// Looking and Checking are the messages while Drydock observes the target: Looking before a
-	// repair, Checking for the proof of its cure. Both are empty for a kind that Drydock does not
-	// observe.
+	// Looking is the message while Drydock observes the target before a step. It is empty for a
+	// kind that Drydock does not observe. Checking is the message while Drydock observes the target
+	// for the proof of its cure. It is empty for a kind with another proof.
 	Looking, Checking string
 	// Unknown is the reason that holds the repair while the target's state is unknown.
 	Unknown remediations.Reason
@@ -64,8 +64,9 @@ type Describer interface {
 	Causes() []*remediations.Alert
 	// Verdict returns the Alertmanagers' verdict on the alert that caused the repair.
 	Verdict(cause remediations.Cause) alerts.Verdict
-	// Guard returns the finding of this kind's own guard for the reason, or nil if it does not hold
-	// the candidate. It is called for the guards ofItsKind, and for those in Description.Own.
+	// Guard returns the finding of this kind's own guard for the reason, or nil if that guard does
+	// not hold the candidate. Guards that ofItsKind creates call this method. It also replaces the
+	// guards whose reasons are in Description.Own.
 	Guard(reason remediations.Reason, c *Candidate) *Finding
 
 	base() *Base
@@ -84,7 +85,7 @@ type Observer interface {
 	Likely(p *remediations.Policy, a *remediations.Alert, now time.Time) remediations.StepOn
 	// Examine checks the step against the observation. It is called if no guard holds the step, or
 	// only the guard Observing does. It returns a decision in place of the step, or a reason and a
-	// finding that hold the step, or neither.
+	// finding that hold the step. It returns neither if the step may be issued.
 	Examine(c *Candidate, pending *remediations.Record, observing bool) (*Decision, remediations.Reason, *Finding)
 	// Asks adds to ask the facts that the step needs and that are unknown or too old. It returns
 	// the step about which other systems must be asked, or zero.
@@ -131,7 +132,7 @@ type Repairer interface {
 	Proceed(now time.Time) Decision
 	// Rest decides about a repair that ran out of steps, and waits for a person.
 	Rest(now time.Time) Decision
-	// Instead may return a decision in place of a further attempt. It returns false if it does not.
+	// Instead may return a decision in place of a further attempt. Otherwise it returns false.
 	Instead(p *remediations.Policy, now time.Time) (Decision, bool)
 	// Spent reports whether further attempts are forbidden, even if the plan has more.
 	Spent() bool
