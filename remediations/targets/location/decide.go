@@ -27,11 +27,11 @@ type target struct {
 }
 
 // Decide returns what to do about the leader of one mesh location. The decision belongs to the Node
-// that led the location when it was observed. Decide is pure, like the core.
+// that led the location when it was observed. The same state and time give the same decision.
 //
-// It checks the same guards as for a node, except those about the machine. If the leader does not
-// forward, many nodes look unhealthy, and this must not hold its repair. The leader's machine is
-// repaired for an alert of its own.
+// It checks the same guards as for a node, except those about the machine. It does not check the
+// breaker: if the leader does not forward, many nodes look unhealthy, and only the repair of the
+// location can change that. The leader's machine is repaired for an alert of its own.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen}
 	s.Bind(s, known.State, known.Subject)

@@ -46,9 +46,10 @@ func (s *target) underRepair() *lifecycle.Finding {
 	return nil
 }
 
-// movedLately allows one repair of the location's leader in limits.leaders.perLocation. A repair of
-// an earlier leader counts, too, because each move breaks the connections through the leader.
-// Earlier attempts of the same repair do not count.
+// movedLately holds the repair if another repair moved the location's leadership within
+// limits.leaders.perLocation, or within the policy's cooldown if that is longer. A repair of an
+// earlier leader counts, too, because each move breaks the connections through the leader. Earlier
+// attempts of the same repair do not count.
 func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 	what, least := "limits.leaders.perLocation is", s.Config.Limits.Locations.PerLocation
 	if c.Policy.Cooldown > least {
@@ -66,9 +67,9 @@ func (s *target) movedLately(c *lifecycle.Candidate) *lifecycle.Finding {
 // limits.leaders.perLocation, the wait between two repairs of a location.
 const UnprovenFor = 15 * time.Minute
 
-// Unproven has the reasons of holds that no person has set, and that leave Drydock nothing more to
-// try. The alert has ended, or the probes report nothing, or they contradict the alert. All other
-// holds end with time.
+// Unproven has the reasons of holds that leave Drydock nothing more to try: the alert has ended,
+// the probes report nothing, or the probes contradict the alert. No person has set these holds. All
+// other holds end with time.
 var Unproven = []remediations.Reason{remediations.ReasonAlertResolved, remediations.ReasonLeaderUnknown, remediations.ReasonLeaderHeld}
 
 // Until returns when the hold must end. A repair that has moved the leadership, but cannot prove

@@ -1,7 +1,8 @@
 // Package location decides how to repair the locations of a Kilo mesh. One node of each location is
-// its leader: all traffic to other locations goes through it. The repair moves the leadership to
-// another node. The package has the observation of a location, the choice of the next leader, and
-// how moves are proven or undone. It is pure, like the core.
+// its leader: all traffic to other locations goes through that node. The repair moves the
+// leadership to another node. The package has the observation of a location, the choice of the next
+// leader, and how moves are proven or undone. It is pure: it uses no client and no clock of its
+// own.
 package location
 
 import (
@@ -20,14 +21,15 @@ type Observation struct {
 	// is no leader or if the leader is unknown.
 	Leader string
 	// Held is why the leadership must not be moved, or empty. Unknown is why the state of the
-	// location is unknown, or empty. If Held is set, Unheard is the text that Unknown would have
-	// without Held.
+	// location is unknown, or empty. If both apply, only Held is set, and Unheard has the reason of
+	// Unknown.
 	Held, Unknown, Unheard string
 	// Misconfigured means that Held is about a mistake in the nodes' configuration, which a person
 	// must correct. If it is false, a non-empty Held means that no other node can become leader.
 	Misconfigured bool
-	// Candidates has the nodes that could lead instead, the best first, with the changes that each
-	// one needs. Refused has why the other nodes cannot lead, by the node's name.
+	// Candidates has the nodes that could become the leader, the best first, each with the changes
+	// that the move needs. Refused has the reasons why the other nodes cannot become the leader, by
+	// the node's name.
 	Candidates []remediations.Move
 	Refused    map[string]string
 	// Settled means that only one node of the location, the leader, has an address in the mesh.

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// Instead continues to undo the moves of the leadership, if that has begun. Undoing needs no alert,
-// so Alertmanager may not have been polled yet.
+// Instead continues to undo the moves of the leadership, if the repair has begun to undo them.
+// Otherwise it returns false. It does not wait for Alertmanager, because undoing depends on no
+// alert.
 func (s *target) Instead(p *remediations.Policy, now time.Time) (lifecycle.Decision, bool) {
 	if s.Record.Back == nil {
 		return lifecycle.Decision{}, false
@@ -62,8 +63,8 @@ func (s *target) against(c *lifecycle.Candidate) (remediations.Reason, *lifecycl
 	case g.Held != "" && c.Spent == "" && (!c.Acted() || g.Misconfigured || len(g.Candidates) > 0):
 		return remediations.ReasonLeaderHeld, lifecycle.Because("%s", text.Line(g.Held, 300))
 	case g.Unheard != "":
-		// No further move is possible, and it is unknown whether the last move helped. Undoing the
-		// move needs a reason, and missing data is not one.
+		// No further move is possible, and it is unknown whether the last move helped. Drydock does
+		// not undo the move, because missing data is not a reason to undo it.
 		return remediations.ReasonLeaderUnknown, lifecycle.Because("%s; no data is not a fault", text.Line(g.Unheard, 300))
 	}
 	return "", nil

@@ -94,7 +94,8 @@ func (s *target) fallBack(reason remediations.Reason, why string, now time.Time)
 // on the node, and about repairs of the node.
 var bindsUndo = []remediations.Reason{remediations.ReasonExcluded, remediations.ReasonPaused, remediations.ReasonNodeLeaving, remediations.ReasonNodeUnderRepair}
 
-// goBack tries again to undo the moves, unless a guard holds this or its time has ended.
+// goBack makes the call to undo the moves again, after a wait. It holds the repair while a guard
+// forbids this, and ends the repair at its deadline.
 func (s *target) goBack(c *lifecycle.Candidate) lifecycle.Decision {
 	r := s.Record
 	switch next := r.Since.Add(lifecycle.LookAgain); {

@@ -1,6 +1,6 @@
 // Package node decides how to repair nodes. It chooses the next step and the systems to query about
 // the machine, and checks the proof of a cure. It undoes Drydock's changes, and handles people's
-// annotations on the Node. It is pure, like the core.
+// annotations on the Node. It is pure: it uses no client and no clock of its own.
 package node
 
 import (

@@ -30,7 +30,7 @@ func describe(e *remediations.Entry, r *remediations.Record) {
 	}
 }
 
-// undone adds to the decision that these changes are undone. It returns the changes that must stay
+// undone adds to the decision d that the changes are undone. It returns the changes that must stay
 // on the Node for now.
 func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	due, off := s.due(changes)
@@ -42,8 +42,8 @@ func (s *state) undone(d *lifecycle.Decision, changes []remediations.Undo, now t
 	return left
 }
 
-// due splits the changes into due, those that may be undone now, and off. A change is in off if its
-// machine is still switched off.
+// due splits the changes. The result due has the changes that may be undone now. The result off has
+// the changes that stay while the machine is switched off.
 func (s *state) due(changes []remediations.Undo) (due, off []remediations.Undo) {
 	for _, u := range changes {
 		if u.Due(s.Node) {

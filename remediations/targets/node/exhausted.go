@@ -84,8 +84,8 @@ func (s *recovered) Cure(p *remediations.Policy) (remediations.Outcome, string) 
 }
 
 // noteWell stores in the record when the node became well, and reports that the node needs a reset.
-// It keeps a time that is already in the record. A new leader only knows the time since it became
-// leader.
+// It does nothing if the record already has such a time, because a new leader of Drydock only knows
+// a later time.
 func (s *state) noteWell(d *lifecycle.Decision, p *remediations.Policy, now time.Time) {
 	r, since := s.Record, s.WellSince
 	if !r.WellSince.IsZero() {

@@ -15,16 +15,16 @@ import (
 // prune deletes from the Node the alerts that have ended and that no repair needs.
 func (s *state) prune(d *lifecycle.Decision, now time.Time) {
 	for k := range s.Node.Annotations {
-		// This key is Drydock's own, but its value is unreadable, so Drydock did not write it. If
-		// there is such an alert, the next poll of Alertmanager writes it again.
+		// The key is Drydock's own, but Drydock did not write the unreadable value. If the alert
+		// exists, the next poll of Alertmanager writes it again.
 		if fingerprint, ours := strings.CutPrefix(k, remediations.AlertPrefix); ours && s.AlertBy(fingerprint) == nil {
 			d.Prune = append(d.Prune, k)
 		}
 	}
 	slices.Sort(d.Prune)
-	// While Alertmanager's answers are too old, this decision may still need the alerts. The
-	// exception is a cure. Its proof used fresh answers, so the call of cures below does not check
-	// their age.
+	// If Alertmanager's answers are too old, no alert counts as ended, except the alert of a cured
+	// repair. The proof of the cure used fresh answers, so the function cures does not check their
+	// age.
 	stale := s.Stale() || d.Verb == lifecycle.VerbLook
 	kept := s.Record
 	switch {
@@ -83,9 +83,9 @@ func (s *state) consume(d *lifecycle.Decision, now time.Time) {
 	}
 }
 
-// approval handles the annotation drydock.dev/approve, whose value is the id of a repair. It stays
-// while that repair waits for approval, and the first step of the repair removes it. If no such
-// repair waits, approval removes it and reports that.
+// approval handles the annotation drydock.dev/approve, whose value is the id of a repair. The
+// annotation stays while that repair waits for approval, and is removed by the repair's first step.
+// If no such repair waits, approval removes the annotation and reports this.
 func (s *state) approval(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.ApproveKey]
 	if !ok {
@@ -106,9 +106,10 @@ func (s *state) approval(d *lifecycle.Decision) {
 	}
 }
 
-// cancellation handles the annotation drydock.dev/cancel, whose value is the id of a repair. It is
-// removed when that repair ends, or when Drydock reports that there is no such repair. If the value
-// is not an id, a person still wanted to stop a repair, so Drydock pauses the node.
+// cancellation handles the annotation drydock.dev/cancel, whose value is the id of a repair. The
+// annotation is removed when that repair ends, or when Drydock reports that there is no such
+// repair. If the value is not an id, a person still wanted to stop a repair, so Drydock pauses the
+// node.
 func (s *state) cancellation(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.CancelKey]
 	if !ok {
@@ -177,9 +178,9 @@ func notice(d *lifecycle.Decision, reason lifecycle.NoticeReason, format string,
 	d.Notices = append(d.Notices, lifecycle.Notice{Reason: reason, Message: fmt.Sprintf(format, args...)})
 }
 
-// remember stores on each alert that a person has cancelled its last repair. This is needed because
-// the history does not keep old repairs. remember does this for all alerts on the Node, also for
-// those about pods and mesh locations.
+// remember stores in each alert on the Node that a person cancelled the alert's last repair,
+// because the history does not keep old repairs. It includes the alerts about pods and mesh
+// locations.
 func (s *state) remember(d *lifecycle.Decision) {
 	for _, a := range s.Journal.Alerts {
 		by := s.Journal.Cancelled(&a)

@@ -12,8 +12,8 @@ import (
 
 // passOver skips the present step of the plan, because it would be refused or because this node
 // does not need it. The plan continues with the next step. passOver writes this into the record
-// before anything else, so that it is reported once. It returns nil if the plan has no other step
-// and this repair has issued none.
+// before anything else, so that it is reported once. It returns nil if this repair has issued no
+// step and the plan has no other step.
 func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, reason remediations.Reason, f *lifecycle.Finding) *lifecycle.Decision {
 	r := pending.Clone()
 	r.Unreached, r.Alone = 0, 0

@@ -36,7 +36,7 @@ func (s *state) Await(now time.Time) lifecycle.Decision {
 }
 
 // proven reports whether the last issued step has its own proof, for example a new boot ID after a
-// reboot. If not, the text is what is missing.
+// reboot. Otherwise the text names what the proof still lacks.
 func (s *state) proven() (bool, string) {
 	r := s.Record
 	name := remediations.LastDone(r).Name
@@ -124,8 +124,9 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 }
 
 // fewerGPUs returns a message if the machine has fewer GPUs than before. Otherwise it returns an
-// empty text. A GPU that failed may not come back after a reboot. The node's GPU label then has the
-// lower number, so the alert ends without a cure.
+// empty text. A failed GPU may stay lost after a reboot, and the Node's GPU label then shows the
+// lower number. An alert that compares the node with this label ends, although the GPU is still
+// missing.
 func (s *state) fewerGPUs() string {
 	count, had, lost := s.Record.LostGPUs(s.Node, s.Ledger.GPUsOf(s.Node))
 	if !lost {
@@ -148,9 +149,9 @@ func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 	return remediations.OutcomeRecovered, fmt.Sprintf("%s cured it: the node is Ready with a fresh lease, the alert is gone", remediations.LastDone(r))
 }
 
-// readyBy returns the latest time at which the node can have become well. That is when Drydock
-// first observed it well. But Drydock may have observed it too late. So if the kubelet reports that
-// the node became Ready earlier, and after the attempt, that time counts.
+// readyBy returns the latest time at which the node can have become well. Usually that is when
+// Drydock first observed that the node is well. If the kubelet reports an earlier time after the
+// attempt, that time counts, because Drydock may have observed the node late.
 func (s *state) readyBy() time.Time {
 	if c := remediations.ReadyCondition(s.Node); c != nil {
 		if at := c.LastTransitionTime.Time; at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
@@ -160,8 +161,8 @@ func (s *state) readyBy() time.Time {
 	return s.WellSince
 }
 
-// renewed reports whether the kubelet's lease is fresh. If the last step has RenewsLease, for
-// example a restart of the kubelet, the lease must also have been renewed since its intent.
+// renewed reports whether the kubelet's lease is fresh. After a step with RenewsLease, for example
+// a restart of the kubelet, the lease must also have been renewed after the step's intent.
 func (s *state) renewed(r *remediations.Record) bool {
 	if r.Intent == nil { // no step was issued: the repair continued an earlier one whose plan was exhausted
 		return s.Lease.Fresh()

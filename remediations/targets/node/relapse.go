@@ -17,9 +17,9 @@ func (s *state) begins(p *remediations.Policy, r *remediations.Record) bool {
 	return ok
 }
 
-// lastCure returns the policy's last repair of the machine if it ended with a cure, or nil. It
-// looks in the Node's history. Only the ledger has the cure if the Node was deleted and has
-// registered again.
+// lastCure returns the policy's last repair of the machine if that repair ended with a cure, or
+// nil. It reads the Node's history and the ledger: if the Node was deleted and has registered
+// again, only the ledger has the cure.
 func (s *state) lastCure(policy string) *ledger.Cure {
 	var known *ledger.Cure
 	if s.Ledger != nil {
@@ -42,8 +42,8 @@ func (s *state) lastCure(policy string) *ledger.Cure {
 
 // relapse returns the earlier cure that did not last, because the alert returned within the
 // policy's relapseWindow. It returns nil if the alert is a new fault. The start of the alert
-// counts, even if a guard has held its repair since. The time while Drydock could not observe
-// alerts does not count.
+// counts, not the start of its repair, which a guard may have held. The time while Drydock could
+// not observe alerts does not count.
 //
 // A repair with the outcome SelfRecovered counts as a cure here. Its steps cured nothing, so the
 // next repair continues its plan.

@@ -58,8 +58,9 @@ func (s *state) refuse(format string, args ...any) lifecycle.Decision {
 	return d
 }
 
-// consumeRequest removes a person's request from the Node. The same write stores the repair that it
-// begins, or reports why it is refused.
+// consumeRequest removes a person's request from the Node. The same write stores the repair that
+// was requested, or the decision reports why the request is refused. If nothing was decided yet,
+// the request stays.
 func (s *state) consumeRequest(d *lifecycle.Decision) {
 	v, ok := s.Node.Annotations[remediations.RequestKey]
 	if !ok {

@@ -13,13 +13,13 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// reset does what a person requested with the annotation drydock.dev/reset. It does all of it at
-// once, and waits if the ledger is not available. If the record of the node's own repair is
-// unreadable, reset deletes only that record.
+// reset does what a person requested with the annotation drydock.dev/reset, in one decision. It
+// waits while the ledger is not available. If the record of the node's own repair is unreadable,
+// reset deletes only that record.
 //
 // Otherwise it forgets all exhausted repairs of the node, of its mesh location's leader and of its
-// sidecars. It allows repairs again for alerts whose repair was cancelled, and for policies that
-// were stopped here. ok is false if there is nothing to reset.
+// sidecars. It allows repairs again for alerts whose repair was cancelled, and for stopped policies
+// of this node. ok is false if there is nothing to reset, or if the node is under repair.
 func (s *state) reset(now time.Time) (d lifecycle.Decision, ok bool) {
 	r := s.Record
 	switch {

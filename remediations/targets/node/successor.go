@@ -61,8 +61,8 @@ func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) li
 	next.Phase, next.Deadline = remediations.PhaseVerifying, deadline
 	if over, well := of(s.State, next).Cured(p, now); well {
 		over.Uncordon, over.Untaint = false, false // the changes were on the Node that is gone
-		// The provider's proof stays valid until the provider withdraws it. So the query that
-		// repeats it does not interrupt proofFor.
+		// Drydock repeats the query in the background. proofFor continues meanwhile, because the
+		// provider's proof is valid until the provider withdraws it.
 		over.Ask.Replacement = over.Verb == lifecycle.VerbWait && d.Ask.Replacement
 		return over
 	}

@@ -84,8 +84,8 @@ func (s *state) unreachedLong(c *lifecycle.Candidate) bool {
 
 // aloneSince returns when the provider's answers began to show that only this machine is
 // unreachable. All later answers have shown the same. It returns zero if the last answer does not
-// show this. The hold in the record may be older than this process. It counts only if its field
-// Alone is true.
+// show this. If the field Alone of the record's hold is true, the hold keeps that start, also for a
+// later leader of Drydock.
 func (s *state) aloneSince(c *lifecycle.Candidate) time.Time {
 	v, r := s.Survey, s.Record
 	switch {

@@ -25,8 +25,8 @@ func SaysTwins(n *corev1.Node, twin string) string {
 	return fmt.Sprintf("Nodes %s and %s have the same spec.providerID %.120q, so a step on one would reach the machine of the other; delete the Node that is no longer the machine's: kubectl delete node NAME", n.Name, twin, n.Spec.ProviderID)
 }
 
-// unprovable returns a finding that holds a step that restarts the machine. A new boot ID proves a
-// reboot. So the Node must report a boot ID that no other Node has.
+// unprovable holds a step that restarts the machine if a new boot ID could not prove the reboot:
+// the Node reports no boot ID, or another Node has the same boot ID.
 func unprovable(c *lifecycle.Candidate) *lifecycle.Finding {
 	if c.Fleet == nil || !c.Remediation().Restarts {
 		return nil

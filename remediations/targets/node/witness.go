@@ -8,9 +8,10 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// faultGone reports whether the policy's witness shows that the fault itself is gone. saw is what
-// the witness showed. unread means that Drydock must read the witness first. A repair that a person
-// requested needs no fault. So its cure is only contradicted if the witness shows a fault.
+// faultGone reports whether the policy's witness shows that the fault is gone. saw is what the
+// witness showed. unread means that Drydock must read the witness first. A repair that a person
+// requested may have had no fault. For such a repair, gone is false only if the witness shows a
+// fault.
 func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since, now time.Time) (gone, unread bool, saw string) {
 	if p.Witness == nil || p.Witness.None {
 		return true, false, ""

@@ -98,7 +98,7 @@ func (s *state) uncordonedAfterwards(d *lifecycle.Decision) {
 
 // uncordoned ends the repair of a node that Drydock had drained, because the node is not cordoned
 // any more. This counts as a person's decision, like a cancelled repair. Pods may run on the node
-// again: another drain would contradict the person, and the next step would interrupt the pods.
+// again, and the next step would interrupt them. Another drain would contradict the person.
 func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 	d := s.End(remediations.OutcomeCancelled, "the node was uncordoned "+when, now)
 	d.Ended.By = remediations.ByPerson
@@ -106,17 +106,17 @@ func (s *state) uncordoned(when string, now time.Time) lifecycle.Decision {
 }
 
 // refilled reports whether the drained node was uncordoned while Drydock verified a step that
-// restarts the machine. A person need not have done this. A system that installs a driver uncordons
-// the node after each boot (admission.Drivers), and an uncordon leaves no entry in managedFields.
-// Pods may be back in any case, so no other step may follow.
+// restarts the machine. This need not be a person's decision: a system that installs a driver
+// uncordons the node after each boot (admission.Drivers). managedFields do not show who uncordons a
+// node. Pods may have come back in both cases, so no other step may follow.
 func (s *state) refilled() bool {
 	r := s.Record
 	return r.Phase == remediations.PhaseVerifying && r.Drained() && !s.Node.Spec.Unschedulable && s.Config.Remediation(remediations.LastDone(r).Name).Restarts
 }
 
 // inputsStale checks the age of the facts that a step in progress depends on. underway means that
-// this process runs the step. Then the step is held if the facts are older than MaxStaleness.
-// Otherwise Drydock reads them before it resumes the step.
+// this process runs the step: the step is then held if the facts are older than MaxStaleness. If
+// this process does not run the step, Drydock reads old facts again before it resumes the step.
 func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time) (remediations.Reason, *lifecycle.Finding) {
 	oldest := now.Add(-s.Config.MaxStaleness)
 	deaf := s.Snapshot == nil || !s.Snapshot.AskedAt.After(oldest)
@@ -139,9 +139,9 @@ func (s *state) inputsStale(underway bool, d *lifecycle.Decision, now time.Time)
 	return "", nil
 }
 
-// again returns when facts that were read at answered must be read again. The poll interval may be
-// as long as MaxStaleness, and a poll itself takes time, so this is some time before they are too
-// old. Once that time has come, due is true, and at is when the facts are too old.
+// again returns when facts that were read at the time answered must be read again. That is some
+// time before they are too old, because the poll interval may be as long as MaxStaleness, and a
+// poll takes time. After that time, due is true, and at is when the facts become too old.
 func (s *state) again(answered, now time.Time) (at time.Time, due bool) {
 	at = answered.Add(max(s.Config.MaxStaleness/2, s.Config.MaxStaleness-remediations.LookFor))
 	if now.Before(at) {

@@ -28,7 +28,8 @@ type State struct {
 	// Busy is the number of other sidecars under repair in the cluster. limits.sidecars.concurrent
 	// bounds it.
 	Busy int
-	// NewTask is a new id, for the task that approves the sidecar if this decision issues one.
+	// NewTask is a new id for a task. If this decision approves the sidecar, the approval sends the
+	// task to the sidecar.
 	NewTask string
 }
 
@@ -40,9 +41,9 @@ type target struct {
 	newTask string
 }
 
-// Decide returns what to do about the sidecar of one pod now. It is pure, like the core. It checks
-// the same guards as for a node, except those about the node itself, because an approval disrupts
-// nothing.
+// Decide returns what to do about the sidecar of one pod now. The same state and time give the same
+// decision. Decide checks the same guards as for a node, except those about the node itself,
+// because an approval disrupts nothing.
 func Decide(known *State, now time.Time) lifecycle.Decision {
 	s := &target{seen: known.Seen, busy: known.Busy, newTask: known.NewTask}
 	s.Bind(s, known.State, known.Subject)

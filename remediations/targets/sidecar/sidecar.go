@@ -1,6 +1,7 @@
 // Package sidecar decides about pods whose sidecar has a gate: the pod's main container waits until
 // the sidecar is approved. The repair is that approval. The package has the observation of a
-// sidecar, and the proof that an approval worked. It is pure, like the core.
+// sidecar, and the proof that an approval worked. It is pure: it uses no client and no clock of its
+// own.
 package sidecar
 
 import (
@@ -59,11 +60,12 @@ type Observation struct {
 	// Owner is the object whose controller decides about the sidecar, for example a SeiNode. It is
 	// zero if the pod has no such owner, or if Drydock could not read the owner.
 	Owner remediations.Object
-	// StartedAt is when a container that may have the gate last started. It is zero if that is
-	// unknown.
+	// StartedAt is when the sidecar's container last started. If several containers may have the
+	// gate, it is the latest start. It is zero if the start is unknown.
 	StartedAt time.Time
-	// ClosedSince is when Drydock first knew that the gate was closed, without an opening since
-	// then. OpenAt is when Drydock last observed the gate open. Each is zero if unknown.
+	// ClosedSince is the first time at which Drydock knew that the gate was closed. Drydock knows
+	// of no opening after that time. OpenAt is when Drydock last observed the gate open. Each time
+	// is zero if it is unknown.
 	ClosedSince, OpenAt time.Time
 	// Health is the sidecar's answer. It is empty if Drydock did not query the sidecar. Held or
 	// Unknown is then the reason.
@@ -89,17 +91,18 @@ func (g *Observation) against() (remediations.Reason, *lifecycle.Finding) {
 	return remediations.ReasonSidecarUnknown, lifecycle.Because("the sidecar of %s does not say whether it is ready or waiting: %s; no data is not a fault", g.Pod, text.Line(g.Detail, 200))
 }
 
-// closedByStart is how soon after the start of its container a gate must be known to be closed.
-// Only then does the start explain the closed gate. It covers the time until a scrape, and the
-// alert's own `for`.
+// closedByStart is the longest time between the start of a container and the first proof that its
+// gate is closed. Only within this time does the start explain the closed gate. The time is long
+// enough for a scrape and the alert's own `for`.
 //
-// It is also the longest gap between two observations of a closed gate. Within that gap Drydock
-// assumes that the gate has not opened.
+// closedByStart is also the longest gap between two observations of a closed gate. Within that gap
+// Drydock assumes that the gate has not opened.
 const closedByStart = 15 * time.Minute
 
 // cureMargin is the longest time between a sidecar's last answer that it was ready and the recorded
-// end of its repair. The end time minus this margin counts as the time of that answer. Otherwise a
-// gate that opened just before a restart of its container would seem to have opened after it.
+// end of its repair. Drydock takes the end minus this margin as the time of that answer. Otherwise
+// an opening of the gate just before a restart of its container would seem to come after the
+// restart.
 const cureMargin = 30 * time.Second
 
 // Follow copies into g the facts that an earlier observation of the same container had. before is
@@ -128,8 +131,8 @@ func (g *Observation) Followed(now time.Time) bool { return now.Sub(g.At) <= clo
 //
 // A gate opens once in the life of its process, and a new process starts with a closed gate. If the
 // gate was open after the start of its container and is closed now, a person or a program closed
-// it. Such a gate stays closed. If the gate has been closed since shortly after the start, it is
-// closed because of the start. In all other cases the cause is unknown.
+// it. Drydock does not open such a gate. If the gate has been closed since shortly after the start,
+// the start is the cause. In all other cases the cause is unknown.
 //
 // alertBegan is when the alert began to fire without interruption. The gate may have been closed
 // earlier, because an alert begins again after each pause of its source. cured is when an earlier
