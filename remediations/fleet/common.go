@@ -15,10 +15,9 @@ import (
 // node's name.
 type Onsets map[string]map[string]time.Time
 
-// Add records that an alert of the policy p has been firing about the node since at. It keeps the
-// earliest time. The policy's witness is the second source that must show the same fault. Add
-// ignores policies with a witness that reads Ready, the lease or the provider, because the breaker
-// already counts their nodes.
+// Add records that an alert of the policy p about the node became active at the given time. If
+// there are several such alerts, the earliest time counts. Add ignores policies whose witness reads
+// Ready, the lease or the provider, because the breaker already counts their nodes.
 func (o Onsets) Add(p *remediations.Policy, node string, at time.Time) {
 	if p.Witness == nil || len(p.Witness.Signs) == 0 || slices.ContainsFunc(p.Witness.Signs, ofBreaker) {
 		return

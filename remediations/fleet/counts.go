@@ -19,13 +19,14 @@ type counts struct {
 	// gpus has the number of GPUs of each GPU node, by the node's name. The number comes from the
 	// node's label or its repair record.
 	gpus map[string]int
-	// shown has the number of GPUs that each GPU node should offer, by the node's name. It also
-	// uses the numbers in the ledger, and ledgerGPUs is a copy of those. Callers hold shown, so it
-	// must not be modified. It is nil if it must be computed again.
+	// shown has the number of GPUs that each GPU node should offer, by the node's name. It uses the
+	// numbers in gpus and in the ledger. ledgerGPUs is a copy of the ledger's numbers. Callers of
+	// the package keep the map shown, so it must not be modified. It is nil if it must be computed
+	// again.
 	shown, ledgerGPUs map[string]int
 	gpusVersion       int
-	// young has the nodes that were younger than limits.startupGrace when age last ran. grown is
-	// the latest creation time of a node that was old enough then.
+	// young has the nodes that were younger than limits.startupGrace when the function age last
+	// ran. grown is the latest creation time of a node that was old enough at that time.
 	young youngest
 	grown time.Time
 }
@@ -51,7 +52,7 @@ func (q *quorums) of(n *corev1.Node) *quorum {
 	return &q[0]
 }
 
-// traits has the facts about one Node that counts adds up.
+// traits has those facts about one Node that the type counts sums up over all Nodes.
 type traits struct {
 	place            place
 	ready, exhausted bool

@@ -2,5 +2,5 @@
 // counts nodes, unhealthy nodes, and the repairs in flight. Its sources are the Nodes and the
 // ledger, the ConfigMap with Drydock's records about the whole cluster. It reports which limits are
 // reached, and has the circuit breakers that stop repairs while too many nodes are unhealthy. The
-// package is pure, like the core: the same Nodes, ledger and time give the same Fleet.
+// package is pure: the same Nodes, ledger and time give the same Fleet.
 package fleet

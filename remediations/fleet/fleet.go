@@ -48,13 +48,13 @@ type Fleet struct {
 	nextWindow time.Time
 }
 
-// place describes a node in Fleet.occupied: where its repair counts against the limits. wouldBe
-// marks a repair that observe mode would begin. It counts against other such repairs, but never
-// against a real one.
+// place says where a node's repair counts against the limits (see Fleet.occupied). wouldBe marks a
+// repair that mode observe only simulates. Such a repair counts against other simulated repairs,
+// but never against a real repair.
 //
 // slotZone and slotPool are the zone and pool that the node had when its repair took its slot or
-// drained the node. If its labels have changed since then, the node counts in both zones and both
-// pools.
+// drained the node. If the node's labels have changed since then, the node counts in both zones and
+// both pools.
 type place struct {
 	zone, pool         string
 	slotZone, slotPool string
@@ -96,9 +96,9 @@ func New(c *remediations.Config, nodes []*corev1.Node, l *ledger.Ledger, firing 
 	return r.Fleet(l, false, now)
 }
 
-// Fleet returns the fleet of the roster. The result is valid until the roster changes. The breakers
-// continue from their state in the ledger. blind means that Drydock cannot observe the fleet; then
-// the breakers keep their state.
+// Fleet returns the facts about all nodes in the roster. The result is valid until the roster
+// changes. The breakers start with their state in the ledger. If blind is true, Drydock cannot
+// observe the fleet, and the breakers keep that state.
 func (r *Roster) Fleet(l *ledger.Ledger, blind bool, now time.Time) *Fleet {
 	r.age(now)
 	f := &Fleet{
@@ -238,7 +238,7 @@ func (f *Fleet) QuorumWithout(n *corev1.Node) (others, need, all int) {
 	return others, q.all/2 + 1, q.all
 }
 
-// window caches when repairs may begin next, because computing this takes longer than everything
+// window caches the result of Config.InWindow, because computing it takes longer than everything
 // else in a pass without changes.
 type window struct{ closed, next time.Time }
 

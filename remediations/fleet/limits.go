@@ -16,10 +16,11 @@ type Share struct {
 	// key in the configuration, and size is its configured value.
 	of, limit string
 	size      remediations.Quantity
-	// Concern names the zone or pool of the limit. Empty: the limit is about all nodes.
+	// Concern names the zone or pool of the limit. It is empty if the limit is about all nodes.
 	Concern remediations.Concern
-	// by is a node whose repair counts here, for messages. It is the node with the repair that is
-	// closest to being in flight. It is empty if no repair counts. place describes that node.
+	// by is a node whose repair counts against this limit, for messages. If several repairs count,
+	// it is the node whose repair is closest to being in flight. It is empty if no repair counts.
+	// place describes the node by.
 	by    string
 	place place
 }

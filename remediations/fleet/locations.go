@@ -13,8 +13,8 @@ import (
 // leading is the repair of a mesh location's leader. It moves the leadership to another node.
 type leading struct {
 	repair, location string
-	// nodes must not be repaired while the leadership moves. They are the node that led at the
-	// start, and the nodes that lead or will lead after it.
+	// nodes must not be repaired while the leadership moves: the node that led at the start of the
+	// repair, and the nodes that lead after it or will lead.
 	nodes   []string
 	wouldBe bool
 }
@@ -45,8 +45,8 @@ func (f *Fleet) OccupyLocation(node string, r *remediations.Record, wouldBe bool
 	f.leading[node] = l
 }
 
-// VacateLocation stops counting the repair of a mesh location, because this pass has ended it. node
-// is the node with its record.
+// VacateLocation stops counting the repair of a mesh location, because this pass has ended the
+// repair. node is the name of the node that has the repair's record.
 func (f *Fleet) VacateLocation(node string) { delete(f.leading, node) }
 
 // LocationRepairOn returns a message if the node takes part in a move of mesh leadership, so that

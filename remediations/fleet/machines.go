@@ -15,8 +15,8 @@ type shared struct {
 	nodes map[string][]holder
 }
 
-// holder is a Node that has a certain value. The holders of one value are sorted by when they got
-// it.
+// holder is a Node that has a certain value. The holders of one value are sorted: the Node that got
+// the value first comes first.
 type holder struct {
 	name string
 	// changed means that the Node already existed before it got this value. former is its earlier
@@ -25,8 +25,9 @@ type holder struct {
 	former  string
 }
 
-// follows reports whether h got the value after first did. Nodes that changed from one shared value
-// to another do not follow each other: they are containers of one host.
+// follows reports whether h existed and then changed to the value that first already had. It
+// returns false if both Nodes changed to this value from the same earlier value: such Nodes are
+// containers of one host.
 func (h holder) follows(first holder) bool {
 	together := h.former != "" && h.former == first.former
 	return h.changed && !together
@@ -72,8 +73,8 @@ func (x *shared) other(name, value string, ranked bool) (other string) {
 	return other
 }
 
-// identify stores the provider ID and boot ID of the current Node in place of those of the earlier
-// one. now is nil if the Node is gone.
+// identify stores the provider ID and boot ID of the present Node in place of those of the earlier
+// Node. now is nil if the Node is gone.
 func (r *Roster) identify(name string, was *Member, now *corev1.Node) {
 	known := was.Node != nil
 	machineBefore, bootBefore := identity(was.Node)

@@ -43,8 +43,8 @@ func (f *Fleet) Park(c *remediations.Config, n *corev1.Node, r *remediations.Rec
 }
 
 // beside reports whether the repair at p counts against a repair of the node other. A parked repair
-// does not count if the other node is parked or under repair, too. That repair takes no further
-// node out of service. If both counted, two parked nodes would wait for each other.
+// does not count if other is itself parked or under repair, because other is already out of
+// service. Otherwise two parked nodes would wait for each other.
 func (f *Fleet) beside(p place, other string) bool {
 	own, has := f.occupied[other]
 	return !p.parked || !has || own.wouldBe

@@ -173,8 +173,8 @@ func (f *Fleet) BreakersFor(zone string) (scopes []string) {
 type Stop struct {
 	Scope            string
 	Unhealthy, Nodes int
-	// Calm is the last time at which the scope had too many unhealthy nodes. It is zero while there
-	// are still too many.
+	// Calm is the last time at which the scope had too many unhealthy nodes. It is zero if the
+	// scope still has too many.
 	Calm time.Time
 }
 
@@ -239,8 +239,7 @@ func (f *Fleet) Cured(repair string) {
 	}
 }
 
-// Reopen opens the breakers of these scopes again, because the trial that closed them did not cure
-// its node for long.
+// Reopen opens the breakers of these scopes again, because the cure that closed them did not last.
 func (f *Fleet) Reopen(scopes []string, now time.Time) {
 	for _, scope := range scopes {
 		if f.Breakers[scope].State != ledger.BreakerOpen {

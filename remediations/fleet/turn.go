@@ -12,9 +12,9 @@ import (
 )
 
 // Turn is the position of a node in the order of decisions. If a limit has room for one repair
-// only, the first node takes it. Nodes under repair come first, because their deadlines do not
-// wait. Then come the nodes with a firing alert, the oldest fault first. All other nodes follow,
-// sorted by name.
+// only, the first node takes it. Nodes under repair come first, because their deadlines continue
+// while they wait. Then come the nodes with a firing alert, the oldest fault first. All other nodes
+// follow, sorted by name.
 type Turn struct {
 	node  *corev1.Node
 	rank  int
