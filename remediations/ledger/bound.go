@@ -8,16 +8,15 @@ import (
 )
 
 // MostBytes is the largest size of the ConfigMap's values, in bytes. The API server refuses more
-// than 1 MiB. The rest of that leaves room for the value of KeyArrival, which each replica writes
-// by itself.
+// than 1 MiB. The difference leaves room for the value of KeyArrival, which each replica writes.
 const MostBytes = 1<<20 - 1<<10
 
 // BreakGlassMost is the largest number of nodes in Status.BreakGlass. It is bounded because a
 // person may set break-glass on all nodes at once.
 const BreakGlassMost = 1000
 
-// fitBytes is the size of a ledger after Fit, if it was too long before. It is smaller than
-// MostBytes, so that the next few writes need not remove entries again.
+// fitBytes is the size of a ledger that Fit has shortened. It is smaller than MostBytes, so that
+// the next few writes need not remove entries again.
 const fitBytes = MostBytes - MostBytes/16
 
 // Room returns how many bytes about ended repairs can be added to a ledger with this data. If more

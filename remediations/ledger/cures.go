@@ -160,8 +160,8 @@ func (l *Ledger) Relapse(machine string, c Cure) {
 }
 
 // pruneCures removes the cures that can no longer relapse. A cure stays for the relapse window and
-// one more day: the alert may return late, and its repair may then be held for a day. An entry that
-// was not a cure stays for at least limits.repairsWindow.
+// one more day: the alert may return late, and the repair of that alert may be held for a day. An
+// entry without a cure stays for at least limits.repairsWindow.
 func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 	longest := remediations.PendingFor
 	for _, p := range c.Policies {
@@ -180,7 +180,7 @@ func (l *Ledger) pruneCures(c *remediations.Config, now time.Time) {
 }
 
 // endsMost is the largest number of repair ends that the ledger stores for each policy. It is much
-// larger than FailingAfter, because the cures of several nodes may fail to last at the same time.
+// larger than FailingAfter, because a stored cure becomes a failure later if its alert returns.
 const endsMost = 16
 
 // RepairEnd is how one repair of a policy ended. Failed means that it was exhausted or that its

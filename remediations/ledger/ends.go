@@ -39,8 +39,8 @@ type End struct {
 	Unknown Unknown `json:"-"`
 }
 
-// EndOf returns the End for a history entry of a node's repair that took at least one step. ok is
-// false for all other entries.
+// EndOf returns the End for a history entry. ok is false if the entry is not about a node's repair,
+// if that repair took no step, or after a person's reset.
 func EndOf(c *remediations.Config, e remediations.Entry) (end End, ok bool) {
 	if remediations.KindOf(e.Target) != remediations.KindNode || len(e.Steps) == 0 || e.Reset {
 		return End{}, false
@@ -53,15 +53,15 @@ func CancelOf(a remediations.Alert, by remediations.CancelledRepair, now time.Ti
 	return End{Repair: by.ID, Policy: a.Policy, At: by.At, Alert: a.Fingerprint, Seen: remediations.Instant(now)}
 }
 
-// replaces reports whether the ledger stores only one of e and o. This is so for two repairs by one
-// policy, and for two cancelled repairs for one alert.
+// replaces reports whether the ledger stores e in place of o. It does so for two ends of repairs by
+// one policy, and for two cancels of the repair for one alert.
 func (e End) replaces(o End) bool {
 	return e.Alert == o.Alert && (e.Alert != "" || e.Policy == o.Policy)
 }
 
 // of reports whether e is about the machine of Node n. e is stored under the Node's name, because
-// the Node had no spec.providerID. A new Node of that name, without a spec.providerID, may still be
-// the same machine. So e counts for it until window has passed.
+// its Node had no spec.providerID. A later Node with the same name and without a spec.providerID
+// may be the same machine. So e also counts for that Node, if e is younger than window.
 func (e End) of(n *corev1.Node, now time.Time, window time.Duration) bool {
 	return e.UID == string(n.UID) || n.Spec.ProviderID == "" && now.Sub(e.At) < window
 }
@@ -110,9 +110,9 @@ func (l *Ledger) Lacks(c *remediations.Config, n *corev1.Node, e End, now time.T
 }
 
 // Found adds an End that the Node shows and the ledger lacks, and reports whether the ledger must
-// be written. room is how many bytes can still be added, and a new End reduces it. An End that
-// replaces another one does not. If room is too small, Found adds nothing, and only the Node has
-// the End.
+// be written. room is how many bytes may still be added, and is reduced by the size of a new End.
+// An End that replaces an earlier End needs no room. If room is too small, Found adds nothing, and
+// only the Node has the End.
 func (l *Ledger) Found(c *remediations.Config, n *corev1.Node, e End, room *int, now time.Time) bool {
 	if !l.Lacks(c, n, e, now) {
 		return false
@@ -185,7 +185,8 @@ func (l *Ledger) setEnds(machine string, ends []End) {
 	}
 }
 
-// since returns the start of the time that keptFor returns.
+// since returns the time at which keptFor begins to count: when the alert of a cancelled repair was
+// last on the Node, or when the repair ended.
 func (e End) since() time.Time {
 	if e.Alert != "" {
 		return e.Seen

@@ -23,8 +23,8 @@ func GPUMachine(n *corev1.Node) string {
 }
 
 // GPUsOf returns the largest number of GPUs that the Node's machine ever had. It returns zero if
-// the number is unknown. It also returns zero if it cannot be compared with the Node's present
-// GPUs, because these are not whole GPUs.
+// that number is unknown, or if it cannot be compared with the Node's present number. The GPUs are
+// then partitioned, shared or offered under other names.
 func (l *Ledger) GPUsOf(n *corev1.Node) int {
 	if l == nil {
 		return 0

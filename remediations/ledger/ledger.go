@@ -165,8 +165,8 @@ const (
 	keyStatusMore = "statusMore"
 )
 
-// KeyArrival is the only data key that every replica writes. The leader writes all others. Its
-// value is an RFC 3339 time.
+// KeyArrival is the only data key that every replica writes, as an RFC 3339 time. The leader writes
+// all other keys.
 const KeyArrival = "arrival"
 
 // part describes one data key of the ConfigMap. value points to the field of Ledger with its

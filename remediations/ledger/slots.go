@@ -12,7 +12,7 @@ import (
 
 // Slot is the place of one disruptive repair in the ledger. It counts against the limits while the
 // repair is in flight. The slot of a mesh location does not count against the limits of nodes. In
-// such a slot, Node led the location before the move, and Successor becomes its leader.
+// such a slot, Node is the leader before the move, and Successor is the leader after the move.
 type Slot struct {
 	Kind       remediations.Kind `json:"kind,omitempty"`
 	Node       string            `json:"node"`
@@ -35,8 +35,8 @@ type Slot struct {
 	Unknown Unknown `json:"-"`
 }
 
-// Begun is a repair and a time: when it began on a machine, or when it last moved a leadership or
-// changed the whole cluster.
+// Begun is a repair with a time: when the repair began on a machine, last moved a leadership, or
+// last changed the whole cluster.
 type Begun struct {
 	Repair string    `json:"repair"`
 	At     time.Time `json:"at"`
@@ -137,8 +137,8 @@ func orphan(n *corev1.Node, r *remediations.Record) Orphan {
 	return o
 }
 
-// Release removes the slot and the orphan of the repair. It reports whether the ledger had one of
-// them. It does not search by the Node's name, because another machine may have that name now.
+// Release removes the slot and the orphan of the repair, and reports whether the ledger had any of
+// these. It does not search by the Node's name, because another machine may have that name now.
 func (l *Ledger) Release(repair string) bool {
 	before := len(l.Slots) + len(l.Orphans)
 	l.Slots = slices.DeleteFunc(slices.Clone(l.Slots), func(s Slot) bool { return s.Repair == repair })
