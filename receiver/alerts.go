@@ -23,8 +23,8 @@ type alert struct {
 }
 
 // take splits the alerts of the post into usable and unusable ones. If several alerts have the same
-// labels, it keeps the last one, at the position of the first. identity returns a hash of labels.
-// Different labels rarely have the same hash, so take also compares the labels.
+// labels, it keeps only the last of them, in the place of the first. identity returns a hash of an
+// alert's labels. Different labels can have the same hash, so take also compares the labels.
 func (p *post) take(wire []wireAlert, identity func(labels map[string]string) uint64) {
 	places := make(map[uint64]int, len(wire))
 	p.alerts = make([]alert, 0, len(wire))
@@ -61,8 +61,8 @@ func usable(w wireAlert) (map[string]string, string) {
 		return nil, fmt.Sprintf("its labels take more than %d bytes", maxMapBytes)
 	}
 	labels := w.Labels.values
-	// Prometheus and Alertmanager drop empty labels. With an empty label, the alert would have a
-	// fingerprint that Alertmanager does not know.
+	// Prometheus and Alertmanager drop empty labels before they compute the fingerprint, so Drydock
+	// must do the same.
 	maps.DeleteFunc(labels, func(_, value string) bool { return value == "" })
 	if len(labels) == 0 {
 		return nil, "it has no labels"

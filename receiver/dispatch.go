@@ -25,10 +25,10 @@ type tally struct {
 	firstErr error // the first error of the failed alerts
 }
 
-// dispatch passes every alert to the Recorder, 16 at the same time. It waits until all are done or
-// until the deadline. Alerts without a result at the deadline count as failed, whether or not the
-// Recorder obeys its context. One failure does not stop the other alerts. It calls done when the
-// Recorder has returned for every alert, which may be after dispatch itself has returned.
+// dispatch passes every alert to the Recorder, 16 at the same time. It returns when the Recorder
+// has returned for all alerts, or after timeouts.dispatch. An alert that has no result then counts
+// as failed. The failure of one alert does not stop the others. The function done is called when
+// the Recorder has returned for every alert. That may be after dispatch itself has returned.
 func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tally {
 	ctx, cancel := context.WithTimeout(ctx, s.timeouts.dispatch)
 	outcomes := make(chan outcome, len(alerts)) // has room for all outcomes, so that no worker waits
@@ -62,8 +62,8 @@ func (s *Server) dispatch(ctx context.Context, alerts []alert, done func()) tall
 	return s.count(outcomes, len(alerts), ctx.Err())
 }
 
-// count adds up the outcomes that have arrived. It counts each missing outcome as failed; ended is
-// the error of these alerts.
+// count adds up the results of the alerts. expected is the number of alerts. An alert whose outcome
+// has not arrived counts as failed, with the error ended.
 func (s *Server) count(outcomes <-chan outcome, expected int, ended error) tally {
 	var t tally
 	for range expected {

@@ -14,21 +14,23 @@
 //	503  a usable alert was not accepted within 10 s (the others were), or too
 //	     many posts at the same time; with Retry-After
 //
-// The body of every answer other than 200 is {"error":"a sentence"}. Alertmanager retries a post at
-// once only after a 5xx. So 503 means "send it again later", and 4xx means that a retry of the same
+// The body of every answer other than 200 is {"error":"a sentence"}. Alertmanager itself retries a
+// post only after a 5xx. So 503 means "send it again later", and 4xx means that a retry of the same
 // post is useless.
 //
 // These rules always hold. The tests in brackets check them:
 //
-//   - 200 means that each usable alert is on its Node, or in the bounded queue intake.Queue, which
-//     is written next (TestEveryAnswerAndItsEffect, TestOneThatCannotBeWrittenLosesNoOther).
-//     Alertmanager stays the durable source: if a process dies with queued alerts, the leader's
-//     poll brings them (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
-//   - An alert's own status and labels count. The group's status and the fingerprint in the post
-//     are not read (TestAlertsAreJudgedOneByOne).
+//   - 200 means that each usable alert is on its Node or in intake.Queue. This bounded queue is
+//     written to the Nodes next (TestEveryAnswerAndItsEffect,
+//     TestOneThatCannotBeWrittenLosesNoOther). Alertmanager stays the durable source: if a process
+//     ends with alerts in its queue, the leader's poll brings them
+//     (TestAProcessThatDiesWithAFullQueueLosesNothingThatFires).
+//   - The receiver reads the status and the labels of each alert. It does not read the group's
+//     status and the fingerprints in the post (TestAlertsAreJudgedOneByOne).
 //   - All input is bounded, in bytes, number and time (FuzzPayload, TestASlowBodyIsCutOff,
 //     TestPostsAtOnceAreBounded).
-//   - An unauthenticated client costs no more than reading a header (TestEveryAnswerAndItsEffect).
-//     No unprotected port listens beyond loopback by mistake (TestNewRefusesToStart).
-//   - No panic ends the process (TestAPanicIsAnAnswer).
+//   - The receiver reads only the header of an unauthenticated client's request
+//     (TestEveryAnswerAndItsEffect). It does not listen beyond loopback without protection, unless
+//     Options.Insecure allows this (TestNewRefusesToStart).
+//   - A panic does not end the process (TestAPanicIsAnAnswer).
 package receiver

@@ -69,7 +69,6 @@ func (s *Server) answerPanic(c *gin.Context) {
 	c.Next()
 }
 
-// answer writes a refusal.
 func answer(c *gin.Context, r *refusal) {
 	switch r.code {
 	case http.StatusUnauthorized:
@@ -104,9 +103,9 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	if !s.acquire(c.Request.Context()) {
 		return refuse(http.StatusServiceUnavailable, "the receiver is handling %d posts, the most at the same time; post again later", maxPosts)
 	}
-	// giveBack frees the post's place, one of the maxPosts that the receiver handles at the same time.
-	// This function calls it, unless the dispatch has begun. Then the dispatch calls it when the last
-	// Recorder call has returned, which may be after the deadline.
+	// giveBack frees the post's place, one of the maxPosts places. Until the dispatch begins, this
+	// function calls giveBack. After that the dispatch calls it, when the Recorder has returned for
+	// every alert. That may be after the deadline.
 	giveBack := func() { <-s.posts }
 	handedOver := false
 	defer func() {
@@ -129,11 +128,11 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	}
 	s.note(p)
 	handedOver = true
-	// The end of the request's context must not cancel the writes. In a storm of alerts, Alertmanager
-	// gives up a post after 10 s, but the API server completes a write even if its client is gone. If
-	// Drydock cancelled its writes then, the next posts would start more writes, which would also be
-	// cancelled. So each started write runs to its end, within its usual time limit. The repeated post
-	// then finds the alert written.
+	// The end of the request's context must not cancel the writes. In a storm of alerts,
+	// Alertmanager gives up a post after 10 s. But the API server completes a write even if its
+	// client is gone. If Drydock cancelled its writes then, each new post would start more writes
+	// and cancel them, too. So each started write runs to its end, within its usual time limit.
+	// When Alertmanager repeats the post, the alert is already written.
 	t := s.dispatch(context.WithoutCancel(c.Request.Context()), p.alerts, giveBack)
 	if t.failed > 0 {
 		return s.later(p, t)
@@ -142,8 +141,9 @@ func (s *Server) receive(c *gin.Context) *refusal {
 	return nil
 }
 
-// acquire reserves one of maxPosts places for a post, and waits for it up to timeouts.place. The
-// wait lets a storm of small posts be served in turn. A waiting post has no body in memory yet.
+// acquire reserves one of the maxPosts places for a post. If no place is free, it waits for at most
+// timeouts.place, and then returns false. Because of this wait, a storm of small posts is served in
+// turn. A waiting post has no body in memory yet.
 func (s *Server) acquire(ctx context.Context) bool {
 	select {
 	case s.posts <- struct{}{}:

@@ -47,8 +47,9 @@ const (
 	// maxPosts bounds the posts in progress.
 	maxPosts = 16
 
-	// bodyMemory bounds the bytes of all bodies in memory, unless maxBodyBytes is greater. Ordinary
-	// bodies are 100 times shorter than maxBodyBytes.
+	// bodyMemory bounds the bytes of all bodies in memory. If maxBodyBytes is greater than
+	// bodyMemory, one body of maxBodyBytes is allowed. Ordinary bodies are 100 times shorter than
+	// maxBodyBytes, so many of them fit at the same time.
 	bodyMemory = 16 << 20
 
 	// decodedMemory bounds the memory of all decoded bodies. It is enough for two posts of maxAlerts

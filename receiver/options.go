@@ -22,9 +22,10 @@ type Options struct {
 	// ignored. The file is read again at least once a second. If TokenFile is empty, no token is
 	// required.
 	TokenFile string
-	// MadeToken returns the token that Drydock generates. It is valid until TokenFile has a token,
-	// because the kubelet writes the file later. An empty text means that the token is not generated
-	// yet, and posts get 503. If MadeToken is nil, TokenFile must exist at the start.
+	// MadeToken returns the token that Drydock generates. Posts may use this token until TokenFile
+	// has one: the kubelet writes the file only some time after Drydock has generated the token. If
+	// MadeToken returns an empty text, no token is generated yet, and posts get 503. If MadeToken
+	// is nil, TokenFile must exist at the start.
 	MadeToken func() string
 	// TLS has the certificate files. If both a token and client certificates are configured, posts
 	// need both.

@@ -114,8 +114,9 @@ type post struct {
 }
 
 // decode reads a payload. It returns an error if the body is not a payload of version 4. The
-// error's text goes into the answer. An alert with odd labels is unusable, but not an error: users
-// of Alertmanager choose labels, and one odd alert must not lose the others of its group.
+// error's text goes into the answer. An alert with labels beyond the limits only counts as
+// unusable, and is not an error: users of Alertmanager choose labels, and one such alert must not
+// stop the others of its group.
 func decode(body []byte) (post, error) {
 	e, wire, ok := scan(body)
 	if !ok {
@@ -129,7 +130,8 @@ func decode(body []byte) (post, error) {
 	return p, nil
 }
 
-// readSlowly reads the payload with encoding/json, which also reads bodies that scanner does not.
+// readSlowly reads the payload with encoding/json. It also reads the payloads that scan cannot
+// read.
 func readSlowly(body []byte) (envelope, []wireAlert, error) {
 	var e envelope
 	if err := json.Unmarshal(body, &e); err != nil {

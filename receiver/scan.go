@@ -8,9 +8,9 @@ import (
 )
 
 // scanner reads a payload in one pass. encoding/json needs four passes, and parsing is most of the
-// cost of a post. scanner reads JSON as Alertmanager writes it. When it meets anything else, it
-// sets odd, and encoding/json reads the body instead. Without odd, both have the same result
-// (TestScanReadsAsTheLibraryDoes).
+// cost of a post. scanner reads JSON only in the form that Alertmanager writes. For JSON in another
+// form it sets odd, and encoding/json then reads the body instead. If odd is not set, the result is
+// the same as that of encoding/json (TestScanReadsAsTheLibraryDoes).
 type scanner struct {
 	data []byte
 	at   int
@@ -70,8 +70,9 @@ func (w *scanner) alert() (a wireAlert) {
 }
 
 // object reads an object. For each member with one of the names, it calls read, which must consume
-// the value. It skips other members. It sets odd for a name that occurs twice, and for a name that
-// encoding/json would match to one of the names because it ignores case.
+// the member's value. It skips members with other names. It sets odd if a name occurs twice. It
+// also sets odd if a member's name differs from one of the names only in case, because
+// encoding/json would accept that member.
 func (w *scanner) object(names []string, read func(name string)) {
 	seen := 0
 	w.each('{', '}', func() {

@@ -32,9 +32,9 @@ type Server struct {
 	listening chan struct{}
 }
 
-// New returns a Server that does not listen yet. It refuses options if the server could not serve,
-// or would accept posts from any client: a missing or empty file, only one file of a TLS pair, or
-// an open port without protection.
+// New returns a Server that does not listen yet. It returns an error if the server could not serve:
+// a file is missing or empty, or only one file of a TLS pair is set. It also returns an error if
+// the server would accept posts from any client on an address beyond loopback.
 func New(o Options) (*Server, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Server) Addr() net.Addr {
 func (s *Server) Listening() <-chan struct{} { return s.listening }
 
 // Ready returns nil while the server listens and knows the token that posts must have. Otherwise
-// the error says what is missing. It makes no connection.
+// the error says what is missing. Ready opens no connection for this check.
 func (s *Server) Ready() error {
 	if s.addr.Load() == nil {
 		return errors.New("the receiver is not listening")
@@ -92,8 +92,8 @@ func (s *Server) Ready() error {
 	return nil
 }
 
-// Start listens and serves until ctx ends. Then posts in progress may finish for at most 5 s. An
-// error means that the port could not be opened, or was lost.
+// Start listens and serves until ctx ends. Then posts in progress may finish for at most 5 s. Start
+// returns an error if it cannot open the port, or if the server loses the port later.
 func (s *Server) Start(ctx context.Context) error {
 	if s.started.Swap(true) {
 		return errors.New("the receiver was started twice")
@@ -116,8 +116,9 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 }
 
-// listen opens the port. It then checks again that the port is guarded or on loopback, because the
-// address of a name like localhost is only known now.
+// listen opens the port. Only then the address of a name like localhost is known. If this address
+// is not loopback and posts need neither a token nor a certificate, listen closes the port and
+// returns an error.
 func (s *Server) listen(ctx context.Context) (net.Listener, error) {
 	var certificates *tls.Config
 	if s.certs != nil {

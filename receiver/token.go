@@ -15,18 +15,20 @@ import (
 )
 
 // token is the bearer token in a file. Each check reads the file's content, because a comparison of
-// modification times or sizes can miss a rotation. There is one exception: the token that was read
-// less than tokenGood ago is accepted without a read. So a new token is valid at once, and an old
-// token is valid for at most a second more. The exception saves time in a storm of posts: a read
-// for each post would be a quarter of the cost of handling an unchanged alert.
+// modification times or sizes can miss a rotation. There is one exception: a token that Drydock
+// read from the file less than tokenGood ago is accepted without another read. So a new token is
+// valid as soon as it is written, and an old token is valid for at most one more second. The
+// exception saves time in a storm of posts: a read of the file for each post would cost a quarter
+// of the handling of an unchanged alert.
 //
 // If the file becomes unreadable or empty, the last valid token stays valid, and Drydock logs this
-// once: a mistake in a rotation must not cut off the alerts. To revoke a token, write another one;
-// deleting the file does not revoke it.
+// once: a mistake in a rotation must not cut off the alerts. To revoke a token, write another one
+// into the file. A deletion of the file does not revoke the token.
 type token struct {
 	path string
-	// made returns the token that Drydock generated, for as long as the file has none. An empty text
-	// means that it is not generated yet. If made is nil, only the file counts.
+	// made returns the token that Drydock generated. This token is valid only while the file has
+	// none. An empty text means that no token is generated yet. If made is nil, only the token in
+	// the file is valid.
 	made func() string
 	now  func() time.Time
 
@@ -43,8 +45,8 @@ const tokenGood = time.Second
 // errNoToken means that Drydock has not generated the token yet, so no post can be checked.
 var errNoToken = errors.New("the receiver's token has not been made yet")
 
-// newToken reads the token. Without a valid token in the file it fails, unless Drydock generates
-// the token.
+// newToken reads the token from the file. Without a valid token in the file, it fails if made is
+// nil, and otherwise uses the token that Drydock generates.
 func newToken(path string, made func() string) (*token, error) {
 	t := &token{path: path, made: made, now: time.Now}
 	digest, err := t.read()
@@ -99,8 +101,8 @@ func (t *token) current(asked time.Time, log logr.Logger) (valid [sha256.Size]by
 	return t.digest, t.known
 }
 
-// fresh reports whether got is the digest of the token that was read less than tokenGood before
-// asked.
+// fresh reports whether got is the digest of the known token, and Drydock read that token from the
+// file less than tokenGood before asked.
 func (t *token) fresh(got [sha256.Size]byte, asked time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
