@@ -76,7 +76,7 @@ type Change struct {
 }
 
 // Exemption names users whose requests are allowed even while a repair of the Node is in flight.
-// The cluster's own health depends on their work on Nodes, so it must never wait.
+// The cluster's own health depends on their work on Nodes, so Drydock must never delay this work.
 type Exemption struct{ Users, Groups []string }
 
 // AlwaysExempt are the users and groups that are exempt in every configuration.
@@ -97,7 +97,8 @@ func (e Exemption) Covers(user string, groups []string) bool {
 type Decision struct {
 	Allowed bool
 	// Reason is the reason of the denial. If the request is allowed, it is the reason of the first
-	// violation that break-glass overrode, or else of the first warning.
+	// violation that only break-glass overrode. Without such a violation it is the reason of the
+	// first warning.
 	Reason Reason
 	// Message says why the request is denied and what to do. If only break-glass allowed the request,
 	// it lists the changes that break-glass allowed.
@@ -107,8 +108,7 @@ type Decision struct {
 	BreakGlass bool
 }
 
-// override is what can override a violation: nothing, break-glass on the node alone, or also an
-// exempt user.
+// override says what allows a request despite a violation.
 type override int
 
 const (
@@ -123,8 +123,8 @@ type violation struct {
 	override override
 	// what names the change, for example "deleting the node".
 	what, message string
-	// warns means that the violation concerns a repair whose policy only observes now, so it denies
-	// nothing.
+	// warns means that the violation only causes a warning, because the policy of the repair is in
+	// observe mode now.
 	warns bool
 }
 
@@ -215,9 +215,10 @@ func (d *Decision) warn(reason Reason, message string) {
 	d.Warnings = append(d.Warnings, message)
 }
 
-// observes reports whether this installation only observes. Then Drydock changes nothing that a
-// request could collide with. Violations that nothing can override are denied even then: in enforce
-// mode, Drydock would trust a record that was written in observe mode.
+// observes reports whether neither the configuration nor any policy is in enforce mode. Drydock
+// then changes nothing that a request could collide with, so most violations only cause a warning.
+// A violation with byNothing is denied even then: after a switch to enforce mode, Drydock would
+// trust the forged record.
 func observes(c *remediations.Config) bool {
 	return c.Mode != remediations.ModeEnforce && !slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool { return p.Mode == remediations.ModeEnforce })
 }

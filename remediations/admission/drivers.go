@@ -7,28 +7,28 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Drivers are the users that install drivers on Nodes, by the name of their system. Such a user
-// cordons a node that has just booted, installs the driver, and uncordons the node. A repair that
-// reboots the node waits for this driver, so Drivers may cordon and uncordon the node while its
-// repair is Verifying.
+// Drivers are the users that install drivers on Nodes. The key is the name of their system. Such a
+// user cordons a node that has just booted, installs the driver, and uncordons the node. After a
+// reboot by Drydock, the proof of the cure waits for this driver. So Drivers may cordon and
+// uncordon the node while its repair is Verifying.
 type Drivers map[string][]string
 
 // ShippedDrivers returns the users that Drydock knows. The chart has the same list (drydock.drivers
 // in _helpers.tpl).
 func ShippedDrivers() Drivers {
 	return Drivers{
-		// NVIDIA/gpu-operator assets/state-driver and assets/state-mig-manager. The second
-		// namespace is OpenShift's.
+		// The source is NVIDIA/gpu-operator assets/state-driver and assets/state-mig-manager. On
+		// OpenShift the namespace is nvidia-gpu-operator.
 		"nvidia-gpu-operator": {
 			"system:serviceaccount:gpu-operator:nvidia-driver",
 			"system:serviceaccount:gpu-operator:nvidia-mig-manager",
 			"system:serviceaccount:nvidia-gpu-operator:nvidia-driver",
 			"system:serviceaccount:nvidia-gpu-operator:nvidia-mig-manager",
 		},
-		// Mellanox/network-operator manifests/state-ofed-driver.
+		// The source is Mellanox/network-operator manifests/state-ofed-driver.
 		"nvidia-network-operator": {"system:serviceaccount:nvidia-network-operator:ofed-driver"},
-		// ROCm/gpu-operator helm-charts-k8s/templates/serviceaccount.yaml. The second user is
-		// OpenShift's.
+		// The source is ROCm/gpu-operator helm-charts-k8s/templates/serviceaccount.yaml. On
+		// OpenShift the namespace is openshift-amd-gpu.
 		"amd-gpu-operator": {
 			"system:serviceaccount:kube-amd-gpu:amd-gpu-operator-gpu-operator-charts-controller-manager",
 			"system:serviceaccount:openshift-amd-gpu:amd-gpu-operator-controller-manager",
@@ -54,10 +54,10 @@ func (d Drivers) Covers(user string) bool {
 	return false
 }
 
-// installs reports whether a driver installer (a user of Drivers) makes the change while the node's
-// repair waits for the proof of its step. The caller has checked that a repair is in flight. If the
-// phase label shows such a repair, the label decides and not the record, because the
-// ValidatingAdmissionPolicy reads only the label.
+// installs reports whether the change comes from a user of Drivers while the node's repair is
+// Verifying. The caller has checked that a repair is in flight. The phase comes from the Node's
+// label, because the ValidatingAdmissionPolicy reads only the label. If the label shows no repair
+// in flight, the phase comes from the record.
 func (ch *Change) installs(busy *repair) bool {
 	phase := busy.phase
 	if !phase.InFlight() {

@@ -9,13 +9,14 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// repair is the repair in flight on a node, if any.
+// repair says whether a repair is in flight on a node, and has its details.
 type repair struct {
 	node string
-	// record is the record of the repair in flight, or nil if there is none or Drydock cannot read it.
+	// record is the record of the repair in flight. It is nil if no repair is in flight, or if
+	// Drydock cannot read the record.
 	record *remediations.Record
-	// recorded is the record of the node's repair, in flight or not. It is nil if there is none or
-	// Drydock cannot read it.
+	// recorded is the record of the node's repair in any phase. It is nil if there is no record, or
+	// if Drydock cannot read it.
 	recorded *remediations.Record
 	// phase is the phase in the Node's label.
 	phase remediations.Phase
@@ -23,19 +24,20 @@ type repair struct {
 	observed bool
 	// workers are the Kubernetes users that carry out the current step of the repair for Drydock.
 	workers []string
-	// mesh is the repair in flight of the leader of the node's mesh location, if its record is on
-	// another node. Otherwise it is nil. Only a change of the leader annotation needs it.
+	// mesh is a repair in flight of the leader of the node's mesh location. It is nil if there is
+	// no such repair, or if its record is on this node. Only the rule about the leader annotation
+	// reads it.
 	mesh *repair
 }
 
-// repairOf reads the repair from the Node. The record or the phase label alone is enough to show a
-// repair in flight. The ValidatingAdmissionPolicy reads the label alone, and both must decide the
-// same.
+// repairOf reads the repair from the Node. A repair counts as in flight if the record or the phase
+// label shows this. The ValidatingAdmissionPolicy reads only the label, and both checks should give
+// the same result.
 //
-// They differ in one case: the policy of the repair was switched to observe mode while the repair
-// was in flight. Until the step is proven or its deadline has passed, the label still shows a
-// repair. The label does not name the policy, so the ValidatingAdmissionPolicy denies a change
-// about which this package only warns (docs/reference/admission.md).
+// The results differ in one case: a person switches the policy of a repair in flight to observe
+// mode. Until the step is proven or its deadline has passed, the label still shows the repair. The
+// label does not name the policy, so the ValidatingAdmissionPolicy denies a change. This package
+// only warns about that change (docs/reference/admission.md).
 func repairOf(c *remediations.Config, n *corev1.Node) *repair {
 	if n == nil {
 		return &repair{}

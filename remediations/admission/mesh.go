@@ -26,9 +26,9 @@ func meshLocation(c *remediations.Config, n *corev1.Node) string {
 	return n.Labels[c.TopologyLabel]
 }
 
-// leaderRepairOf returns the repair in flight of the leader of the Node's mesh location, or nil. It
-// looks only at records on other Nodes. It also returns the repair of another location if one of
-// that repair's leadership moves changed this Node.
+// leaderRepairOf looks for a repair in flight of the leader of the Node's mesh location, among the
+// records on other Nodes. It also finds the repair of another location if one of that repair's
+// moves of leadership concerns this Node. It returns nil if there is no such repair.
 func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node) *repair {
 	for _, on := range nodes {
 		if on.Name == n.Name || lifecycle.BreakGlassSet(on) {
@@ -46,8 +46,8 @@ func leaderRepairOf(c *remediations.Config, n *corev1.Node, nodes []*corev1.Node
 	return nil
 }
 
-// names reports whether the move of a mesh leadership concerns the node: it takes the leadership
-// from the node, gives it to the node, or changes the node's leader annotation.
+// The function names reports whether a move of a mesh leadership concerns the node. The move takes
+// the leadership from the node, gives it to the node, or changes the node's leader annotation.
 func names(m remediations.Move, node string) bool {
 	_, changed := m.Before[node]
 	return changed || m.From == node || m.To == node

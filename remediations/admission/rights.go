@@ -20,9 +20,9 @@ const (
 // guards decide again. Removing a key that only Drydock writes needs the verb resetVerb.
 var entitled = []struct {
 	key, verb string
-	// stops means that the annotation makes Drydock do less. If the right cannot be checked, the
-	// annotation is allowed: a repair that should stop and continues is worse than one that the wrong
-	// person stopped.
+	// stops means that the annotation only stops repairs. If the right cannot be checked, such an
+	// annotation is allowed. A repair that a person wants to stop must not continue, even if the
+	// wrong person can then stop it, too.
 	stops bool
 }{
 	{key: remediations.RequestKey, verb: "request"},
@@ -35,9 +35,9 @@ var entitled = []struct {
 // resetVerb is the right to make Drydock forget a repair and the history of earlier repairs.
 const resetVerb = "reset"
 
-// ErrNotAsked is the error of Change.May if Drydock did not ask the API server, because it checks
-// too many rights already or the user's groups are too large. An outsider can cause this, so
-// annotations that need a right are denied then.
+// ErrNotAsked is the error of Change.May if Drydock did not ask the API server. Drydock already
+// checks too many rights, or the user's groups are too large. An outsider can cause both. So
+// ErrNotAsked denies every annotation that needs a right, even one that stops a repair.
 var ErrNotAsked = errors.New("Drydock did not ask the API server")
 
 // RightVerbs returns the verbs of all annotations that need a right.
@@ -60,9 +60,9 @@ func VerbFor(key string) string {
 	return ""
 }
 
-// rightMissing denies an annotation that needs a right to a user who does not have that right. The
-// right to patch nodes is not enough: every network plugin has it. Not every such user may have a
-// machine replaced, or make Drydock forget how often it repaired a machine.
+// rightMissing denies an annotation that needs a right to a user who lacks this right. The right to
+// patch nodes is not enough, because every network plugin has it. Only some of these users should
+// be able to replace a machine, or to make Drydock forget how often it repaired a machine.
 func rightMissing(ch *Change, _ *repair) *violation {
 	if ch.ofNode() || ch.May == nil || ch.New == nil {
 		return nil
@@ -113,8 +113,8 @@ func (ch *Change) unchecked() string {
 	return ""
 }
 
-// says reports whether the change sets or alters the annotation. It returns false if the user's
-// rights cannot be checked, because May is nil.
+// The method says reports whether the change sets or alters the annotation. It returns false if May
+// is nil, because annotations then need no right.
 func (ch *Change) says(key string) bool {
 	if ch.May == nil {
 		return false

@@ -116,9 +116,9 @@ func noExecuteAdded(ch *Change, busy *repair) *violation {
 	return nil
 }
 
-// meshLeaderChanged denies the choice of a mesh leader during a repair of the node. The choice
-// would move the leadership to or from a node that is about to restart or be replaced. While
-// Drydock moves the location's leadership, such a choice would undo the move or make two leaders.
+// meshLeaderChanged denies a change of the mesh leader annotation on a node under repair. The
+// change would move the leadership to or from a node that is about to restart or be replaced. While
+// Drydock moves the location's leadership, the change would undo the move or make two leaders.
 func meshLeaderChanged(ch *Change, busy *repair) *violation {
 	if ch.ofNode() || !ch.changesMeshLeader() {
 		return nil
@@ -177,8 +177,8 @@ func requestInFlight(ch *Change, busy *repair) *violation {
 func (ch *Change) bound(busy *repair) bool { return busy.inFlight() && !ch.ofNode() }
 
 // works reports whether the change comes from a user that carries out the repair's current step.
-// Cordoning the node, evicting its pods and deleting it are then the step itself, and not a
-// collision.
+// Then a cordon, an eviction or the deletion of the Node is a part of the step, and no rule denies
+// it.
 func (ch *Change) works(busy *repair) bool { return slices.Contains(busy.workers, ch.User) }
 
 // asks returns the request that the change adds under RequestKey.
@@ -197,9 +197,9 @@ func (ch *Change) asks() (request string, asks bool) {
 	return v, !was || before != v
 }
 
-// keys returns the annotation and label keys that the change adds or alters (written) and those
-// that it removes (removed), both sorted. It returns only keys that the function of accepts. For
-// the deletion of a Node it returns no keys.
+// keys returns the annotation and label keys that the change writes and those that it removes, both
+// sorted. A written key is new or has another value. Both lists have only keys that the function of
+// accepts. If the change deletes the Node, both lists are nil.
 func (ch *Change) keys(of func(string) bool) (written, removed []string) {
 	if ch.New == nil {
 		return nil, nil

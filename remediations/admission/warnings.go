@@ -29,7 +29,8 @@ type warning struct {
 	message string
 }
 
-// warnings returns what Drydock will do with the change. Events report the same later.
+// warnings returns the warnings about an allowed change: what Drydock will do, or why Drydock will
+// ignore the change. Events report the same later.
 func warnings(c *remediations.Config, ch *Change, nodes func() []*corev1.Node, now time.Time) []warning {
 	var out []warning
 	add := func(reason Reason, format string, args ...any) {
@@ -98,7 +99,8 @@ func repairThere(n *corev1.Node, r *remediations.Record) string {
 	return fmt.Sprintf("the repair of node %s is %s; set this annotation only to the id of a running repair", n.Name, r.ID)
 }
 
-// requestWarning returns what Drydock will do with a request.
+// requestWarning returns a warning if Drydock will refuse a person's request for a repair, or if
+// the request must wait. Otherwise both results are empty.
 func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func() []*corev1.Node, now time.Time) (Reason, string) {
 	request, err := c.ParseRequest(v)
 	if err != nil {
@@ -120,9 +122,9 @@ func requestWarning(c *remediations.Config, n *corev1.Node, v string, nodes func
 	return "", ""
 }
 
-// waits returns why a person's request must wait for other repairs, or an empty text. p is the
-// policy that carries out the request. nodes returns all known Nodes, and is called only if the
-// first step is disruptive.
+// The function waits returns why a person's request for a repair must wait for other repairs, or an
+// empty text. p is the policy that carries out the request. nodes returns all known Nodes. It is
+// called only if the first step is disruptive.
 func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes func() []*corev1.Node, now time.Time) string {
 	s := &lifecycle.State{Config: c, Node: n}
 	step, _ := s.FirstStep(p, nil)
@@ -136,8 +138,9 @@ func waits(c *remediations.Config, p *remediations.Policy, n *corev1.Node, nodes
 	return f.AtLimit(c, n, c.ProviderAhead(p, step.Index, n), false)
 }
 
-// wouldCollide returns a warning in observe mode if enforce mode would deny the change: in enforce
-// mode, a repair would be in flight on the node now. Otherwise it returns an empty text.
+// wouldCollide returns a warning for observe mode: the change would be denied in enforce mode,
+// because a repair of the node would be in flight now. It returns an empty text if enforce mode
+// would allow the change.
 func wouldCollide(c *remediations.Config, ch *Change) string {
 	if ch.Old == nil || ch.Exempt {
 		return ""
