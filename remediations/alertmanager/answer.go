@@ -29,8 +29,9 @@ type answer struct {
 
 	watchdog   bool
 	watchdogAt time.Time
-	// blindBy are the names of the active alerts that match blindWhen, except alerts.SourceDown.
-	// blindWhen are configured matchers of alerts which show that Prometheus does not see the nodes.
+	// blindBy has the names of the active alerts that match the configured matchers blindWhen. Such
+	// an alert shows that Prometheus does not see the nodes. The name alerts.SourceDown is never in
+	// blindBy, because sourceDown is set instead.
 	blindBy    map[string]bool
 	sourceDown bool
 	sourceSeen alerts.Alert
@@ -39,12 +40,12 @@ type answer struct {
 	selfTests map[string]alerts.Alert
 	// kept counts the memory of the alerts that this answer stores.
 	kept kept
-	// others are the alerts of no interest, by fingerprint, with the name and the node of each. The
-	// answer needs them because one of them may inhibit an alert of interest.
+	// others are the alerts of no interest, by fingerprint. Only their names and nodes are stored.
+	// They are needed because one of them may inhibit an alert of interest.
 	others map[string]reading
-	// known are the decoded alerts of the previous answer. readings are the decoded alerts of this
-	// answer. Neither has alerts that also show something about Alertmanager itself, like the
-	// Watchdog.
+	// known are the decoded alerts of the replica's previous answer. readings are the decoded
+	// alerts of this answer. Alerts that also show something about Alertmanager or Prometheus, like
+	// the Watchdog, are in neither, because Drydock must evaluate them in each answer.
 	known, readings readings
 	routes          routes
 	// text is the JSON of the alert that is being read.
@@ -107,9 +108,9 @@ func (a *answer) read(d *json.Decoder) error {
 	return a.add(alert, id)
 }
 
-// take stores an alert that needs no further check. It stores an alert of interest completely, and
-// only the name and the node of any other alert. If there are too many alerts of no interest, it
-// skips the rest.
+// take stores a decoded alert that shows nothing about Alertmanager or Prometheus itself. It stores
+// an alert of interest completely, and only the name and the node of any other alert. Alerts of no
+// interest beyond maxAlerts are not stored.
 func (a *answer) take(r reading, id written) error {
 	if r.alert != nil {
 		if err := a.keep(r); err != nil {
@@ -122,8 +123,8 @@ func (a *answer) take(r reading, id written) error {
 	return nil
 }
 
-// pass stores the name and the node of an alert of no interest. It returns false if there are too
-// many.
+// pass stores the name and the node of an alert of no interest. It returns false, and stores
+// nothing, if maxAlerts such alerts are already stored.
 func (a *answer) pass(r reading) bool {
 	if len(a.others) >= maxAlerts {
 		return false
@@ -155,8 +156,9 @@ func genuine[L map[string]string | json.RawMessage](m *gettable[L]) error {
 	return nil
 }
 
-// add evaluates one alert for everything that Drydock looks for, and stores it if it is of
-// interest.
+// add evaluates one alert: is it the Watchdog, does it show that Prometheus does or does not see
+// the nodes, is it from the self-test? Then add stores the alert, completely only if the alert is
+// of interest.
 func (a *answer) add(m *gettable[map[string]string], id written) error {
 	set := labelSet(m.Labels)
 	watchdog := a.interests.watchdog != nil && a.interests.watchdog.Matches(set)
@@ -233,9 +235,10 @@ func (a *answer) replica() alerts.Replica {
 	return out
 }
 
-// mute sets MutedBy of each alert, from the answer about groups. by has the names of the time
-// intervals that mute an alert, by the alert's fingerprint. An alert that is only in the answer
-// about groups began between the two requests. The next poll finds it.
+// mute sets MutedBy of each stored alert from the replica's answer about groups. The key of by is
+// the alert's fingerprint, and the value has the names of the time intervals that mute the alert.
+// An alert that is only in the answer about groups is ignored: it began between the two requests,
+// and the next poll finds it.
 func (a *answer) mute(by map[string][]string) {
 	for _, all := range []map[string]alerts.Alert{a.alerts, a.selfTests} {
 		for key, one := range all {

@@ -47,8 +47,8 @@ func (k *knownReplicas) keepOnly(current map[*replica]bool) {
 	}
 }
 
-// seat is one entry of a poll's answer: a replica to query, or, without one, the failed entry with
-// its error.
+// seat is one entry of a poll's result. Either replica is the replica to query, or failed is the
+// finished entry with the error.
 type seat struct {
 	replica *replica
 	failed  alerts.Replica
@@ -97,7 +97,6 @@ func (c *Client) seatAt(e *replicas.Endpoint, address, url string) seat {
 	return seat{replica: r}
 }
 
-// askAll runs one poll.
 func (c *Client) askAll(ctx context.Context) []alerts.Replica {
 	seats := c.seats(ctx)
 	said := make([]alerts.Replica, len(seats))

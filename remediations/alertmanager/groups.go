@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/alertmanager/api/v2/models"
 )
 
-// mutes collects, while a replica's groups are read, which time intervals mute which alert of
-// interest. Time intervals belong to a route, so only groups show them. An alert in several groups
-// is muted if one of these groups is muted.
+// mutes collects the time intervals that mute each alert of interest, while Drydock reads a
+// replica's groups. Time intervals belong to a route, so only groups show them. An alert in several
+// groups counts as muted if at least one of its groups is muted.
 type mutes struct {
 	interests interests
 	by        map[string][]string // by fingerprint: the names of the time intervals, sorted and without duplicates
@@ -24,21 +24,22 @@ type mutes struct {
 
 func newMutes(in interests) *mutes { return &mutes{interests: in, by: map[string][]string{}} }
 
-// getGroups requests the groups that are routed to Drydock's receiver. The server uses the
+// getGroups requests the groups that Alertmanager sends to Drydock's receiver. The server uses the
 // parameters as follows (according to the source of 0.31.1 and 0.34.2):
 //
 //   - receiver is a regular expression that the server anchors itself, as ^(?:…)$. It is also
-//     anchored and quoted here, which changes nothing. The parameter only saves work: read checks
-//     the name in the answer.
+//     anchored and quoted here, which changes nothing. The parameter only saves work: the method
+//     read checks the receiver's name in each group.
 //   - muted=false leaves out every group that time intervals mute, and nothing else. The API's
-//     description mentions silences and inhibitions, which is wrong. With true, the default, such a
-//     group comes with all of its alerts. Each alert then has the names of the intervals in
-//     status.mutedBy, and the state suppressed.
+//     description also mentions silences and inhibitions, which is wrong. muted=true is the
+//     default. Then a muted group comes with all of its alerts. Each of them has the names of the
+//     intervals in status.mutedBy, and the state suppressed.
 //   - active=false leaves out alerts that neither a silence nor an inhibition covers, muted or not.
 //
-// Alertmanager records a mute time on the group when its notification is due. The first time is
-// after group_wait, then at each group_interval, and never while every alert in the group is
-// inhibited. A restarted Alertmanager knows no mute times until then.
+// Alertmanager records a mute time on the group when the group's notification is due. The first
+// notification is due after group_wait, the next ones at each group_interval. No notification is
+// due while every alert of the group is inhibited. A restarted Alertmanager knows no mute times
+// before the first notification.
 func (r *replica) getGroups(ctx context.Context, m *mutes) error {
 	list := &stream{of: "groups", element: m.read, depth: 3}
 	yes, receiver := true, "^(?:"+regexp.QuoteMeta(m.interests.receiver)+")$"

@@ -54,16 +54,17 @@ const (
 	// alerts.Replica.Akin.
 	maxReceivers = 64
 
-	// maxRoutes bounds how many different lists of receivers are shared. Alerts with the same
-	// receivers share one copy of the list; further lists are stored for each alert.
+	// maxRoutes bounds the lists of receivers that alerts share. Alerts with the same receivers
+	// share one copy of the list. When there are maxRoutes lists, an alert with other receivers
+	// gets a list of its own.
 	maxRoutes = 256
 
 	// maxBlindBy bounds how many names of active alerts that match blindWhen are stored. One such
 	// alert is enough to hold repairs. The names are for people.
 	maxBlindBy = 16
 
-	// idleConnections is how long an unused connection stays open. It is longer than the poll
-	// interval, so that each poll reuses the connections. It is short enough to close connections to a
-	// replica that has another address now.
+	// idleConnections is how long an unused connection stays open. It is longer than the time
+	// between two polls, so that each poll reuses the connections. It is short enough that a
+	// connection to a replica's old address is closed soon.
 	idleConnections = time.Minute
 )

@@ -8,8 +8,9 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// upMetric has one series for each replica of the last poll. The series of a removed replica is
-// deleted, so that an old address of a restarted replica does not fire an alert for ever.
+// upMetric is the metric drydock_alertmanager_up. It has one series for each replica of the last
+// poll. When a replica is removed or gets another address, its old series is deleted. Otherwise an
+// alert about the old address would fire for ever.
 type upMetric struct {
 	gauge *prometheus.GaugeVec
 	mu    sync.Mutex

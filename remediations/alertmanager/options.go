@@ -19,9 +19,9 @@ type Options struct {
 	// Alertmanager has a route prefix. Every address of a host name is a replica. Credentials in a URL
 	// are used as basic authentication.
 	URLs []string
-	// HTTPConfig has the authentication and the TLS settings. Its library reads the files that it
-	// names again when they change. Redirects are never followed, even if HTTPConfig allows them. With
-	// a proxy, Drydock does not resolve the names, and each URL is one replica.
+	// HTTPConfig has the authentication and the TLS settings. If a file that it names changes, the
+	// HTTP library reads that file again. Redirects are never followed, even if HTTPConfig allows
+	// them. With a proxy, Drydock does not resolve the host names, and each URL is one replica.
 	HTTPConfig config.HTTPClientConfig
 	// Timeout bounds the queries of one replica, from the connection to the last byte of the last
 	// answer. It also bounds, separately, the lookup of a name. The default is 3 s.
@@ -35,9 +35,10 @@ type Options struct {
 	// SourceSeen has matchers for the alert that fires while a Prometheus has the data of all nodes.
 	// If it is empty, the alert is not looked for.
 	SourceSeen string
-	// Receiver is the name, in Alertmanager's configuration, of the receiver that posts to Drydock.
-	// With it, each poll also requests that receiver's groups, and sets Alert.MutedBy. If it is empty,
-	// mute times are not requested. A name that Alertmanager does not have mutes nothing.
+	// Receiver is the name of the receiver in Alertmanager's configuration that posts to Drydock.
+	// If it is set, each poll also requests this receiver's groups, and sets Alert.MutedBy. If it
+	// is empty, mute times are not requested. If Alertmanager has no receiver with this name, no
+	// alert counts as muted.
 	Receiver string
 	// Keep selects the alerts of interest, to bound the size of a Replica. It is called at the same
 	// time for several replicas and answers, and must neither store nor change the labels. If it is
@@ -46,8 +47,9 @@ type Options struct {
 	// NodeLabels are the labels that name an alert's node. The alerts in Replica.Inhibitors have these
 	// labels. If NodeLabels is empty, these alerts have only their names.
 	NodeLabels []string
-	// SelfTest selects the self-test's alerts, which always fire. They are in Replica.SelfTest, and
-	// not in Alerts, whatever Keep returns. It is called like Keep. It may be nil.
+	// SelfTest selects the self-test's alerts, which always fire. These alerts are in
+	// Replica.SelfTest and not in Replica.Alerts, whatever Keep returns. The rules for calls of
+	// Keep also apply to SelfTest. It may be nil.
 	SelfTest func(labels map[string]string) bool
 	// Resolver returns the addresses of a host name, without ports. It must return when its context
 	// ends. If it is nil, net.DefaultResolver is used.

@@ -28,7 +28,7 @@ type NewSilence struct {
 	// Matchers are labels and the values that they must equal. An empty value is refused, because it
 	// would match every alert without the label.
 	Matchers map[string]string
-	// StartsAt may be in the past: Alertmanager then starts the silence at once.
+	// StartsAt may be in the past: Alertmanager then starts the silence immediately.
 	StartsAt, EndsAt time.Time
 	// Author and Comment are for people to read.
 	Author, Comment string

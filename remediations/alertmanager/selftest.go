@@ -15,7 +15,7 @@ import (
 // have the same few lists.
 type routes map[string][]string
 
-// of returns the names of the receivers, sorted and without duplicates.
+// The method of returns the names of the receivers, sorted and without duplicates.
 func (r routes) of(all []*models.ReceiverReference) []string {
 	var names []string
 	for _, receiver := range all {
