@@ -28,8 +28,8 @@ func (s *Snapshot) Heard() (heard Heard, ahead []string) {
 	return heard, ahead
 }
 
-// Since reports whether any replica has received the Watchdog again after its time in then. A
-// replica that is not in then does not count.
+// Since reports whether at least one replica has received the Watchdog again: its time in h is
+// later than its time in then. A replica without a time in then does not count.
 func (h Heard) Since(then Heard) bool {
 	for url, at := range h {
 		if before, known := then[url]; known && at.After(before) {
@@ -39,8 +39,8 @@ func (h Heard) Since(then Heard) bool {
 	return false
 }
 
-// And returns the times in h, and the times in later of replicas that are not in h. With an entry
-// for these replicas, Since can compare their times from then on.
+// And returns h with an added time for each replica that is only in later. From then on, Since can
+// compare the times of these replicas, too.
 func (h Heard) And(later Heard) Heard {
 	out := make(Heard, len(later))
 	maps.Copy(out, later)

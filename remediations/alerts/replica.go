@@ -9,8 +9,8 @@ import (
 
 // Replica is one replica's answer. Several callers may share it, so it must not be changed.
 type Replica struct {
-	// URL is the URL of the replica, without credentials. It has the address in place of the host
-	// name. It has the name if the name has no address, or if a proxy resolves the name.
+	// URL is the URL of the replica, without credentials. Its host is the replica's address. Its
+	// host is the name instead if the name has no address, or if a proxy resolves the name.
 	URL string
 	// Err is why the replica gave no answer: its name has no address, it did not answer in time, or
 	// its answer is incomplete. If Err is set, the other fields except URL are empty and mean nothing:
@@ -22,10 +22,10 @@ type Replica struct {
 	// WatchdogAt is when the replica last received the Watchdog, by its own clock. If Prometheus has
 	// stopped, the replica still has its Watchdog for minutes, but does not receive it again.
 	WatchdogAt time.Time
-	// BlindBy has the names of the active alerts that match blindWhen, joined by commas, or is empty.
-	// Such an alert shows that Prometheus does not see the nodes. It leaves out the shipped alert
-	// DrydockSourceDown, which sets SourceDown instead: that alert is about one Prometheus, and proves
-	// nothing while another one sees all nodes.
+	// BlindBy has the names of the active alerts that match blindWhen, joined by commas. It is
+	// empty if there are none. Such an alert shows that Prometheus does not see the nodes. The
+	// shipped alert DrydockSourceDown is not in BlindBy. It sets SourceDown, because it is about
+	// one Prometheus only: another Prometheus may see all nodes.
 	BlindBy    string
 	SourceDown bool
 	// SourceSeen is the alert that fires while a Prometheus sees all nodes, with the time when it was
@@ -33,13 +33,14 @@ type Replica struct {
 	SourceSeen *Alert
 	// Alerts are the alerts that a policy might take, by fingerprint.
 	Alerts map[string]Alert
-	// Inhibitors are the alerts in InhibitedBy that the replica showed, by fingerprint. Each has its
-	// label alertname and Config.NodeLabels. They need not be alerts that a policy takes.
+	// Inhibitors are the alerts in InhibitedBy that the replica returned. The key is the
+	// fingerprint. The value has the alert's labels alertname and Config.NodeLabels. A policy need
+	// not take these alerts.
 	Inhibitors map[string]map[string]string
-	// SelfTest are the self-test's alerts, which always fire, as this replica has them. They are not
-	// in Alerts. NoReceiver and Akin are only set if the replica routes none of them to the configured
-	// receiver. NoReceiver means that the replica has no receiver with the configured name. Akin are
-	// the receivers whose names end in a slash and that name.
+	// SelfTest are this replica's alerts of the self-test, which always fire. They are not in
+	// Alerts. NoReceiver and Akin are only set if the replica routes no SelfTest alert to the
+	// configured receiver. NoReceiver means that the replica has no receiver with the configured
+	// name. Akin are the receivers whose names end in a slash and the configured name.
 	SelfTest   []Alert
 	NoReceiver bool
 	Akin       []string
@@ -68,9 +69,9 @@ type Alert struct {
 	// SilencedBy are the ids of the silences that cover the alert. InhibitedBy are the fingerprints
 	// of the alerts that inhibit it.
 	SilencedBy, InhibitedBy []string
-	// MutedBy are the time intervals that mute the alert for Drydock's receiver. They are as old as
-	// the last notification of the alert's group: the start or end of an interval shows up to one
-	// group_interval later, and a new group shows no interval until its group_wait has passed. MutedBy
+	// MutedBy are the time intervals that mute the alert for Drydock's receiver, as of the last
+	// notification of the alert's group. So the start or the end of an interval may show up to one
+	// group_interval later. A new group shows no interval until its group_wait has passed. MutedBy
 	// is empty if the receiver is not configured.
 	MutedBy []string
 	// Receivers are the full names of the receivers that get the alert, according to the replica's
@@ -85,9 +86,9 @@ func (a Alert) RoutedHere(c *remediations.Config) bool {
 	return c.Receiver == "" || slices.Contains(a.Receivers, c.Receiver)
 }
 
-// silent reports whether Prometheus has failed to send the alert again at two times when it was
-// due. With each sending, Prometheus sets the alert's end four resend times later. So an alert
-// stays active for minutes after its source has stopped.
+// silent reports whether Prometheus is late with the alert: it has not sent the alert for two
+// resend intervals. With each sending, Prometheus sets the alert's end four intervals later. So
+// Alertmanager shows an alert as active for minutes after Prometheus has stopped.
 func (a Alert) silent(now time.Time) bool {
 	life := a.EndsAt.Sub(a.UpdatedAt)
 	return !a.EndsAt.IsZero() && !a.UpdatedAt.IsZero() && life > 0 && now.Sub(a.UpdatedAt) > life/2

@@ -22,13 +22,13 @@ type Snapshot struct {
 	// Replicas has an entry for each address of each configured URL, and one for a URL whose host
 	// name has no address.
 	Replicas []Replica
-	// WatchdogMisses counts the last polls in a row that had the Watchdog on no replica. It is
-	// negative if no poll has had it yet.
+	// WatchdogMisses is how many of the last polls in a row found the Watchdog on no replica. It is
+	// negative if no poll has ever found the Watchdog.
 	WatchdogMisses int
 }
 
-// watchdogMissLimit is how many polls in a row may lack the Watchdog before the snapshot cannot be
-// trusted.
+// watchdogMissLimit is a number of polls. If so many polls in a row find no Watchdog, the snapshot
+// cannot be trusted.
 const watchdogMissLimit = 3
 
 // BlindCause returns why the snapshot as a whole cannot be trusted, or an empty text.
@@ -62,15 +62,16 @@ func (s *Snapshot) BlindCause(c *remediations.Config) string {
 // SourceDown is the shipped alert about a Prometheus that does not see the nodes.
 const SourceDown = "DrydockSourceDown"
 
-// sourceSeen reports whether some Prometheus sees all nodes now. The alert in Replica.SourceSeen
-// shows this while Prometheus sends it again in time. One Prometheus is enough. One of two replicas
-// may run on the node that is cut off. If Prometheus is sharded, only one shard has the nodes.
+// sourceSeen reports whether at least one Prometheus sees all nodes now. Replica.SourceSeen shows
+// this, as long as Prometheus sends that alert in time. One Prometheus is enough, because others
+// may have a reason not to see all nodes. One of two replicas may run on a node without a network,
+// and only one shard of a sharded Prometheus has the nodes.
 func (s *Snapshot) sourceSeen() bool {
 	return slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil && r.SourceSeen != nil && !r.SourceSeen.silent(s.AskedAt) })
 }
 
-// Sees reports whether the alerts in this snapshot can be counted: a replica answered, BlindCause
-// is empty, and the last poll had the Watchdog.
+// Sees reports whether Drydock can count nodes by the alerts in this snapshot: at least one replica
+// answered, BlindCause is empty, and the last poll found the Watchdog.
 func (s *Snapshot) Sees(c *remediations.Config) bool {
 	return s.BlindCause(c) == "" && (!c.Watchdog || s.WatchdogMisses == 0) && slices.ContainsFunc(s.Replicas, func(r Replica) bool { return r.Err == nil })
 }
@@ -81,22 +82,24 @@ type Verdict struct {
 	// replica whose answer counts.
 	Reason  remediations.Reason
 	Message string
-	// Until is when the hold ends, or zero if Alertmanager does not know.
+	// Until is when the silences that hold the repair end. It is zero if their end is unknown, or
+	// if the repair is held for another reason.
 	Until time.Time
 	// StartsAt is when the alert began to fire, according to the replica that confirms it.
 	StartsAt time.Time
-	// Fleetwide means that the Alertmanagers do not answer, so that the hold concerns every alert.
+	// Fleetwide means that too few Alertmanagers answer. Then the reason holds the repairs of all
+	// alerts.
 	Fleetwide bool
-	// Gone means that the alert has ended: a replica whose answer counts has answered, and no replica
-	// that answered has the alert, muted or not.
+	// Gone means that the alert has ended. At least one replica whose answer counts has answered,
+	// and no replica that answered has the alert. A muted alert has not ended.
 	Gone bool
 }
 
-// VerdictFor merges the replicas' answers about the alert (invariant 5 in remediations/doc.go). One
-// replica that reports the alert active is enough, if it also has the Watchdog. One replica that
-// reports the alert silenced or inhibited holds the repair. Replicas that do not answer are
-// skipped. own is the id of the silence that Drydock created for this very repair, which holds
-// nothing.
+// VerdictFor merges the replicas' answers about the alert (invariant 5 in remediations/doc.go). The
+// alert is confirmed if at least one replica reports it active and also has the Watchdog. One
+// replica that reports the alert silenced, inhibited or muted is enough to hold the repair.
+// Replicas that do not answer are skipped. own is the id of the silence that Drydock created for
+// this repair. That silence does not hold the repair.
 func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -125,8 +128,9 @@ func (s *Snapshot) VerdictFor(fingerprint string, c *remediations.Config, own st
 }
 
 // VerdictForNode returns the verdict for a person's request about the node. A request needs no
-// alert, but a silence or an inhibition of any alert about the node holds it. Verdict.Gone does not
-// depend on alerts here, because a requested repair never waits for an alert to end.
+// active alert. A silence, an inhibition or a time interval that covers any alert about the node
+// holds the request. Verdict.Gone is true if the answer of at least one replica counts: a requested
+// repair never waits for the end of an alert.
 func (s *Snapshot) VerdictForNode(node string, c *remediations.Config, own string) Verdict {
 	h := merged{snapshot: s, config: c, own: own}
 	h.merge(func(r *Replica) {
@@ -160,8 +164,8 @@ type merged struct {
 	startsAt, silent     time.Time
 	silences             map[string]Silence
 	mutedBy, inhibitedBy []string
-	// unrouted means that the alert is active on a replica that does not route it to Drydock.
-	// elsewhere are the receivers that get the alert from that replica.
+	// unrouted means that the alert is active on a replica that does not route the alert to
+	// Drydock. elsewhere are the receivers that get the alert from such a replica.
 	unrouted  bool
 	elsewhere []string
 }
