@@ -12,23 +12,24 @@ import (
 // the system's name in the configuration. Drydock sets the annotations while it repairs the node.
 var Annotations = map[string][]string{
 	"cluster-autoscaler": {"cluster-autoscaler.kubernetes.io/scale-down-disabled"},
-	// The first annotation stops Karpenter's consolidation, drift and similar disruptions. The second
-	// stops its node repair, from version 1.15 on. Both are needed (kubernetes-sigs/karpenter
-	// pkg/apis/v1/labels.go).
+	// The first annotation keeps Karpenter from consolidation, drift and similar disruptions of the
+	// node. The second keeps Karpenter from repairing the node, from version 1.15 on. Both are
+	// needed (kubernetes-sigs/karpenter pkg/apis/v1/labels.go).
 	"karpenter": {"karpenter.sh/do-not-disrupt", doNotRepair},
 }
 
 const doNotRepair = "karpenter.sh/do-not-repair"
 
-// settling is how long Karpenter may take to taint a node that it has chosen for a disruption. It
-// takes at most some seconds (kubernetes-sigs/karpenter pkg/controllers/disruption/controller.go).
-// A call to a provider comes at most twice this time after its intent.
+// settling is how long Karpenter may take to taint a node that it has chosen for a disruption. In
+// practice Karpenter takes at most some seconds (kubernetes-sigs/karpenter
+// pkg/controllers/disruption/controller.go). A call to a provider comes at most 10 s after its
+// intent. settling is half of that, so the wait does not make the intent too old.
 const settling = 5 * time.Second
 
-// Settling returns how long a repair must wait between setting the annotation and its first call.
-// Karpenter reads the annotation when it chooses a node, but not again when it acts. If it chose
-// the node just before Drydock set the annotation, it sets its own taint within this time. The
-// taint then stops the call.
+// Settling returns how long a repair must wait after it has set the annotation with this key,
+// before its first call. Karpenter reads the annotation when it chooses a node for a disruption,
+// but not again before the disruption. Karpenter may have chosen the node just before Drydock set
+// the annotation. Then Karpenter taints the node within this time, and the taint stops the call.
 func Settling(n *corev1.Node, key string) time.Duration {
 	if key == doNotRepair && n.Labels["karpenter.sh/nodepool"] != "" {
 		return settling

@@ -22,9 +22,9 @@ func Own(c corev1.NodeCondition) bool {
 	return c.Reason == Reason && c.Status == corev1.ConditionTrue && slices.Contains(Conditions, c.Type)
 }
 
-// Due returns which conditions to set on the Node and which to remove. says returns the message of
-// a condition that must be true, and "" for a condition that must not be there. Due never changes a
-// condition that another client has set, whatever its status.
+// Due returns the conditions to set on the Node and the types of those to remove. The function says
+// returns the message of a condition that must be true, and "" for a condition that must not be
+// there. Due never changes a condition that another client has set, whatever its status.
 func Due(n *corev1.Node, says func(corev1.NodeConditionType) string) (set []corev1.NodeCondition, remove []corev1.NodeConditionType) {
 	for _, condition := range Conditions {
 		i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == condition })
