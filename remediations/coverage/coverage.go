@@ -19,15 +19,16 @@ const maxNamed = 10
 // Served is a step of a plan with its provider on a Node.
 type Served struct {
 	Step string `json:"step"`
-	// Provider is the name of the provider. If it and Against are empty, Drydock itself carries out
-	// the step.
+	// Provider is the name of the provider. If Provider and Against are both empty, Drydock itself
+	// carries out the step.
 	Provider string `json:"provider,omitempty"`
-	// Against is the reason why the step cannot be carried out on the Node.
+	// Against is why the step cannot be carried out on the Node. It is empty if the step can be.
 	Against string `json:"against,omitempty"`
 }
 
-// On returns the steps of the policy's plan, each with its provider on the Node. Each step is there
-// once. If p is nil, On returns the steps of all policies that could repair the Node.
+// On returns the steps of the policy's plan, each with its provider on the Node. If p is nil, On
+// returns the steps of all policies that could repair the Node. A step that occurs several times is
+// returned once.
 func On(c *remediations.Config, n *corev1.Node, p *remediations.Policy) (out []Served) {
 	of := []*remediations.Policy{p}
 	if p == nil {
@@ -64,8 +65,8 @@ func taking(c *remediations.Config, n *corev1.Node) (out []*remediations.Policy)
 	return out
 }
 
-// unserved returns the steps of the Node's policies that do not have exactly one provider on the
-// Node.
+// unserved returns the steps of the Node's policies that need a provider on the Node, but do not
+// have exactly one.
 func unserved(c *remediations.Config, n *corev1.Node) (steps []string) {
 	var asked []string // each step is checked once, because most policies have the same steps
 	for _, p := range taking(c, n) {

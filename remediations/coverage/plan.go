@@ -12,11 +12,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxServed is how many of the Nodes with a provider a message names, as examples.
+// maxServed is how many Nodes a message names for each provider, as examples.
 const maxServed = 2
 
-// These texts replace a provider's name in messages. notDone is for a step that Drydock never does
-// to the Node, like the replacement of a control-plane machine.
+// These texts stand in messages in place of a provider's name. notDone is for a step that Drydock
+// never carries out on the Node, like the replacement of a control-plane machine.
 const (
 	byDrydock  = "Drydock"
 	notDone    = "not done"
@@ -68,8 +68,8 @@ func whoOf(c *remediations.Config, s Served, n *corev1.Node) string {
 	return cmp.Or(s.Provider, byDrydock)
 }
 
-// carriedOut returns the message about one step: its providers with their Nodes. The provider with
-// the most Nodes comes first, then notDone, then noProvider.
+// carriedOut returns the message about one step: its providers with their Nodes. Providers with
+// more Nodes come first. notDone and noProvider come last.
 func carriedOut(of map[string][]string) string {
 	rank := func(who string) int { return slices.Index([]string{notDone, noProvider}, who) }
 	all := slices.SortedFunc(maps.Keys(of), func(a, b string) int {
@@ -86,7 +86,7 @@ func carriedOut(of map[string][]string) string {
 	return strings.Join(all, ", ")
 }
 
-// counted returns the number of Nodes and the first of their names.
+// counted returns a text with the number of Nodes, and with at most `most` of their names.
 func counted(names []string, most int) string {
 	nodes := "Nodes"
 	if len(names) == 1 {

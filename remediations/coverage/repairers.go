@@ -12,13 +12,13 @@ import (
 
 // Repairer is another system that repairs nodes without Drydock.
 type Repairer struct {
-	// Object names the system in messages, and what shows that the system is active, for example
-	// "MachineHealthCheck default/workers".
+	// Object names the object that makes the other system active, for example "MachineHealthCheck
+	// default/workers". It is a part of messages.
 	Object string
-	// Repairs reports whether the system repairs the node.
+	// Repairs reports whether the other system repairs the node.
 	Repairs func(*corev1.Node) bool
-	// Advice says how to keep the system away with Drydock's settings, as the end of a message. It
-	// is empty if only the system's own settings can do that.
+	// Advice is the end of a message: how Drydock's settings can keep the other system away from
+	// the node. It is empty if only the other system's settings can do that.
 	Advice string
 }
 
@@ -56,7 +56,7 @@ func Contested(c *remediations.Config, nodes []*corev1.Node, others []Repairer) 
 }
 
 // disrupts reports whether a policy takes the node and has a disruptive step that this installation
-// can carry out.
+// can carry out. Policies in the mode off do not count.
 func disrupts(c *remediations.Config, n *corev1.Node) bool {
 	return slices.ContainsFunc(c.Policies, func(p *remediations.Policy) bool {
 		return p.Kind == remediations.KindNode && p.Mode != remediations.ModeOff && p.Takes(n) && slices.ContainsFunc(p.Plan, func(s remediations.Step) bool {
