@@ -8,15 +8,16 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Carrier returns the node whose annotations hold an alert about a target that is not a node: key
-// is the alert's annotation key, name is the target's name. The node is empty if the target does
-// not exist or no node has it.
+// Carrier finds the node for an alert whose target is not a node: the alert is stored in that
+// node's annotations. key is the annotation key of the alert, and name is the name of the target.
+// Carrier returns an empty name if the target does not exist, or if no node hosts or leads it.
 type Carrier func(ctx context.Context, key, name string) (node string, err error)
 
-// OfLocations returns a Carrier for alerts about a mesh location. It first looks for a Node that
-// has this alert and the record of a location's repair. That Node may have lost the leadership
-// since, and an exhausted repair does not count. Otherwise it returns the node that leads the
-// location now. repairing returns at least all Nodes with such a repair.
+// OfLocations returns a Carrier for alerts about a mesh location. The Carrier first looks for a
+// Node that has this alert and the record of a location's repair. It returns that Node, even if the
+// Node no longer leads the location. An exhausted repair does not count. Otherwise the Carrier
+// returns the node that leads the location now. repairing returns at least all Nodes with the
+// record of a location's repair.
 func OfLocations(repairing func() []*corev1.Node, leads func(location string) (node string)) Carrier {
 	return func(_ context.Context, key, location string) (string, error) {
 		for _, n := range repairing() {

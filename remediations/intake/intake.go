@@ -39,8 +39,8 @@ type Intake struct {
 	Room *Room
 	// Expected is called before a firing alert of a post is written. It must not block. May be nil.
 	Expected func()
-	// Ended is called when an alert has ended that caused a repair in flight. It must not block. May
-	// be nil.
+	// Ended is called when the alert of a repair in flight has ended. It must not block. It may be
+	// nil.
 	Ended func()
 	// Full is called with the node that had no room for one more alert of a post. May be nil.
 	Full func(node string)
@@ -49,8 +49,8 @@ type Intake struct {
 	Log     logr.Logger
 }
 
-// Writer writes annotations on a Node, at once or through a queue, if the Node's UID is still the
-// same. A nil value removes the key. ErrGone means that the Node does not exist any more.
+// Writer writes annotations on a Node, directly or through a queue. It writes only if the Node's
+// UID is still the same. A nil value removes the key. ErrGone means that the Node no longer exists.
 type Writer interface {
 	// Put waits for a place in the queue until ctx ends.
 	Put(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
@@ -61,7 +61,7 @@ type Writer interface {
 	Waiting(n *corev1.Node, key string) (value *string, ok bool)
 }
 
-// Direct is a Writer that writes at once, without a queue.
+// Direct is a Writer without a queue: it writes before it returns.
 type Direct func(ctx context.Context, n *corev1.Node, annotations map[string]*string) error
 
 // Put implements Writer.
@@ -130,8 +130,8 @@ func (i Intake) record(ctx context.Context, labels map[string]string, status str
 	return result, err
 }
 
-// Adopt puts an alert that a poll found on its Node, for engine.Options.Adopt. It does not wait. If
-// the result is not Taken, a later poll tries again.
+// Adopt stores an alert from a poll in the annotations of its Node. engine.Options.Adopt is this
+// function. Adopt does not wait. If the result is not Taken, a later poll tries again.
 func (i Intake) Adopt(n *corev1.Node, a remediations.Alert) (remediations.Alert, Result) {
 	a, result, err := i.Take(context.Background(), n, a, Poll)
 	if err != nil {
@@ -171,9 +171,10 @@ func (i Intake) Take(ctx context.Context, n *corev1.Node, a remediations.Alert, 
 	case read && lateEnd(a, old):
 		return a, Unchanged, nil
 	case a.Status == remediations.StatusResolved && i.Config.Registry.Ends(n, a.Fingerprint):
-		// A repair in flight queries Alertmanager itself, and removes the alert from the Node when it
-		// ends. So the alert's end need not be written here, which saves one write. Ended wakes the
-		// engine if this replica leads. If another replica leads, its next poll sees the end.
+		// A repair in flight queries Alertmanager itself, and removes the alert from the Node when
+		// the repair ends. So the resolved alert need not be written on the Node. Ended wakes the
+		// engine if this replica leads. If another replica leads, the next poll of that replica
+		// shows that the alert has ended.
 		if i.Ended != nil {
 			i.Ended()
 		}
@@ -211,8 +212,8 @@ func (i Intake) write(ctx context.Context, n *corev1.Node, annotations map[strin
 	return err
 }
 
-// lateEnd reports whether a is the end of an earlier firing of the alert, while old shows that the
-// alert fires again. A slow Alertmanager replica can deliver such an end too late.
+// lateEnd reports whether a, the resolved alert, is older than old, the alert that fires again
+// since then. A slow Alertmanager replica can deliver the end of the earlier alert too late.
 func lateEnd(a, old remediations.Alert) bool {
 	return a.Status == remediations.StatusResolved && old.Status == remediations.StatusFiring && a.StartsAt.Before(old.StartsAt)
 }
@@ -229,9 +230,9 @@ func writing(a remediations.Alert, drop []string) map[string]*string {
 	return annotations
 }
 
-// there returns the Node's value for the annotation key. known is false if the Node does not have
-// the key. If a write of the key is queued, there returns the value after that write, and waits is
-// true.
+// The function there returns the value of the annotation key on the Node. known is false if the
+// Node does not have the key. If a write of the key is queued, waits is true, and the function
+// returns the value after that write.
 func (i Intake) there(n *corev1.Node, key string) (value string, known, waits bool) {
 	waiting, waits := i.Writer.Waiting(n, key)
 	switch {

@@ -80,8 +80,8 @@ type queued struct {
 	// waiting has the annotations for the next write. writing has the annotations of the write in
 	// progress.
 	waiting, writing map[string]*string
-	// alerts are the keys in waiting that count against maxQueued. held is how many alerts of the
-	// write in progress still count.
+	// alerts are the keys in waiting that count against maxQueued. held is the same number for the
+	// keys in writing.
 	alerts map[string]bool
 	held   int
 	// due is true while the node is in the channel ready, is being written, or waits for a retry.
@@ -293,10 +293,10 @@ func (q *Queue) node(ctx context.Context, of nodeKey) {
 	delete(q.nodes, of)
 }
 
-// shed drops the newer half of the alerts of a write that the API server called invalid. The Node
-// has no room for them: all of its annotations together may take 256 KiB. Without this, the API
-// server would refuse the same write again and again. The leader's poll of Alertmanager brings back
-// the alerts that are active.
+// shed drops the newer half of the alerts in a write that the API server refused as invalid. The
+// Node has no room for these alerts: all of its annotations together may take 256 KiB. Without
+// shed, the API server would refuse the same write again and again. The leader's next poll of
+// Alertmanager brings back the dropped alerts that are active.
 func (q *Queue) shed(of nodeKey, w *queued, annotations map[string]*string, alerts map[string]bool, err error) {
 	since := map[string]time.Time{}
 	for key := range alerts {

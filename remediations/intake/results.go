@@ -23,8 +23,9 @@ type Recorder interface {
 type Result string
 
 // These are all results. Accepted and Unchanged mean that the alert is on its Node or queued for
-// it. For SelfTest only the arrival of the alert counts. With each other result, Drydock ignores
-// the alert. No result changes the answer to the post.
+// its Node, or that it needs no write. SelfTest means that the alert is the self-test's: Drydock
+// stores only the time of its arrival. With every other result Drydock ignores the alert. The
+// answer to the post is the same for every result.
 const (
 	Accepted        Result = "accepted"                                   // written on its Node, or queued for it
 	Unchanged       Result = "unchanged"                                  // its Node already had it

@@ -35,10 +35,11 @@ type taken struct {
 // NewRoom makes an empty Room.
 func NewRoom() *Room { return &Room{nodes: map[nodeKey]map[string]taken{}} }
 
-// take returns the keys of alerts to remove from the Node so that one more alert fits. ok is false
-// if it cannot fit. If it fits, Room counts it from now on, even if the write fails later: until
-// the cache shows the alert, or until roomFor has passed. waiting is Writer.Waiting: an alert that
-// is still queued counts for longer.
+// take makes room for one more alert on the Node. It returns the keys of stored alerts that must be
+// removed for the new alert. ok is false if the new alert does not fit even then. If it fits, Room
+// counts the new alert until the cache shows it, or until roomFor has passed, even if the write
+// fails. An alert that is still in the queue, according to waiting (Writer.Waiting), counts for
+// longer.
 func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) (drop []string, ok bool) {
 	if r == nil {
 		return remediations.Admit(n.Annotations, a)
@@ -79,8 +80,8 @@ func (r *Room) take(n *corev1.Node, a remediations.Alert, now time.Time, waiting
 	return drop, true
 }
 
-// forget removes alerts that were counted more than roomFor ago. For an alert that is still queued,
-// the time starts again.
+// forget removes the alerts that Room has counted for longer than roomFor. An alert that is still
+// queued stays, and is counted for roomFor once more.
 func forget(of nodeKey, all map[string]taken, now time.Time, waiting func(*corev1.Node, string) (*string, bool)) {
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: of.name, UID: of.uid}}
 	maps.DeleteFunc(all, func(key string, t taken) bool {
