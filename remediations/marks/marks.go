@@ -35,8 +35,8 @@ func (k Kind) noun() string {
 }
 
 // Mark describes a taint, label, annotation or condition that a person or another system sets on a
-// Node. While a Node has it, its owner works on the Node, or wants other systems to leave the Node
-// alone.
+// Node. This person or system is the owner of the mark. While a Node has the mark, its owner works
+// on the Node, or wants other systems not to change the Node.
 type Mark struct {
 	Kind Kind
 	// Key is the key of the taint, label or annotation, or the type of the condition.
@@ -53,8 +53,8 @@ type Mark struct {
 	// Source is the file of the owner's public code or documentation that names the key. Only
 	// shipped marks have one.
 	Source string
-	// echo reports that a reboot by Drydock also causes the mark. So a mark that appeared after the
-	// last step of a repair does not hold that repair.
+	// echo means that a reboot by Drydock may also cause the mark. So the mark does not hold a
+	// repair if it appeared after the last step of that repair.
 	echo bool
 }
 
@@ -136,8 +136,8 @@ func (l List) Claim(n *corev1.Node, own Own, now time.Time) Claim {
 	return Claim{Overdue: strings.Join(overdue, "; ")}
 }
 
-// on returns the mark's text in messages, and its date or zero. ok is false if the Node does not
-// have the mark, or if Drydock set it itself.
+// The method on returns the mark's text for messages, and the mark's date or zero. ok is false if
+// the Node does not have the mark, or if Drydock itself set or caused it.
 func (m Mark) on(n *corev1.Node, own Own) (shown string, since time.Time, ok bool) {
 	switch m.Kind {
 	case Taint:

@@ -35,8 +35,8 @@ var gpuDriverUpgrades = []string{
 	"post-maintenance-required", "pod-restart-required", "validation-required", "uncordon-required",
 }
 
-// ShutdownTaint is the taint that a cloud's controller sets on the Node of a machine that is off. A
-// failed restart of the machine by Drydock may cause this.
+// ShutdownTaint is the taint that a cloud's controller sets on the Node of a machine that is off.
+// Drydock may be the cause: it switched the machine off, or its restart of the machine failed.
 const ShutdownTaint = "node.cloudprovider.kubernetes.io/shutdown"
 
 var shipped = List{
