@@ -57,9 +57,9 @@ type Posts struct {
 	Refused time.Time
 }
 
-// These are the times of the self-test. By default Drydock polls every 15 s, and a poll may be a
-// moment early or late. So each time is some seconds shorter than the poll that must show the
-// change: that poll comes after 30 s, 45 s or 90 s.
+// These are the times of the self-test. By default Drydock polls every 15 s, and a poll may come a
+// moment early or late. So firstPatience, laterPatience and arrivesWithin are 5 s shorter than two,
+// three and six times that interval. The result then changes at the poll after 30 s, 45 s or 90 s.
 const (
 	// firstPatience is how long the alert must be missing or unrouted before the result changes. It
 	// applies if this process has never found the alert routed to Drydock.
@@ -70,10 +70,12 @@ const (
 	laterPatience = 40 * time.Second
 	// heldFor is how long the result OK lasts without a poll that confirms it.
 	heldFor = 45 * time.Second
-	// arrivesWithin is how long the first arrival may take. Alertmanager's group_wait alone is 30 s.
+	// arrivesWithin is how long Drydock waits for the alert to arrive after the alert became free
+	// to be sent (Memory.Free). Alertmanager's group_wait alone is 30 s.
 	arrivesWithin = 85 * time.Second
-	// YoungFor is the greatest age of the last arrival for the result OK. If repeat_interval and
-	// group_interval are both 5 m, Alertmanager posts only every 10 m.
+	// YoungFor is the greatest age of the last arrival for the result OK. It must be longer than
+	// the time between two posts: if repeat_interval and group_interval are both 5 m, Alertmanager
+	// posts only every 10 m.
 	YoungFor = 11 * time.Minute
 	// clocksApart is how far an arrival may be in the future, because clocks of replicas differ. A
 	// later time is ignored, because it would count as young for too long.
@@ -91,12 +93,11 @@ type Memory struct {
 	Answered, Routed time.Time
 	// Astray is when the alert became missing or unrouted. Zero means that it is neither now.
 	Astray time.Time
-	// Free is when the alert became free to be sent to Drydock: it is routed to Drydock, and not
-	// silenced, inhibited or muted. Interruptions that were too short to change the result do not
-	// count.
+	// Free is when the alert became free to be sent to Drydock: routed to Drydock, and not
+	// silenced, inhibited or muted. A short interruption that did not change the result does not
+	// set Free again. Zero means that the alert is not free.
 	Free time.Time
-	// Hindered reports whether this process found, before Free, that the alert was missing, unrouted,
-	// silenced, inhibited or muted.
+	// Hindered reports whether this process has ever found that the alert was not free to be sent.
 	Hindered bool
 }
 
