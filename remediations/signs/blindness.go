@@ -13,19 +13,19 @@ type Lease struct {
 	// Duration is how long a renewal is valid.
 	Duration time.Duration
 	// StoodFrom is when this process first read the current renewal time. MovedFrom is when this
-	// process last read the renewal time before it, so the kubelet renewed the lease after MovedFrom.
-	// Both are times of this process's clock. MovedFrom is zero if this process has never seen the
-	// renewal time change.
+	// process last read the previous renewal time. So the kubelet's last renewal came between
+	// MovedFrom and StoodFrom. Both are times of this process's clock. MovedFrom is zero if this
+	// process has never seen the renewal time change.
 	StoodFrom, MovedFrom time.Time
 	// Unread is why the lease could not be read. It is empty if the lease was read, or if the node has
 	// no lease.
 	Unread string
 }
 
-// After returns the lease with StoodFrom and MovedFrom, which it finds from an earlier reading of
-// the same lease. The renewal time comes from the node's clock, which may be wrong. A change of the
-// renewal time shows a renewal whatever the clocks are. Both readings must come from the API
-// server's store, not from a cache.
+// After returns the lease l with the fields StoodFrom and MovedFrom. It compares l with was, an
+// earlier reading of the same lease. The renewal time comes from the node's clock, which may be
+// wrong. But a change of the renewal time always shows a renewal. Both readings must come from the
+// API server's store, not from a cache.
 func (l Lease) After(was Lease) Lease {
 	switch {
 	case was.ReadAt.IsZero():

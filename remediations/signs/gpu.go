@@ -14,7 +14,7 @@ import (
 
 // GPUCountLabel is the label with the number of GPUs that the machine has now. The node may offer
 // fewer to pods. If the machine loses a GPU, the label's number also falls. So the record of a
-// repair keeps the number from before.
+// repair keeps the number from before the fault.
 const GPUCountLabel = "nvidia.com/gpu.count"
 
 // maxGPUs is more GPUs than any machine has. A label with a larger number is ignored.
@@ -52,9 +52,9 @@ func GPUMark(n *corev1.Node) string {
 	return ""
 }
 
-// LabelsOf returns the labels of a node for a selector. A node that shows in another way that it
-// has GPUs gets GPUCountLabel with an empty value. Otherwise a GPU node that lost this label would
-// match the policies of other nodes, which wait less.
+// LabelsOf returns the labels of a node for a selector. If the node lost GPUCountLabel, but
+// something else shows that it has GPUs, the result has this label with an empty value. Without it,
+// a policy for other nodes would select the GPU node, and such a policy waits less.
 func LabelsOf(n *corev1.Node) k8slabels.Labels { return gpuLabels{k8slabels.Set(n.Labels), n} }
 
 type gpuLabels struct {
@@ -123,10 +123,10 @@ func PromisedGPUs(n *corev1.Node) (int, bool) {
 }
 
 // WholeGPUs returns how many GPUs the machine has according to the label. ok is false if the number
-// is unknown. It is also false if the number may fall without a fault, because the GPUs are
-// partitioned, shared or offered under other names. With MIG's strategy "single" the label counts
-// partitions. WholeGPUs does not use the number that the node offers. With time slices it is higher
-// than the machine's number, and the label that shows time slices is set later.
+// is unknown, or if it may fall without a fault. This is so if the GPUs are partitioned, shared or
+// offered under other names. With MIG's strategy "single" the label counts partitions. WholeGPUs
+// does not use the number that the node offers: time slices multiply this number, and the label
+// that shows time slices may be set later.
 func WholeGPUs(n *corev1.Node) (int, bool) {
 	count, ok := ExpectedGPUs(n)
 	if !ok || strings.Contains(n.Labels[gpuProduct], migProduct) || sharedGPUs(n) != "" || elsewhere(n) != "" {
@@ -135,17 +135,17 @@ func WholeGPUs(n *corev1.Node) (int, bool) {
 	return count, true
 }
 
-// LostGPUs compares the label's present number with the number of GPUs that the machine had before
-// its fault. A machine that no longer finds a GPU has the lower number in its label, too. lost is
-// false if the two numbers cannot be compared.
+// LostGPUs compares the number in the label now (count) with had, the number of GPUs before the
+// machine's fault. lost is true if count is lower than had. It is false if the two numbers cannot
+// be compared.
 func LostGPUs(n *corev1.Node, had int) (count int, lost bool) {
 	count, ok := ExpectedGPUs(n)
 	return count, ok && count < had && sharedGPUs(n) == "" && elsewhere(n) == ""
 }
 
-// elsewhere returns a reason why it is correct that the node does not offer nvidia.com/gpu, or an
-// empty text. For example, the GPUs are for virtual machines. A kubelet keeps a resource that it
-// once offered, with the number 0. So a node without the resource has never offered it.
+// elsewhere returns why the node correctly does not offer nvidia.com/gpu, or an empty text. For
+// example, the GPUs are for virtual machines. A kubelet keeps a resource that it once offered, with
+// the number 0. So a node without the resource has never offered it.
 func elsewhere(n *corev1.Node) string {
 	switch v := n.Labels[workloadConfig]; v {
 	case "", "container":

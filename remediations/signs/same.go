@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Same reports whether two versions of a Node are equal for every decision, apart from their
-// annotations. The kubelet's heartbeats do not count as a difference. Same compares everything else
-// that the cache keeps of a Node.
+// Same reports whether two versions of a Node are equal in everything that the cache keeps, apart
+// from annotations. A heartbeat of the kubelet is not a difference.
 func Same(a, b *corev1.Node) bool {
 	return a.UID == b.UID && a.CreationTimestamp.Equal(&b.CreationTimestamp) &&
 		(a.DeletionTimestamp == nil) == (b.DeletionTimestamp == nil) && maps.Equal(a.Labels, b.Labels) &&
@@ -42,8 +41,8 @@ func sameCondition(a, b corev1.NodeCondition) bool {
 
 func sameQuantity(a, b resource.Quantity) bool { return a.Cmp(b) == 0 }
 
-// Offered returns the GPU resources and the CPUs that a GPU node offers. The CPUs show that the
-// node reports its resources at all. It returns nil if the node has no GPUs.
+// Offered returns the GPU resources and the CPUs that a GPU node offers. The number of CPUs shows
+// whether the node reports its resources at all. Offered returns nil if the node has no GPUs.
 func Offered(n *corev1.Node) corev1.ResourceList {
 	_, gpus := n.Labels[GPUCountLabel]
 	var out corev1.ResourceList

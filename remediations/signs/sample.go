@@ -1,16 +1,16 @@
 package signs
 
-// Sampling configures the random sample of a fleet's leases. From is the smallest number of nodes
-// that is sampled. Size is the size of the sample. A sample with at most Stale stale leases proves
-// that Drydock can trust its view of the nodes.
+// Sampling configures the random sample of a fleet's leases. A fleet with fewer than From nodes is
+// not sampled. Size is the number of leases in a sample. If at most Stale leases of the sample are
+// stale, Drydock can trust its view of the nodes.
 type Sampling struct{ From, Size, Stale int }
 
-// LeaseSampling is the sampling in use. With it, the first decision after a quiet time needs the
-// same number of requests for every size of fleet. A sample can only prove that few leases are
-// stale. If at least half of all leases are stale, a sample wrongly proves the opposite with a
-// probability below 2 in ten million. If 60% are stale, the probability is below 3 in ten billion.
-// TestASampleHardlyEverMissesStaleLeases computes both exactly. If a sample proves nothing, all
-// leases are listed, and the list decides.
+// LeaseSampling is the sampling in use. It makes the first decision after a quiet time cost the
+// same number of requests for every fleet of at least From nodes. A sample can only prove that few
+// leases are stale. If it proves nothing, Drydock lists all leases, and the list decides. If at
+// least half of all leases are stale, the probability of a wrong proof is below 2 in ten million.
+// If 60% are stale, it is below 3 in ten billion. TestASampleHardlyEverMissesStaleLeases computes
+// both exactly.
 //
 // Below 1,000 nodes a list of all leases costs the API server no more than the sample does.
 var LeaseSampling = Sampling{From: 1000, Size: 32, Stale: 2}

@@ -70,14 +70,15 @@ type Testimony struct {
 	// 2026-03-04T12:00:00Z".
 	Saw string
 	// Reason distinguishes answers of one kind of sign, for metrics: one of Reasons. It is empty if
-	// the answer needs no reason.
+	// the answer itself is enough.
 	Reason string
-	// At is when the sign was read. It is zero if the watched Node shows the sign.
+	// At is when the sign was read outside of the Node. It is zero if the sign is a part of the
+	// Node, for example a condition.
 	At time.Time
 }
 
-// Whole returns the signs of the witness, and NotReady if it is not one of them. A node that is not
-// Ready after a step is ill for every policy.
+// Whole returns the signs of the witness, with NotReady added if the witness does not have it. A
+// node that is not Ready after a step is ill for every policy.
 func (w *Witness) Whole() []Sign {
 	if slices.ContainsFunc(w.Signs, func(s Sign) bool { return s.Kind == NotReady }) {
 		return w.Signs
@@ -85,7 +86,7 @@ func (w *Witness) Whole() []Sign {
 	return append(slices.Clone(w.Signs), Sign{Kind: NotReady, Network: w.Network})
 }
 
-// onNode reports whether the watched Node itself shows the sign.
+// onNode reports whether the sign is a part of the Node, so that Drydock reads nothing else for it.
 func (s Sign) onNode() bool {
 	switch s.Kind {
 	case NotReady, Condition, MissingGPUs:
@@ -95,7 +96,7 @@ func (s Sign) onNode() bool {
 	return s.Kind == DaemonSetPod && s.Name == "" // without the name of a DaemonSet there is nothing to read
 }
 
-// ask returns the Node's answer for the sign. If now is zero, the age of conditions does not count.
+// ask returns the Node's answer for the sign. If now is zero, a condition counts at any age.
 func (s Sign) ask(n *corev1.Node, now time.Time) Testimony {
 	switch s.Kind {
 	case NotReady:
@@ -185,9 +186,9 @@ func conditionSays(n *corev1.Node, kind corev1.NodeConditionType, judge func(cor
 	return Testimony{Answer: judge(c.Status), Saw: fmt.Sprintf("%s is %s%s", kind, c.Status, since)}
 }
 
-// LeaseSays returns the answer of a lease that Drydock has just read. A fresh lease is Well at
-// once. A lease is Ill only if Drydock has read the same renewal time for longer than the lease's
-// duration.
+// LeaseSays returns the answer of a lease that Drydock has just read. A fresh lease is Well. A
+// lease is Ill only if Drydock has read the same renewal time for longer than the lease's duration.
+// Until then a lease that is not fresh is Unknown.
 func LeaseSays(l Lease) Testimony {
 	t := Testimony{Answer: Well, At: l.ReadAt, Saw: "the lease of the node was renewed at " + l.RenewedAt.UTC().Format(time.RFC3339)}
 	switch {
@@ -218,13 +219,14 @@ type weighed struct {
 	Saw               []string
 	// Said are the answers of the signs that were read.
 	Said []Said
-	// Oldest is the time of the oldest reading. It is zero if the Node shows all signs.
+	// Oldest is the time of the oldest reading outside of the Node. It is zero if no sign was read
+	// there.
 	Oldest time.Time
 }
 
-// counted returns the signs that count for the Node. If the Node has at least one of the conditions
-// among the signs, counted leaves out those that it lacks. An agent may set only some of the
-// conditions that a policy names. The conditions that it never sets are missing data, not faults.
+// counted returns the signs that count for the Node. An agent may set only some of the conditions
+// that a policy names, and a condition that it never sets is not a fault. So if the Node has at
+// least one of these conditions, counted leaves out the signs for conditions that the Node lacks.
 func counted(signs []Sign, n *corev1.Node) []Sign {
 	absent := func(s Sign) bool {
 		return s.Kind == Condition && conditionOf(n, corev1.NodeConditionType(s.Name)) == nil
@@ -236,9 +238,9 @@ func counted(signs []Sign, n *corev1.Node) []Sign {
 	return slices.DeleteFunc(slices.Clone(signs), absent)
 }
 
-// IllSince returns what the first sign saw that has been Ill from before the time at until now. It
-// returns an empty text if there is no such sign. It looks only at signs that are conditions of the
-// Node, because only they have the time of their last change.
+// IllSince returns what the first sign saw that has been Ill without interruption since before at.
+// It returns an empty text if there is no such sign. Only a condition of the Node has the time of
+// its last change, so IllSince ignores all other signs.
 func IllSince(asked []Sign, n *corev1.Node, at time.Time) string {
 	for _, s := range asked {
 		kind := corev1.NodeConditionType(s.Name)
@@ -269,8 +271,8 @@ func conditionOf(n *corev1.Node, kind corev1.NodeConditionType) *corev1.NodeCond
 }
 
 // Weigh combines the answers of the signs about the Node n. read has the signs that Drydock read
-// outside of the Node; a reading before since counts as not read. If now is zero, conditions of any
-// age count.
+// outside of the Node. A reading from before the time since counts as not read. If now is zero, a
+// condition counts at any age.
 func Weigh(signs []Sign, n *corev1.Node, read map[Sign]Testimony, since, now time.Time) weighed {
 	w := weighed{Well: true}
 	for _, s := range counted(signs, n) {
