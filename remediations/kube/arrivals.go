@@ -16,10 +16,10 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Arrivals writes into the ledger when an alert last arrived at this replica. This is the alert of
-// the self-test, which always fires, so its arrival shows that Alertmanager reaches Drydock. Every
-// replica writes this one key of the ledger and an annotation with its version, in a PATCH that
-// touches nothing else. The handler of the alert does not wait for the write. Arrivals is a
+// Arrivals stores in the ledger the time when the self-test's alert last arrived at this replica.
+// That alert always fires, so its arrival shows that Alertmanager reaches Drydock. Every replica
+// writes this one key of the ledger, and an annotation with its version, in a PATCH that changes
+// nothing else. The handler of the alert does not wait for the write. Arrivals is a
 // manager.Runnable.
 type Arrivals struct {
 	client          kubernetes.Interface
@@ -112,9 +112,9 @@ func (a *Arrivals) wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// write writes the arrival into the ledger. It does not create the ledger, because only the leader
-// does. again is true if an earlier attempt failed. In the meantime another replica may have
-// written a later time, and write does not overwrite that.
+// write stores the arrival in the ledger. If the ledger does not exist, write does not create it,
+// because only the leader does that. again is true if an earlier attempt failed. In the meantime
+// another replica may have stored a later time. write then keeps that time.
 func (a *Arrivals) write(ctx context.Context, at time.Time, again bool) error {
 	ctx, cancel := context.WithTimeout(ctx, arrivalTimeout)
 	defer cancel()

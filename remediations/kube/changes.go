@@ -21,8 +21,8 @@ type Changes struct {
 	names map[string]bool
 	// all is true if the list would have too many names. Then any Node may have changed.
 	all bool
-	// back describes the last Node in the cache whose resourceVersion became lower. backAt is when
-	// that happened.
+	// back describes the last Node that went back to an older version: its resourceVersion in the
+	// cache became lower. backAt is when the cache received that version.
 	back   string
 	backAt time.Time
 }
@@ -50,9 +50,9 @@ func (c *Changes) add(o any) {
 	}
 }
 
-// compare records if the resourceVersion of a Node in the cache becomes lower. A watch never does
-// that by itself. It means that the API server's store has returned to an older state, for example
-// from a backup.
+// compare notes a Node whose resourceVersion in the cache becomes lower. In a watch the versions
+// only become higher. A lower version means that the API server's store has returned to an older
+// state, for example from a backup.
 func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 	if c == nil || before.UID != after.UID {
 		return
@@ -67,8 +67,9 @@ func (c *Changes) compare(before, after *corev1.Node, now time.Time) {
 
 var _ engine.Rewinding = Fleet{}
 
-// WentBack implements engine.Rewinding: it returns which Node last went back to an older version,
-// and when.
+// WentBack implements engine.Rewinding. It describes the last Node in the cache whose
+// resourceVersion became lower, and returns when the cache received it. Both results are zero if
+// there was no such Node.
 func (f Fleet) WentBack() (what string, at time.Time) {
 	if f.Changes == nil {
 		return "", time.Time{}
@@ -93,8 +94,9 @@ func (c *Changes) take() (map[string]bool, bool) {
 
 var _ engine.Changing = Fleet{}
 
-// Changed implements engine.Changing. It takes the collected names before it reads the Nodes. So
-// the next call returns a Node that changes in between.
+// Changed implements engine.Changing. It takes the collected names before it reads the Nodes from
+// the cache. If a Node changes between the two, its name is collected again, and the next call of
+// Changed returns it.
 func (f Fleet) Changed(context.Context) (nodes []*corev1.Node, gone []string, ok bool) {
 	names, some := f.Changes.take()
 	if !some {

@@ -41,7 +41,7 @@ const (
 // Charge decides whether this installation of Drydock is in charge of the cluster. Only the
 // installation that holds the cluster's Lease changes anything in the cluster. Its leader takes and
 // renews the Lease, and its other replicas read it. All replicas of an installation have the same
-// identity, so a new leader continues at once.
+// identity, so a new leader need not wait for the Lease.
 //
 // Another installation takes the Lease only when it has not seen the Lease change, by its own
 // clock, for the holder's duration and a margin. Charge is a manager.Runnable of every replica.
@@ -51,8 +51,8 @@ type Charge struct {
 	// Identity names the installation: the namespace and the name of the Lease that its replicas
 	// use for leader election.
 	Identity string
-	// Good is how long after its renewal this installation trusts the Lease. It is at least
-	// chargeGood.
+	// Good is how long this installation trusts the Lease after its last renewal or reading of the
+	// Lease. It is at least chargeGood.
 	Good time.Duration
 	// Elected is closed once this replica leads.
 	Elected <-chan struct{}
@@ -63,8 +63,9 @@ type Charge struct {
 	Log     logr.Logger
 
 	mu sync.Mutex
-	// held is when the last successful renewal began. It is zero if there has not been one, or if
-	// another installation holds the Lease.
+	// held is when the last request began that showed this installation as the holder of the Lease.
+	// This is a renewal by the leader, or a read by another replica. It is zero if no request has
+	// shown this, or if the last one showed another holder.
 	held time.Time
 	why  string
 	// another is true if the last check found another installation in charge.
@@ -88,15 +89,15 @@ func (c *Charge) Lacking() string {
 	return why
 }
 
-// Lacks returns why this installation is not in charge of the cluster. It returns an empty why if
-// it is in charge. another is true if another installation is in charge. If another is false, this
-// installation may be in charge in a moment.
+// Lacks returns why this installation is not in charge of the cluster. why is empty if it is in
+// charge. another is true if another installation is in charge. If why is set and another is false,
+// this installation may still take the Lease, for example soon after its start.
 func (c *Charge) Lacks() (why string, another bool) {
 	now := c.Clock.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	// Both clocks must agree that the renewal is recent: the monotonic clock does not count the
-	// time during which the machine was suspended.
+	// The monotonic clock and the wall clock must both show that the renewal is recent: the
+	// monotonic clock does not count the time during which the machine was suspended.
 	if !c.held.IsZero() && now.Sub(c.held) < c.good() && now.Round(0).Sub(c.held.Round(0)) < c.good() {
 		return "", false
 	}

@@ -44,7 +44,7 @@ type Conditions struct {
 var _ engine.Conditions = (*Conditions)(nil)
 
 // Show sets and removes conditions on the Node so that they match its repair record. It returns the
-// Node after that.
+// changed Node, or n itself if there was nothing to change.
 func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, error) {
 	set, remove := c.Registry.ReadJournal(n).ConditionsDue(n)
 	if len(set) > 0 {
@@ -73,8 +73,8 @@ func (c *Conditions) Show(ctx context.Context, n *corev1.Node) (*corev1.Node, er
 	return Trim(written, c.Annotations...), nil
 }
 
-// Keep calls Show for all cached Nodes. So it repeats calls that failed because the API server did
-// not answer. It also makes up for calls that the process did not make because it died.
+// Keep calls Show for all cached Nodes. So it makes up for calls of Show that failed, and for those
+// that were never made because the process ended.
 func (c *Conditions) Keep(ctx context.Context) error {
 	nodes, err := c.Nodes(ctx)
 	if err != nil {

@@ -31,7 +31,8 @@ const (
 	// drainEvery is the wait between two rounds of a drain. kubectl waits for the same time before
 	// it evicts a pod again.
 	drainEvery = 5 * time.Second
-	// deadAfter is how long the drain waits for a terminating pod that its node does not stop.
+	// deadAfter is how long the drain waits for a terminating pod that the kubelet of its node does
+	// not end (see overdue).
 	deadAfter = time.Minute
 	// evictAtOnce bounds the number of concurrent evictions, to limit the load on the API server
 	// and on webhooks.
@@ -50,20 +51,20 @@ type Drainer struct {
 	Every time.Duration
 }
 
-// DrainOptions define which pods are evicted, and how. The zero value evicts all pods, and refuses
-// the drain if a pod has no controller, because that pod would not be created again.
+// DrainOptions define the pods that are evicted, and how. The zero value evicts all pods. But if a
+// pod has no controller, the drain is refused, because that pod would not be created again.
 type DrainOptions struct {
 	// UID is the Node's UID. The drain fails if the Node with this name has another UID. If UID is
-	// empty, the first Node that is found under the name counts.
+	// empty, the drain uses the UID that it reads first.
 	UID types.UID
-	// KeepEmptyDir refuses the drain if a pod has an emptyDir volume, because an eviction deletes
-	// the volume's content.
+	// KeepEmptyDir makes the drain fail if a pod has an emptyDir volume, because an eviction
+	// deletes the volume's content.
 	KeepEmptyDir bool
-	// WithoutController is what the drain does with pods that have no controller. By default such a
-	// pod refuses the drain.
+	// WithoutController is what the drain does with pods that have no controller. By default the
+	// drain fails if there is such a pod.
 	WithoutController remediations.WithoutController
-	// MaxGrace is an upper limit for a pod's grace period, of at least one second. Zero means that
-	// there is no limit.
+	// MaxGrace limits the grace period of each pod. A value below one second counts as one second.
+	// Zero means that there is no limit.
 	MaxGrace time.Duration
 	// DeadAfter is how long the drain waits for a terminating pod that no kubelet ends (see
 	// overdue). Zero means a minute.
@@ -74,12 +75,12 @@ type DrainOptions struct {
 }
 
 // Drain evicts all pods of a cordoned node, except mirror pods and pods of DaemonSets. It returns
-// when they are gone. It also leaves pods that came after the first listing and tolerate the
-// cordon, because their owner would create the next ones there, too.
+// when they are gone. It also does not evict a pod that came after the first listing and tolerates
+// the cordon. The pod's owner would place the next pod on the node, too.
 //
-// Drain repeats refused evictions until ctx ends, for example those that a PodDisruptionBudget
-// holds back. Then it sends nothing more, and returns the report at once. Its error is then the
-// context's cause. A second call continues from the present state.
+// The API server may refuse an eviction, for example because of a PodDisruptionBudget. Drain
+// repeats such an eviction until ctx ends. Then it sends nothing more, and returns the report and
+// the context's cause as its error. A later call continues from the state at that time.
 //
 // Other errors are ErrNotCordoned and ErrDrainRefused, with the names of the pods.
 // engine.ErrNotFound means that the Node is gone or was replaced. If a read gets a 403, because
@@ -175,9 +176,9 @@ func (r *drainRun) look(ctx context.Context) (*corev1.Node, error) {
 	return n, nil
 }
 
-// evict evicts the pods, a few at a time, and returns those that cannot be evicted yet. It stops at
-// the first final refusal. If the node cannot be emptied, further evictions would disrupt pods for
-// nothing.
+// evict evicts the pods, a few at a time, and returns those that cannot be evicted yet. It stops
+// when the API server refuses an eviction for good: if the node cannot be emptied, further
+// evictions would disrupt pods for nothing.
 func (r *drainRun) evict(ctx context.Context, pods []corev1.Pod) ([]heldPod, error) {
 	answers := make([]answer, len(pods))
 	g, gctx := errgroup.WithContext(ctx)

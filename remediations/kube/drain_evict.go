@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/providers/kit"
 )
 
-// answer is the result of one eviction. The zero value means that the result is unknown. Then the
-// list of pods in the next round shows it.
+// answer is the result of one eviction. The zero value means that the result is unknown. The list
+// of pods in the next round then shows whether the pod is gone.
 type answer struct {
 	accepted, gone bool
 	heldBy         error // why the eviction must be tried again

@@ -26,7 +26,7 @@ type podsLeft struct {
 	// awaited has the pods without a controller, if the drain must wait until they end by
 	// themselves.
 	awaited []corev1.Pod
-	// The drain refuses the node because of these pods.
+	// unmanaged and emptyDir have the pods that make the drain fail.
 	unmanaged, emptyDir []corev1.Pod
 }
 
@@ -49,9 +49,9 @@ func (r *drainRun) pods(ctx context.Context, n *corev1.Node) (podsLeft, error) {
 	for _, pod := range list.Pods() {
 		switch {
 		case kit.Finished(&pod) && ofDaemonSet(&pod):
-			// A finished pod of a DaemonSet does not matter for the drain. On a node under disk
-			// pressure, the kubelet ends each pod of a DaemonSet again, and the DaemonSet creates
-			// the next one. A drain that evicted these pods would not end.
+			// The drain ignores finished pods of DaemonSets. On a node under disk pressure, the
+			// kubelet ends each pod of a DaemonSet again, and the DaemonSet creates the next one. A
+			// drain that evicted these pods would not end.
 		case r.listed && !r.seen[pod.UID] && mayReturn(&pod):
 			left.returned = append(left.returned, pod)
 		case pod.DeletionTimestamp != nil && r.overdue(n, &pod):
@@ -106,9 +106,9 @@ func ofDaemonSet(pod *corev1.Pod) bool {
 	return c != nil && c.Kind == "DaemonSet" && c.APIVersion == "apps/v1"
 }
 
-// mayReturn reports whether the pod's controller may place its next pod on the cordoned node, too.
-// It may if it is a DaemonSet, or if the pod tolerates the cordon. kubectl leaves out only the pods
-// of apps/v1 DaemonSets, and OpenKruise has a kind DaemonSet of its own.
+// mayReturn reports whether the pod's controller may place the next pod on the cordoned node, too.
+// This is so if the controller's kind is DaemonSet, or if the pod tolerates the cordon. kubectl's
+// code recognizes only the DaemonSets of apps/v1, but OpenKruise has a kind DaemonSet of its own.
 func mayReturn(pod *corev1.Pod) bool {
 	c := metav1.GetControllerOf(pod)
 	return !unmanaged(pod) && (c.Kind == "DaemonSet" || slices.ContainsFunc(pod.Spec.Tolerations, toleratesCordon))

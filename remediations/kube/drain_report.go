@@ -162,7 +162,7 @@ func (r *drainRun) heldBy(ctx context.Context, h heldPod, budgets map[string][]p
 	return out
 }
 
-// overstays describes a pod that should have ended when its grace period ended, long ago.
+// overstays describes a pod that still exists long after its deletion time.
 func overstays(pod *corev1.Pod) string {
 	s := "should have ended by " + pod.DeletionTimestamp.UTC().Format(time.RFC3339)
 	if len(pod.Finalizers) > 0 {
@@ -171,7 +171,7 @@ func overstays(pod *corev1.Pod) string {
 	return s
 }
 
-// some returns the names of the first few pods, and how many more there are.
+// some returns a text with the names of the first few pods, and with the number of the others.
 func some(pods []corev1.Pod) string {
 	names := make([]string, len(pods))
 	for i := range pods {

@@ -72,8 +72,8 @@ func (f Fleet) Node(ctx context.Context, name string) (*corev1.Node, error) {
 	return Trim(n, f.Keep...), nil
 }
 
-// Lease returns when the kubelet last renewed the lease of its node, and for how long the lease is
-// valid.
+// Lease reads the lease of the node. It returns when the kubelet last renewed the lease, and for
+// how long a renewal is valid.
 func (f Fleet) Lease(ctx context.Context, node string) (time.Time, time.Duration, error) {
 	l, err := f.Client.CoordinationV1().Leases(corev1.NamespaceNodeLease).Get(ctx, node, metav1.GetOptions{})
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// Histories adds entries to the histories on Nodes. The entries are for repairs that replicas made
-// while no Node could be written. Any replica may have made such a repair, so any replica may write
-// its entry.
+// Histories adds entries to the histories on Nodes. The entries are about repairs that a replica
+// made while the API server did not answer. Any replica may write the entry, and not only the
+// replica that made the repair.
 type Histories struct{ Client kubernetes.Interface }
 
 var _ rescue.HistoryWriter = Histories{}

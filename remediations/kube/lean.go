@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// LeanNode is a Node that is decoded from protobuf without its images and managed fields. These are
-// most of a Node, and decoding them is most of the cost of a watch of Nodes. Trim would remove them
-// anyway. LeanTransform converts a LeanNode to a Node.
+// LeanNode is a Node that is decoded from protobuf without its images and managed fields. They are
+// the largest part of a Node, and would be most of the work of a watch of Nodes. Trim would remove
+// them anyway. LeanTransform converts a LeanNode to a Node.
 type LeanNode struct{ corev1.Node }
 
 // LeanNodeList is a list of LeanNodes.
@@ -79,8 +79,9 @@ func (n *LeanNode) Unmarshal(data []byte) error {
 	return n.Node.Unmarshal(lean)
 }
 
-// without copies one encoded field to out, without one of its inner fields. number is the number of
-// the copied field, message is its content, and left is the number of the inner field.
+// The function without copies one encoded field to out, but leaves out one of its inner fields.
+// number is the number of the copied field, and message is its content. left is the number of the
+// inner field to leave out.
 func without(left, number protowire.Number, message []byte, out *[]byte) error {
 	kept := 0
 	if err := eachField(message, func(n protowire.Number, field, _ []byte) error {

@@ -41,8 +41,8 @@ type patchMeta struct {
 	Labels          map[string]*string `json:"labels,omitempty"`
 }
 
-// Write applies the change if the Node has not changed since it was read, and returns the Node
-// after that.
+// Write applies the change if the Node has not changed since it was read. It returns the changed
+// Node.
 func (w NodeWriter) Write(ctx context.Context, n *corev1.Node, c engine.NodeChange) (*corev1.Node, error) {
 	p := nodePatch{Metadata: patchMeta{UID: n.UID, ResourceVersion: n.ResourceVersion, Annotations: c.Annotations, Labels: c.Labels}}
 	p.Spec = map[string]any{}
@@ -111,9 +111,9 @@ func (w NodeWriter) OwnsAnnotations(ctx context.Context, node string, keys []str
 }
 
 // SetBy returns the field manager that owns an annotation of the Node, and when that manager last
-// changed the Node. If several managers own it, SetBy returns the one that changed the Node last. A
-// client chooses the manager's name itself. So the name shows the program, but does not prove who
-// used it.
+// changed the Node. If several managers own the annotation, SetBy returns the one that changed the
+// Node last. A client chooses the name of its field manager itself. So the name does not prove who
+// changed the annotation.
 func (w NodeWriter) SetBy(ctx context.Context, node, annotation string) (manager string, at time.Time, err error) {
 	n, err := w.managed(ctx, node)
 	if err != nil {

@@ -16,14 +16,14 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// GeneratedKey is the annotation of a Secret with a value that Drydock generated. The chart reads
-// it. Without this annotation, an older chart generated the value. Then the chart must repeat the
-// value at each upgrade, because Helm would otherwise remove it.
+// GeneratedKey is an annotation of a Secret. It means that Drydock generated the Secret's value,
+// and the chart reads it. A Secret without this annotation has a value from an older chart. The
+// chart must then repeat that value at each upgrade, because Helm would otherwise remove it.
 const GeneratedKey = "drydock.dev/generated"
 
 const (
-	// ownSecretEvery is how often the Secret is read. If a person has removed the value, Drydock
-	// then writes it back.
+	// ownSecretEvery is the time between two reads of the Secret. If a person has removed the
+	// value, Drydock then writes the same value again.
 	ownSecretEvery = time.Minute
 	// ownSecretAgain is the wait before the next attempt after a failed one.
 	ownSecretAgain = 2 * time.Second

@@ -40,8 +40,8 @@ func RepairIndex() cache.Indexers {
 	}}
 }
 
-// mayFly reports whether the repair of this encoded record may be in flight, because its text
-// contains a phase in flight. Only decoding the record would make that certain.
+// mayFly reports whether the text of this encoded record contains a phase in flight. If so, the
+// repair may be in flight. Only the decoded record shows this with certainty.
 func mayFly(record string) bool {
 	return strings.Contains(record, string(remediations.PhaseActing)) || strings.Contains(record, string(remediations.PhaseVerifying))
 }

@@ -27,22 +27,23 @@ import (
 )
 
 const (
-	// dryRunEvery is the time between two dry runs. dryRunSoon is that time after a refused dry run
-	// or write. It is also the shortest time between two dry runs.
+	// dryRunEvery is the time between two dry runs. dryRunSoon is used instead if the API server
+	// refused the last dry run or refuses a write. No two dry runs follow each other faster than
+	// dryRunSoon.
 	dryRunEvery = 5 * time.Minute
 	dryRunSoon  = 30 * time.Second
-	// dryRunNodes is how many Nodes a dry run tries. A write counts as refused if the API server
-	// accepts it on none of them. A single Node may have a special reason for a refusal: its
+	// dryRunNodes is how many Nodes a dry run tries. A write counts as refused only if the API
+	// server refuses it on all of them. A single Node may have its own reason for a refusal: its
 	// annotations are full, or a policy selects it.
 	dryRunNodes = 3
 	// dryRunWithin is the timeout of one dry run on one Node.
 	dryRunWithin = 5 * time.Second
-	// refusalKept is how long a refused write on a Node still counts as refused after the last
-	// attempt.
+	// refusalKept is how long a Node counts as refusing writes after the last refused write.
 	refusalKept = 2 * time.Minute
 	// maxRefusalText is how much of the API server's answer is shown, in bytes.
 	maxRefusalText = 400
-	// dryRunKey follows Drydock's own prefixes in the annotation keys that only dry runs use.
+	// dryRunKey is the end of the annotation keys that only dry runs use. Drydock's own prefixes
+	// come before it.
 	dryRunKey = "dry-run"
 )
 
@@ -89,7 +90,8 @@ func NewWritePath(client kubernetes.Interface, nodes func(context.Context) ([]*c
 	return w
 }
 
-// Doubt requests a dry run soon, because a write was refused. It never blocks.
+// Doubt makes Start run the next dry run soon. The caller found a reason for this, for example a
+// refused write. Doubt never blocks.
 func (w *WritePath) Doubt() {
 	select {
 	case w.doubts <- struct{}{}:
@@ -97,7 +99,8 @@ func (w *WritePath) Doubt() {
 	}
 }
 
-// Watching returns a writer that calls write, and stores the names of Nodes that refuse the write.
+// Watching returns a writer that calls write. It remembers the names of the Nodes that refuse the
+// write.
 func (w *WritePath) Watching(write intake.AnnotationWriter) intake.AnnotationWriter {
 	return func(ctx context.Context, name string, uid types.UID, annotations map[string]*string) error {
 		err := write(ctx, name, uid, annotations)
@@ -212,7 +215,7 @@ func (w *WritePath) Try(ctx context.Context) {
 	}
 }
 
-// some returns up to dryRunNodes random Nodes.
+// The method some returns up to dryRunNodes random Nodes.
 func (w *WritePath) some(nodes []*corev1.Node) []*corev1.Node {
 	nodes = slices.Clone(nodes)
 	n := min(dryRunNodes, len(nodes))
