@@ -19,8 +19,8 @@ const rescueStep = "restart-kubelet"
 
 const (
 	// atOnce bounds the decisions in one pass. Several decisions may follow each other without a
-	// wait, for example: one rescue ends, the next one begins, and its intent is written. soon is
-	// the wait before the next pass after atOnce decisions.
+	// wait, for example: one rescue ends, the next one begins, and its intent is written. After
+	// atOnce decisions, Drydock waits for the time soon before the next pass.
 	atOnce, soon = 8, 50 * time.Millisecond
 	// idle is the longest time between two passes. later is the wait after the state directory
 	// could not be read or written.
@@ -237,8 +237,9 @@ func (r *Rescue) issue(ctx context.Context, s *apiserver.State, d apiserver.Deci
 	return nil
 }
 
-// mayStill returns the last check before a restart is sent. The check returns an error if the
-// restart is no longer allowed. late is then true if only the age of the intent forbids it.
+// mayStill returns the check that runs right before the restart is sent. The check returns an error
+// if the restart is no longer allowed. If err is set, late is true if only the age of the intent
+// forbids the restart.
 func (r *Rescue) mayStill(ctx context.Context, attempt string, since time.Time) func() (late bool, err error) {
 	return func() (bool, error) {
 		if ctx.Err() != nil {

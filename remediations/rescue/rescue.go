@@ -83,8 +83,9 @@ type Options struct {
 	NewID func() string
 }
 
-// core has the functions and limits that decide for a rescue. Each Rescue has its own copy. So
-// knockout_test.go can disable one rule, and require that a check then fails.
+// core has the functions and limits that decide for a rescue. Each Rescue has its own copy, so that
+// knockout_test.go can disable one rule in one Rescue. That test then requires that another check
+// fails.
 type core struct {
 	intentGood, lookLongest time.Duration
 	decide                  func(*apiserver.State, time.Time) apiserver.Decision
@@ -111,7 +112,7 @@ type Rescue struct {
 
 	looking, lookAgain bool
 	seeing             bool
-	// hung is locked while a query of the hosts runs. The query may run even after its context has
+	// hung is locked while a query of the hosts runs. A query may still run after its context has
 	// ended.
 	hung sync.Mutex
 
@@ -142,8 +143,8 @@ type Rescue struct {
 // alertTimes is when an alert was first and last received.
 type alertTimes struct{ first, last time.Time }
 
-// people is the state of the files paused and reset, which people create in the state directory.
-// malformed means that the journal is unreadable.
+// people has the state of the files paused and reset, which people create in the state directory,
+// and whether the journal is unreadable (malformed).
 type people struct {
 	paused    string
 	isPaused  bool
@@ -159,8 +160,8 @@ const (
 	historyFor, historyEvery = 10 * time.Second, 30 * time.Second
 	// graceful is how long a process that stops waits for the call in progress.
 	graceful = 5 * time.Second
-	// postedFor is how long an alert is stored after it was last received. postedMost is the
-	// largest number of alerts that are stored from posts.
+	// postedFor is how long an alert from a post is stored after its last arrival. postedMost is
+	// the largest number of such alerts.
 	postedFor, postedMost = 10 * time.Minute, 16
 )
 

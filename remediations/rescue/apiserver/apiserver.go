@@ -103,8 +103,8 @@ func (s *State) ready() string {
 	return ""
 }
 
-// unseen reports whether the hosts must be observed again. The observation of a host is missing or
-// too old, or it is from before the last restart.
+// unseen reports whether the hosts must be observed again. This is so if the observation of a host
+// is missing, too old, or from before the last restart.
 func (s *State) unseen(now time.Time) bool {
 	oldest := s.oldest()
 	if r := s.Journal.Rescue; r != nil && r.last() != nil && oldest.Before(r.since()) {
@@ -133,8 +133,8 @@ func (s *State) oldest() (oldest time.Time) {
 	return oldest
 }
 
-// again returns the decision d with one addition: while the rescue waits, the hosts are observed
-// again every rescueAgain.
+// again adds to the decision d that Drydock must observe the hosts again when the last observation
+// is rescueAgain old. It is for a rescue that waits.
 func (s *State) again(d Decision, now time.Time) Decision {
 	next := s.oldest().Add(rescueAgain)
 	if !next.After(now) {
@@ -150,8 +150,9 @@ func (s *State) stale(now time.Time) bool {
 	return s.Snapshot == nil || s.outdated(s.Snapshot.AskedAt, now)
 }
 
-// outdated reports whether an observation from the time seen no longer counts. It may be too old. A
-// person may have changed a file in the state directory since then, or the clock was set back.
+// outdated reports whether an observation from the time seen no longer counts. There are three
+// reasons: the observation is too old, a person has changed a file in the state directory since
+// then, or the clock was set back.
 func (s *State) outdated(seen, now time.Time) bool {
 	age := now.Sub(seen)
 	return seen.Before(s.LookSince) || age > remediations.LookFor || age < 0

@@ -24,8 +24,8 @@ const (
 	// rescueIdle is the time between two observations of the hosts while the alert fires and
 	// Drydock has nothing to do.
 	rescueIdle = 15 * time.Second
-	// rescueBlind is how much longer than Rescue.Over a rescue waits for an observation of the
-	// hosts. Without one it is unknown whether the rescue has succeeded.
+	// rescueBlind is how long a rescue may last after Rescue.Over because the hosts could not be
+	// observed. Without an observation it is unknown whether the rescue has succeeded.
 	rescueBlind = 30 * time.Second
 )
 
@@ -46,8 +46,8 @@ type State struct {
 	// LookSince is when a person last changed a file in the state directory. Observations from
 	// before that time do not count.
 	LookSince time.Time
-	// WellSince is when an API server became ready. Since then, one has been ready without
-	// interruption. It is zero while no API server is ready.
+	// WellSince is when Drydock found an API server ready. Every later decision has also found one
+	// ready. It is zero if the last decision found no API server ready.
 	WellSince time.Time
 	// NewID is the id for a rescue that this decision may begin.
 	NewID string
@@ -78,8 +78,8 @@ type Decision struct {
 	// Recheck is when to decide again even if nothing has changed. Zero means that only a change
 	// leads to the next decision.
 	Recheck time.Time
-	// AskAlerts means that Alertmanager must be polled again, and AskSights that the hosts must be
-	// observed again. With VerbLook, the decision waits for the answers.
+	// AskAlerts means that Alertmanager must be polled again. AskSights means that the hosts must
+	// be observed again. With VerbLook, Drydock decides again when it has the answers.
 	AskAlerts, AskSights bool
 
 	Policy *remediations.Policy
@@ -94,10 +94,10 @@ type Decision struct {
 	Well bool
 }
 
-// Alerts returns the alerts about the API servers, the oldest first. They are from the
-// Alertmanagers' answers w. Those in posted that the Alertmanagers do not have are added. received
-// has when each alert was first received, by its fingerprint. In other repairs the Node has this
-// time.
+// Alerts returns the alerts about the API servers, the oldest first. These are the alerts in the
+// Alertmanagers' answers w, and the alerts in posted that no Alertmanager in w has. received has
+// the time when each alert was first received. Its key is the alert's fingerprint. For alerts about
+// other targets, the Node stores this time.
 func Alerts(c *remediations.Config, w *alerts.Snapshot, posted []remediations.Alert, received map[string]time.Time) []remediations.Alert {
 	all := map[string]remediations.Alert{}
 	for _, a := range posted {
@@ -161,13 +161,14 @@ func (s *State) serves(p *remediations.Policy) bool {
 	return p != nil && p.Mode != remediations.ModeOff && p.Kind == remediations.KindAPIServer && s.Config.Serves(p)
 }
 
-// alert returns the alert that caused the rescue, from the journal. It is needed because the
-// Alertmanagers that have the alert may not answer.
+// alert returns the alert that caused the rescue, from the journal. The caller cannot rely on the
+// Alertmanagers for it, because they may not answer.
 func (r *Rescue) alert() remediations.Alert {
 	return remediations.Alert{Fingerprint: r.Cause.Alert, Policy: r.Policy, Status: remediations.StatusFiring}
 }
 
-// start decides before the first restart. It looks for an alert whose restart no guard holds.
+// start decides before the first restart. It tries the alerts one after the other, until no guard
+// holds the restart for one of them.
 func (s *State) start(now time.Time) Decision {
 	r := s.Journal.Rescue
 	if r.observing() {
@@ -305,10 +306,11 @@ func (s *State) act(c *rescuer, pending *Rescue) Decision {
 	return d
 }
 
-// next returns the host to restart, in the configuration's order. Its state is HostFailing, and
-// this rescue has not restarted it. Hosts below limits.repairsPerNode come first. unknown has the
-// other hosts that this rescue has not restarted, with their states, for messages. left is true if
-// there are any.
+// next returns the first host, in the configuration's order, whose kubelet the rescue can restart:
+// its state is HostFailing, and this rescue has not restarted it. A host below
+// limits.repairsPerNode takes precedence over a host that has reached that limit. host is empty if
+// there is no such host. unknown is a text for messages about the hosts in other states that this
+// rescue has not restarted. left is true if there are such hosts.
 func (s *State) next(c *rescuer, r *Rescue) (host, unknown string, left bool) {
 	var passed []string
 	for _, h := range s.Config.ControlPlaneHosts {

@@ -48,14 +48,15 @@ func (s *State) candidate(p *remediations.Policy, a *remediations.Alert, acted b
 		c.Repair = s.Journal.Rescue.ID
 	}
 	if c.Verdict.Reason == remediations.ReasonBlind {
-		// An outage of the API servers may itself be the reason why alerts about nodes cannot be
-		// trusted. So this must not hold a rescue: its alert only counts as not confirmed yet.
+		// The alert's state is Blind: Drydock cannot trust alerts about nodes. The outage of the
+		// API servers may itself be the reason for that, so it must not hold the rescue as Blind.
+		// The alert counts as unconfirmed instead.
 		c.Verdict.Reason = remediations.ReasonAlertUnconfirmed
 	}
 	return c
 }
 
-// over reports whether the alert of this restart has ended.
+// The method over reports whether the alert of this restart has ended.
 func (c *rescuer) over(a *remediations.Alert) bool {
 	return c.Verdict.Gone && (a.Status == remediations.StatusResolved || c.Now.Sub(a.ReceivedAt) >= remediations.UnconfirmedFor)
 }
@@ -65,8 +66,9 @@ func (c *rescuer) choose(host, unknown string) {
 	c.host, c.unknown, c.Subject = host, unknown, host
 }
 
-// held returns the guard that holds the restart, and why. The finding is nil if no guard holds it.
-// Without a chosen host, held checks only the guards that do not depend on the host.
+// The method held returns the guard that holds the restart, and its finding. The finding is nil if
+// no guard holds the restart. If no host is chosen, held checks only the guards that do not depend
+// on the host.
 func (c *rescuer) held() (remediations.Reason, *lifecycle.Finding) {
 	if c.host != "" {
 		return c.HeldBy(nil)

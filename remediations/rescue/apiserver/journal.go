@@ -31,7 +31,7 @@ type Rescue struct {
 	Cause  remediations.Cause `json:"cause"`
 	Phase  remediations.Phase `json:"phase"`
 	// Began is when the rescue was first stored. Since is when its present phase began, and
-	// Deadline is when that phase must end. Over is when the whole rescue must end. It is zero
+	// Deadline is when that phase must end. Over is when the whole rescue must end. Over is zero
 	// before the first restart.
 	Began    time.Time `json:"began"`
 	Since    time.Time `json:"since"`
@@ -40,8 +40,8 @@ type Rescue struct {
 	// Hosts has the restarts so far, the oldest first. While the phase is Acting, the last one is
 	// the intent: its outcome is still unknown.
 	Hosts []HostTry `json:"hosts,omitempty"`
-	// Issued counts all intents, so that each has its own id. It is larger than the number of Hosts
-	// if Drydock did not make some of the calls.
+	// Issued counts all intents of the rescue, so that each intent has its own id. Hosts has fewer
+	// entries than Issued if Drydock wrote an intent and then did not make the call.
 	Issued int                `json:"issued,omitempty"`
 	Hold   *remediations.Hold `json:"hold,omitempty"`
 	// Observed is the restart that Drydock would have made in enforce mode, or nil.
@@ -86,8 +86,8 @@ type RescueEntry struct {
 	Reset bool `json:"reset,omitempty"`
 }
 
-// RescueInHistory records that the history on the Node has the rescue with this id, or that the
-// Node does not exist.
+// RescueInHistory records that the rescue with this id needs no further write to the history on
+// this Node: the history has it, or the Node does not exist.
 type RescueInHistory struct {
 	ID   string `json:"id"`
 	Node string `json:"node"`
@@ -322,7 +322,6 @@ func (e EndedRescue) Of(host string) remediations.Entry {
 	return out
 }
 
-// outcomeOf describes the result of an attempt for messages.
 func outcomeOf(t HostTry) string {
 	if t.Why == "" {
 		return string(t.Outcome)

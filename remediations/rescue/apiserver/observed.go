@@ -67,8 +67,8 @@ func (s *State) observedWell(p *remediations.Policy, host string, now time.Time)
 	return s.observed("", now)
 }
 
-// observed ends a rescue that was only observed. why is the reason of its end. It is empty if an
-// API server is ready.
+// observed ends a rescue that was only observed. why is the reason for a message. It is empty if
+// the rescue ends because an API server is ready.
 func (s *State) observed(why string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	p := s.Config.Policy(r.Policy)

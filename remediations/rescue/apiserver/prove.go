@@ -12,7 +12,7 @@ import (
 )
 
 // settle decides what follows the last call. If this process did not make the call, an earlier
-// process may have made it. So the call counts as made.
+// process may have made it, so the call counts as made.
 func (s *State) settle(now time.Time) Decision {
 	r := s.Journal.Rescue.clone()
 	t := r.last()
@@ -60,8 +60,8 @@ func (s *State) waitFor(p *remediations.Policy) time.Duration {
 	return time.Minute
 }
 
-// well ends the rescue once an API server has been ready for the policy's proofFor. Before that it
-// waits, until Rescue.Over at the latest.
+// The method well ends the rescue once an API server has been ready for the policy's proofFor.
+// Until then it waits, but not longer than until Rescue.Over.
 func (s *State) well(p *remediations.Policy, host string, now time.Time) Decision {
 	r := s.Journal.Rescue
 	matured := s.matured(p, host)
@@ -85,8 +85,8 @@ func (s *State) well(p *remediations.Policy, host string, now time.Time) Decisio
 	return s.end(remediations.OutcomeSelfRecovered, fmt.Sprintf("the API server of %s answers ready; %s", host, why), now)
 }
 
-// matured reports whether the host's API server has been ready for the policy's proofFor, according
-// to the observations.
+// matured reports whether API servers have been ready without interruption for the policy's
+// proofFor. The last observation of host counts, and not the time now.
 func (s *State) matured(p *remediations.Policy, host string) bool {
 	return !s.WellSince.IsZero() && !s.Sights[host].At.Before(s.WellSince.Add(p.ProofFor))
 }

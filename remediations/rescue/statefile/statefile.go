@@ -55,8 +55,8 @@ type File struct {
 	out  file
 	size int
 	seq  uint64
-	// suspect means that an Append failed. It is then unknown what follows the last good line of
-	// the file.
+	// suspect means that an Append failed. The end of the file, after the last good line, is then
+	// unknown.
 	suspect bool
 	journal apiserver.RescueJournal
 	// torn describes the last line of the file if a crash cut it off. read has dropped that line.
@@ -126,9 +126,9 @@ func (f *File) Load() (apiserver.RescueJournal, error) {
 // maxPaused is how much of the file paused is read, in bytes.
 const maxPaused = 1 << 10
 
-// Append makes all entries durable, or none of them. If it returns an error, it is unknown whether
-// they are durable, and the caller must not act on them. The next Append then rewrites the journal
-// without them.
+// Append makes all entries durable, or none of them. After an error it is unknown whether they are
+// durable, so the caller must not act on them. The next Append first rewrites the journal without
+// them.
 func (f *File) Append(entries ...apiserver.RescueEntry) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
