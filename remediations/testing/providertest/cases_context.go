@@ -94,9 +94,9 @@ func (s *scene) giveUp(call func(context.Context)) time.Duration {
 	return time.Since(<-arrived)
 }
 
-// byItself asserts that a call ends by the provider's own time limit, although the caller does not
-// cancel it. The fault f meets the request for a change if change is true, and the first other
-// request otherwise.
+// byItself asserts that a call ends by the provider's own time limit, without a cancel by the
+// caller. If change is true, the fault f meets the request for a change. Otherwise it meets the
+// first request that changes nothing. From there on f meets all requests.
 func byItself(t testing.TB, p Provider, f Fault, change bool) {
 	t.Helper()
 	asked := clean(t, p)

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// errOnRecord is the error of mayStill for an attempt that an earlier process has begun. The intent
-// of the attempt is on record, so this process must not make the call.
+// errOnRecord is the error that mayStill returns if an earlier process has already begun the
+// attempt. The intent of the attempt is on record, so this process must not make the call.
 var errOnRecord = errors.New("the intent is on record, so the attempt counts as made")
 
 // crashCases are the cases where the process ends during an Act and another process continues.
@@ -38,10 +38,10 @@ func crashCases() []aCase {
 	}
 }
 
-// crashing ends the process at each request of an Act in turn, before the backend does the work or,
-// if done is true, after it. Then it starts a new provider, which has only the record. It asserts
-// that the new provider changes nothing by itself, and that it does not make the same attempt again
-// when mayStill refuses.
+// crashing ends the process during an Act, once for each of the Act's requests. If done is true,
+// the backend has done the requested work, and otherwise not. Then crashing starts a new provider,
+// which has only the record. It asserts that the new provider changes nothing by itself. It also
+// asserts that the provider does not repeat the attempt when mayStill refuses.
 func crashing(t testing.TB, p Provider, done bool) {
 	t.Helper()
 	asked := clean(t, p)

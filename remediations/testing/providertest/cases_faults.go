@@ -33,9 +33,9 @@ func clean(t testing.TB, p Provider) []Request {
 	return asked
 }
 
-// actWith calls Act, and injects the fault f into count of its requests, from the request first on.
-// Some faults leave that first request without an answer. Then actWith cancels the call, once that
-// request has arrived and the backend has done its work.
+// actWith calls Act and injects the fault f into count of its requests. The first request with the
+// fault has the number first. After some faults that request gets no complete answer. In this case
+// actWith cancels the call when the request has arrived at the backend.
 func (s *scene) actWith(first, count int, f Fault) outcome {
 	s.t.Helper()
 	m, trouble := s.surveyed()
@@ -95,9 +95,9 @@ func lookCases() []aCase {
 	return all
 }
 
-// requirePassing asserts that the error is ErrPassing exactly if the fault may pass in a moment.
-// For ErrPassing the engine repeats the call, and if the fault lasts, it does not count the
-// attempt. Both are only possible if the call did not reach mayStill.
+// requirePassing asserts that the error is ErrPassing if the fault may pass in a moment, and
+// another error if the API refused the call. After ErrPassing the engine repeats the call without
+// using up the attempt. So ErrPassing is wrong if Act has called mayStill.
 func (s *scene) requirePassing(o outcome, f Fault) {
 	s.t.Helper()
 	passing := errors.Is(o.err, engine.ErrPassing)

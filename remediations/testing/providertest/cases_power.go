@@ -35,7 +35,7 @@ func powerCases() []aCase {
 }
 
 // poweringOff lets the provider switch the machine off, at a backend without faults. Then it calls
-// what, which asks for the proof.
+// the function what, which queries the provider for the proof.
 func poweringOff(t testing.TB, p Provider, what func(s *scene, before remediations.Before, prover engine.PowerProver)) {
 	t.Helper()
 	if !p.PowersOff {

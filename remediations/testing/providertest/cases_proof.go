@@ -8,10 +8,11 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// proof is a step whose success only the provider can prove, with the tests of that proof.
+// proof is a step whose success only the provider can prove. Its method cases returns the tests of
+// that proof.
 type proof struct {
 	name string
-	// accepted carries out the step at a backend that accepts it, and then calls what.
+	// accepted carries out the step at a backend that accepts it. Then it calls the function what.
 	accepted func(t testing.TB, p Provider, what func(s *scene, before remediations.Before, ask asking))
 }
 
@@ -19,8 +20,8 @@ type proof struct {
 // the record kept.
 type asking func(kept remediations.Before) error
 
-// cases returns the cases where the provider must report that nothing is proven: its question gets
-// no good answer, or the facts on record do not name the machine.
+// cases returns the cases where the provider must report that nothing is proven. Either its query
+// for the proof gets no good answer, or the facts on record do not name the machine.
 func (c proof) cases() (all []aCase) {
 	for i, f := range faults() {
 		if f.silent() {

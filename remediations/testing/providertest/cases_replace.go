@@ -65,7 +65,8 @@ func replaceCases() []aCase {
 	}}.cases()...)
 }
 
-// replacing begins a replacement, at a backend that accepts it, and then calls what.
+// replacing lets the provider replace the machine, at a backend that accepts the call. Then it
+// calls the function what.
 func replacing(t testing.TB, p Provider, what func(s *scene, before remediations.Before, replacer engine.Replacer)) {
 	t.Helper()
 	in(t, p, patience, func(s *scene) {

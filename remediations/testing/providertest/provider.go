@@ -57,12 +57,13 @@ type Provider struct {
 	// Slow means that the backend takes long, like a whole API server. Then only a third of the
 	// cases are run, chosen at random. If DRYDOCK_SOAK is set, all cases are run.
 	Slow bool
-	// AnswersBefore is how many answers an Act waits for before its change. Zero means at most three.
-	// A provider that needs more sets it: while its backend is slow, the intent then becomes too old.
-	// So the engine does not make the call, and holds the step for the reason ProviderUnreachable.
+	// AnswersBefore is how many answers an Act waits for before its change. Zero means at most
+	// three. A provider that needs more must set AnswersBefore. With a slow backend, its intent
+	// becomes too old before the change. The engine then does not make the call, and holds the step
+	// for the reason ProviderUnreachable.
 	AnswersBefore int
-	// Outlives means that a call may continue after its context has ended, once its request has left.
-	// It waits for the result for up to the timeout.
+	// Outlives means that a call may continue after its context has ended, if it has already sent a
+	// request. The call then waits for the result, for at most the timeout.
 	Outlives bool
 	// PerMachine means that each machine has a backend of its own, for example a BMC. An error of
 	// one backend then never counts against the account for all machines.
@@ -165,7 +166,7 @@ type Stage string
 
 // The stages of every provider. Only the last two prove that the machine was replaced.
 const (
-	// OldLingers: the old machine is still there, and no new one.
+	// OldLingers: the old machine is still there, and there is no new one.
 	OldLingers Stage = "the old machine is still there"
 	// NewFirst: the new machine runs, and the old one is still there.
 	NewFirst Stage = "the new machine is there before the old one is gone"
@@ -248,8 +249,8 @@ func sample(t *testing.T, p Provider, all []aCase) []aCase {
 	return some
 }
 
-// without returns the reason in DoesNotApply why the case does not apply to the provider. not is
-// true if there is one.
+// without returns the reason in DoesNotApply why the case does not apply to the provider. The
+// result not is false if there is no such reason.
 func (p Provider) without(c aCase) (why string, not bool) {
 	for _, name := range c.names() {
 		if why, not = p.DoesNotApply[name]; not {

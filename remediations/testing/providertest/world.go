@@ -25,12 +25,12 @@ import (
 const (
 	// patience is the time limit of a call that meets no fault.
 	patience = 2 * time.Minute
-	// longest is the greatest length in bytes of a text of the provider for people.
+	// longest is the greatest number of bytes in one text that the provider returns for people.
 	longest = 1024
 )
 
-// soon is how soon a call must end after its context has ended. It is less than patience, and long
-// enough for a busy test machine. Only this package's own tests change it.
+// soon is the longest time that a call may take to end after its context has ended. It is less than
+// patience, and long enough for a busy test machine. Only this package's own tests change it.
 var soon = time.Minute
 
 // scene is a World while a case runs.
@@ -46,8 +46,8 @@ type scene struct {
 	asked int
 }
 
-// in starts a World and runs one case in it. After the case it asserts that no text of the provider
-// shows a secret, and that no goroutine is left.
+// The function in starts a World and runs the case what in it. Then it asserts that no text of the
+// provider shows a secret, that the provider followed no redirect, and that no goroutine is left.
 func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	t.Helper()
 	before := goleak.IgnoreCurrent()
@@ -76,9 +76,9 @@ func in(t testing.TB, p Provider, timeout time.Duration, what func(s *scene)) {
 	require.NoError(t, err, "goroutines are left")
 }
 
-// reaching runs a case whose provider has a short time limit. On a busy test machine, the limit may
-// end a request before the request that the case is about. Then what returns false, and reaching
-// runs the case again with a longer limit.
+// reaching runs the case what with a short time limit for the provider. On a busy test machine, the
+// limit may end a request before the request that the case is about. The function what then returns
+// false, and reaching runs it again with a longer limit.
 func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration) bool) {
 	t.Helper()
 	for limit, reached := 250*time.Millisecond, false; !reached; limit *= 3 {
@@ -87,7 +87,7 @@ func reaching(t testing.TB, p Provider, what func(s *scene, limit time.Duration)
 	}
 }
 
-// outcome is the result of one call of Act. asked is true if Act called mayStill.
+// outcome is the result of one call of Act. The field asked is true if Act called mayStill.
 type outcome struct {
 	outcome remediations.CallOutcome
 	err     error
@@ -188,8 +188,8 @@ func (s *scene) requireTrue(o outcome) {
 	}
 }
 
-// requireQuiet checks every text that the provider has returned or logged: it shows no secret, has
-// one line, and is not too long.
+// requireQuiet asserts that no text that the provider returned or logged shows a secret. A returned
+// text must also have one line, no control characters, and at most as many bytes as longest.
 func (s *scene) requireQuiet() {
 	s.t.Helper()
 	texts := s.texts
@@ -238,8 +238,8 @@ func spellings(secret string) []string {
 	return append(forms, secret, secret[:len(secret)/2])
 }
 
-// tattle returns the fault with the secrets in its text. Their position depends on salt, so that a
-// provider that cuts texts sometimes cuts a secret in the middle.
+// tattle returns the fault with the secrets in its text. salt changes their position in the text.
+// So a provider that cuts texts sometimes cuts a secret in the middle.
 func (s *scene) tattle(f Fault, salt int) Fault {
 	f.Text = strings.Join(s.Secrets, " ") + strings.Repeat("x", salt*37%300) + strings.Join(s.Secrets, " ") + "\x1b[2J\n\u202e" + strings.Repeat("y", longest)
 	return f

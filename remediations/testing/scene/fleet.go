@@ -11,8 +11,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Herd returns count nodes, and the first bad of them are not Ready. The nodes get the zones in
-// turn.
+// Herd returns count nodes. The first bad of them are not Ready. They get the zones in turn: the
+// node after the last zone gets the first zone again.
 func Herd(count, bad int, zones ...string) []*corev1.Node {
 	var out []*corev1.Node
 	for i := range count {

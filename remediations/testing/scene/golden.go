@@ -142,8 +142,8 @@ func (g Golden) Want(t testing.TB) string {
 
 // Pin compares the decision about each scene of the folder with its golden file. It also checks
 // that the decision is pure: it changes none of its inputs, and a second call returns the same.
-// UPDATE=1 writes the golden files again: read the difference before you commit it. what makes
-// further checks of each decision, and may be nil.
+// With UPDATE=1, Pin writes the golden files again: read the difference before you commit it. The
+// function what makes further checks of each decision. It may be nil.
 func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S, decide func(S, time.Time) D, show func(testing.TB, D) string, what func(*testing.T, S, D)) {
 	for _, g := range GoldensIn(t, folder) {
 		t.Run(g.Name, func(t *testing.T) {
@@ -163,9 +163,9 @@ func Pin[S, D any](t *testing.T, folder string, read func(Golden, testing.TB) S,
 	}
 }
 
-// MissedWithoutEachReason removes the guards of one reason at a time. For each reason it calls then
-// with the names of the golden files whose decisions now differ. It reads each scene only once,
-// because decisions do not change it (see Pin).
+// MissedWithoutEachReason removes the guards of one reason at a time. Each time it decides about
+// all scenes, and calls the function then with the names of the golden files whose decisions differ
+// now. It reads each scene only once, because decisions do not change it (see Pin).
 func MissedWithoutEachReason[S any](t *testing.T, read func(Golden, testing.TB) S, decided func(s S, left []lifecycle.Guard) string,
 	then func(t *testing.T, gone remediations.Reason, missed []string),
 ) {

@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/lifecycle"
 )
 
-// OneAction returns a function that does a random one of the actions.
+// OneAction returns a function that runs one of the actions, chosen at random.
 func OneAction(actions map[string]func(*rapid.T)) func(*rapid.T) {
 	var names []string
 	for k := range actions {

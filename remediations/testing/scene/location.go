@@ -46,8 +46,8 @@ type Sight struct {
 	Leader  *string `json:"leader"`
 	Held    string  `json:"held"`
 	Unknown string  `json:"unknown"`
-	// Candidates are the names of nodes that could become the leader. The default is n2 and n3. Moves
-	// replace Candidates if they are set: each is the whole Move to a candidate.
+	// Candidates are the names of nodes that could become the leader. The default is n2 and n3. If
+	// Moves is set, Candidates is ignored, and Moves has the whole Move to each candidate.
 	Candidates []string            `json:"candidates"`
 	Moves      []remediations.Move `json:"moves"`
 	Refused    map[string]string   `json:"refused"`
@@ -61,8 +61,8 @@ type Elsewhere struct {
 	Observing          bool
 }
 
-// TheMove returns a move of the leadership of location eu. Before the move, the node from had an
-// empty leader annotation, and the node to had none.
+// TheMove returns a move of the leadership of location eu between two nodes. Before the move, the
+// old leader has an empty leader annotation, and the new leader has no such annotation.
 func TheMove(from, to string) remediations.Move {
 	had := ""
 	return remediations.Move{Location: "eu", From: from, To: to, Before: map[string]*string{from: &had, to: nil}}

@@ -70,8 +70,8 @@ type Scene struct {
 	// Denied is why the API server refuses to write Drydock's own keys on all Nodes. Empty means that
 	// it writes them.
 	Denied string `json:"denied"`
-	// WellFor is how long the node has been observed as healthy. WatchdogAge is how long ago the last
-	// Watchdog arrived before that time began.
+	// WellFor is how long the node has been observed as healthy. WatchdogAge is the age of the last
+	// Watchdog alert that arrived before the node became healthy.
 	WellFor     string `json:"wellFor"`
 	WatchdogAge string `json:"heard"`
 	Ledger      Ledger `json:"ledger"`
@@ -195,8 +195,8 @@ type Alert struct {
 	Status      string `json:"status"`
 	Received    string `json:"received"` // how long ago
 	Started     string `json:"started"`  // how long ago
-	// Active means that Alertmanager reports the alert as active. It always does for the first
-	// alert.
+	// Active means that each Alertmanager that answers has the alert as active. For the scene's
+	// main alert (FP), Replica.Alert decides this.
 	Active bool `json:"active"`
 }
 
@@ -253,8 +253,8 @@ type Ledger struct {
 	Breakers  map[string]ledger.Breaker `json:"breakers"`
 	Exhausted map[string]int            `json:"exhausted"`
 	Stopped   map[string]string         `json:"stopped"`
-	// WentBack is for how much longer repairs are held because the API server's store went back to an
-	// older state.
+	// WentBack is how much longer the ledger holds repairs because the API server's store went back
+	// to an older state.
 	WentBack string          `json:"wentBack"`
 	Orphans  []ledger.Orphan `json:"orphans"`
 	// Cures are the earlier cures of the scene's machine. Unseen are the times during which Drydock
@@ -269,15 +269,16 @@ type Ledger struct {
 }
 
 type Fleet struct {
-	// These numbers are about the nine other nodes. Unhealthy are not Ready, and InFlight have a
-	// repair under way. ControlPlane are control-plane nodes, and ControlPlaneDown of those are not
-	// Ready.
+	// These numbers are about the nine other nodes. Unhealthy is how many are not Ready. InFlight
+	// is how many have a repair in flight. ControlPlane is how many are control-plane nodes, and
+	// ControlPlaneDown how many of those are not Ready.
 	Unhealthy        int `json:"unhealthy"`
 	InFlight         int `json:"inFlight"`
 	ControlPlane     int `json:"controlPlane"`
 	ControlPlaneDown int `json:"controlPlaneDown"`
-	// Common is how many of the nine other nodes got the same alert at the same time. Tried is the
-	// phase of the repair of the last of these nodes, by the same policy.
+	// Common is how many of the nine other nodes got the same alert at the same time. If Tried is
+	// set, the last of these nodes has a repair by the scene's policy, and Tried is the phase of
+	// that repair.
 	Common int                `json:"common"`
 	Tried  remediations.Phase `json:"tried"`
 }

@@ -142,9 +142,9 @@ func (sc *Scene) State(t testing.TB) *lifecycle.State {
 	return s
 }
 
-// Asked returns which intent a question to the provider was about, and when it was asked. The
-// intent is the given one, or that of the node's record, or that of the first orphan (a repair
-// whose Node is gone).
+// Asked returns the intent that a question to the provider was about, and when it was asked. If
+// intent is empty, the result has the intent of the node's record. Without such a record it has the
+// intent of the first orphan, a repair whose Node is gone.
 func Asked(s *lifecycle.State, intent, age string) remediations.Asked {
 	switch {
 	case intent != "":
