@@ -12,9 +12,9 @@
 //     the alert is about Drydock itself;
 //   - drydock-self-test: the alert goes only to Drydock.
 //
-// Missing metrics are not a fault of a node. They do not start an alert about a node. If they end
-// such an alert, that must not look like a cure. The alert DrydockSourceDown fires for missing
-// metrics.
+// Missing metrics are not a fault of a node, so they do not start an alert about a node. But an
+// alert about a node can end because metrics are missing, and this must not look like a cure. So
+// the alert DrydockSourceDown fires for missing metrics.
 package rules
 
 import (
@@ -77,9 +77,9 @@ type Rule struct {
 	Alert string `json:"alert"`
 	// Labels are the labels that the rule itself sets.
 	Labels map[string]string `json:"labels"`
-	// Waits is how long a fault lasts before the alert fires, according to the rule's description, for
-	// example "5 minutes". It is longer than the rule's `for` if the expression also looks back in
-	// time. It is empty if the description names no time.
+	// Waits is how long a fault lasts before the alert fires, for example "5 minutes". It comes
+	// from the rule's description, and is empty if the description names no time. It is longer than
+	// the rule's `for` if the expression also looks back in time.
 	Waits string `json:"-"`
 }
 
