@@ -115,8 +115,8 @@ func judgeNode(h *handler, ctx context.Context, req ctrladmission.Request) (stri
 	return node, admission.Validate(h.Config, ch, h.fleetFor(ch, known), h.Clock.Now())
 }
 
-// knows reports whether old has the UID of the Node with its name. Only clients that may read Nodes
-// know the UID.
+// knows reports whether old has the UID of the cached Node with the same name. Only clients that
+// may read Nodes know this UID.
 func (h *handler) knows(old *corev1.Node) bool {
 	if old == nil || old.UID == "" {
 		return false

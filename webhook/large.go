@@ -18,10 +18,10 @@ type head struct {
 	Name, Username string
 }
 
-// answerTooLarge denies a request whose review is longer than the limit. The denial needs status
-// 200, because the API server allows a request when the webhook answers with an HTTP error. A
-// client that can make a Node large must not escape the checks that way. Drydock's own requests are
-// allowed.
+// answerTooLarge answers a request whose review is longer than the limit. It denies the request: a
+// client that can make a Node large must not escape the checks that way. It allows only Drydock's
+// own requests. A denial needs status 200, because the API server allows a request when the webhook
+// answers with an HTTP error.
 func (h *handler) answerTooLarge(w http.ResponseWriter, beginning []byte, why error) {
 	about := readHead(beginning)
 	if about.UID == "" { // not written by an API server

@@ -21,8 +21,9 @@ const (
 	maxDecoded = 48 << 20
 	// maxRequests bounds the requests that Drydock checks at the same time.
 	maxRequests = 32
-	// patience is how long a request waits for memory for its body, and then again to be one of
-	// maxRequests. The API server waits at most 2 s for the answer.
+	// patience is how long a request waits for memory for its body. After that it waits for one of
+	// the maxRequests places, again for at most patience. The API server waits at most 2 s for the
+	// answer.
 	patience = 500 * time.Millisecond
 	// judgeWithin bounds the check of one request, including its reads from the API server.
 	judgeWithin = 2 * time.Second

@@ -16,7 +16,8 @@ const (
 )
 
 // These reasons are for requests that Drydock could not check. Package admission has the other
-// reasons. Requests with the reason tooLarge are denied; the others here are allowed.
+// reasons. A request with the reason tooLarge is denied. A request with any other reason here is
+// allowed.
 const (
 	undecodable   admission.Reason = "Undecodable"
 	podUnreadable admission.Reason = "PodUnreadable"

@@ -34,8 +34,8 @@ func newAsks() asks {
 	return asks{known: rate.NewLimiter(20, 40), strangers: rate.NewLimiter(2, 10), pods: rate.NewLimiter(20, 40)}
 }
 
-// may returns a function that asks the API server, once per verb, whether the requesting user has
-// that verb on repairs of the node. known means that the request has the Node's UID.
+// The method may returns a function. It asks the API server, once per verb, whether the requesting
+// user has that verb on repairs of the node. known means that the request has the Node's UID.
 func (h *handler) may(ctx context.Context, req ctrladmission.Request, node string, known bool) func(verb string) (bool, error) {
 	if h.Reviews == nil {
 		return nil

@@ -42,9 +42,9 @@ type Rotation struct {
 // triesAgainAfter is the pause after the rotator has given up, or while its Secret is missing.
 const triesAgainAfter = 10 * time.Second
 
-// rotation runs cert-controller's rotator. If the Secret is missing, or is not mounted for 15
-// minutes, that rotator ends its manager. Here it ends only itself: rotation starts a new rotator,
-// and repairs continue.
+// rotation runs cert-controller's rotator. The rotator ends its manager if the Secret is missing,
+// or if the Secret is not mounted for 15 minutes. Here this ends only the rotator: rotation starts
+// another one, and repairs continue.
 type rotation struct {
 	Rotation
 	mgr     manager.Manager
@@ -92,7 +92,7 @@ func (r *rotation) Start(ctx context.Context) error {
 	return nil
 }
 
-// lacks returns why there is no certificate yet, or nil if there is one.
+// The method lacks returns why there is no certificate yet, or nil if there is one.
 func (r *rotation) lacks() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -22,7 +22,8 @@ const (
 	evictionsPath = "/v1/admit/evictions"
 )
 
-// againAfter is the pause before the server tries again to get its user name or its certificate.
+// againAfter is the pause before the server tries again to learn its user name or to read its
+// certificate.
 const againAfter = time.Second
 
 // Server serves admission on every replica, as soon as the replica has a certificate.
