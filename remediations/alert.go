@@ -20,8 +20,8 @@ const (
 	StatusResolved = "resolved"
 )
 
-// These bound the labels that Drydock stores of one alert: their number, and the bytes of one
-// value. Alertmanager allows much longer values.
+// These constants bound the labels that Drydock stores of one alert: the number of labels, and the
+// bytes of one value. Alertmanager allows much longer values.
 const (
 	maxAlertLabels     = 16
 	maxAlertLabelBytes = 256
@@ -37,8 +37,8 @@ type Alert struct {
 	StartsAt   time.Time         `json:"startsAt"`
 	ReceivedAt time.Time         `json:"receivedAt"`
 	Labels     map[string]string `json:"labels"`
-	// Cancelled is the last repair of this alert, if a person cancelled it. Otherwise it is nil. It
-	// is stored here as well, because the history drops its oldest entries.
+	// Cancelled is set if a person cancelled the last repair of this alert. Otherwise it is nil.
+	// The history of the Node has the same fact, but drops its oldest entries.
 	Cancelled *CancelledRepair `json:"cancelled,omitempty"`
 
 	// Fingerprint is the last part of the annotation's key, so the JSON value does not have it.
@@ -114,7 +114,8 @@ func (a Alert) Same(b Alert) bool {
 		a.StartsAt.Equal(b.StartsAt) && maps.Equal(a.Labels, b.Labels)
 }
 
-// CancelledRepair is the id of a repair that a person cancelled, and the time of the cancel.
+// CancelledRepair is the id of a repair that a person cancelled, and the time at which the person
+// did that.
 type CancelledRepair struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
@@ -124,10 +125,11 @@ type CancelledRepair struct {
 // time further ahead is from a wrong clock.
 const aheadMost = 2 * time.Minute
 
-// SeenSince returns a with two facts from old, which is the same alert as stored on the Node: when
-// Drydock first wrote the alert, and which repair of it a person cancelled. A post never changes
-// these facts, because every client with the receiver's token can post that an alert fires or has
-// ended. The facts are dropped with the annotation, when Alertmanager no longer has the alert.
+// SeenSince returns the alert a with two facts from old, the same alert as stored on the Node. The
+// facts are when Drydock first received the alert, and which of its repairs a person cancelled. A
+// post never changes these facts, because every client with the receiver's token can post any
+// status of an alert. Drydock forgets the facts when it removes the annotation, because
+// Alertmanager no longer has the alert.
 func (a Alert) SeenSince(old Alert) Alert {
 	if a.Fingerprint != old.Fingerprint {
 		return a
@@ -146,9 +148,9 @@ func (a Alert) SeenSince(old Alert) Alert {
 func (a Alert) FromTheFuture(now time.Time) bool { return a.ReceivedAt.Sub(now) > aheadMost }
 
 // Reads reports whether the annotation's value is the alert's encoding, apart from the time of
-// arrival. It compares the texts without decoding, which is faster: most alerts that arrive are
-// repeated ones. A false does not prove a difference, because another version of Drydock may encode
-// the same alert in another way.
+// arrival. Most alerts that arrive are repeated ones, so Reads saves time: it compares the texts
+// and decodes nothing. If Reads returns false, the alerts may still be equal, because another
+// version of Drydock may encode the same alert in another way.
 func (a Alert) Reads(value string) bool {
 	const key = `"receivedAt":"` // no label can contain this text: quotes in a label are escaped
 	before, after, _ := strings.Cut(a.Encode(), key)

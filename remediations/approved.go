@@ -17,9 +17,9 @@ func (p *Policy) Approved(n *corev1.Node) string {
 	return fmt.Sprintf("%x", sum[:6])
 }
 
-// AsksFor reports whether an approval of the record approves the policy's current plan on the
-// Node's machine. If it returns false, Drydock replaces the record by one with a new id, because an
-// approval of the old plan must not count for the new one.
+// AsksFor reports whether an approval of this record also approves the policy's current plan on the
+// Node's machine. It returns false if the plan or the machine has changed. Then Drydock replaces
+// the record by one with a new id. So an approval of the old plan does not count for the new plan.
 func (r *Record) AsksFor(p *Policy, n *corev1.Node) bool {
 	return !p.Approval || r.Plan == "" || r.Plan == p.Approved(n)
 }

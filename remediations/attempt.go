@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Attempt is one attempt of a step. In JSON and in messages it is "reboot:1". Drydock parses that
-// text once, together with the record or the history that contains it.
+// Attempt is one attempt of a step. In JSON and in messages it has the form "reboot:1". Drydock
+// parses this text when it decodes the record or the history with the attempt.
 type Attempt struct {
 	// Name is the remediation's name. Number counts from 1.
 	Name   string

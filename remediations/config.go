@@ -42,10 +42,10 @@ type Config struct {
 	Policies []*Policy
 	Limits   Limits
 	Windows  []Window
-	// MaxStaleness is how old an answer of Alertmanager may be when a call depends on it.
+	// MaxStaleness is the greatest age of an Alertmanager's answer that a call may depend on.
 	MaxStaleness time.Duration
-	// RequireAll reports whether all Alertmanagers must answer. One without an answer then holds all
-	// repairs.
+	// RequireAll reports whether repairs need an answer of every Alertmanager. If it is true, one
+	// Alertmanager without an answer holds all repairs.
 	RequireAll bool
 	// Watchdog reports whether an Alertmanager's answer counts only while it has the Watchdog alert.
 	Watchdog bool
@@ -66,13 +66,13 @@ type Config struct {
 	// ControlPlaneHosts are the names of the Nodes that run the API servers. A rescue of the API
 	// servers tries them in this order. If the list is empty, Drydock never repairs API servers.
 	ControlPlaneHosts []string
-	// Announce are annotations that Drydock sets on a Node while it repairs it, so that other
-	// systems see the repair.
+	// Announce are the annotations that Drydock sets on a Node during a repair of the Node, so that
+	// other systems see the repair.
 	Announce []string
 	// Conditions reports whether Drydock also shows a repair in the Node's conditions.
 	Conditions bool
 	// Reserves reports whether Drydock must reserve a node before a disruptive step, because other
-	// repair systems work on the same nodes. Leases reports whether Drydock reserves the node with the
+	// repair systems work on the same nodes. Leases reports whether Drydock does this with the
 	// Lease that Medik8s uses.
 	Reserves, Leases bool
 	// HoldWhen are the taints, labels, annotations and conditions that hold the repair of a Node.
@@ -95,29 +95,30 @@ type Policy struct {
 	// pod, or the mesh location. For API servers the list is empty.
 	Labels []string
 	Mode   Mode
-	// Witness has the signs on the node itself that must confirm the alert. If it is nil, the
-	// policy repairs no node.
+	// Witness has the signs on the node itself that must confirm the alert before a repair. If it
+	// is nil, the policy repairs no node.
 	Witness *signs.Witness
 	// For is how long the alert must have been firing, in addition to the `for` of its rule.
 	For  time.Duration
 	Plan []Step
 	// ProofFor is how long the proof of a cure must last without interruption before it counts.
 	ProofFor time.Duration
-	// RelapseWindow is how long after a cure a returning alert continues the plan with the next
-	// step. Zero means that a returning alert always starts the plan at its first step.
+	// RelapseWindow is a time after a cure. If the alert returns within this time, the next repair
+	// continues the plan with its next step. Otherwise the repair starts with the first step. Zero
+	// means that every repair starts with the first step.
 	RelapseWindow time.Duration
-	// Cooldown is the least time between the end of a repair and the start of this policy's next
-	// repair of the node.
+	// Cooldown is the shortest time from the end of a repair of the node to the start of this
+	// policy's next repair of that node.
 	Cooldown time.Duration
 	// Approval makes the repair wait for a person's approval before its first step.
 	Approval bool
 	// RepairCordoned reports whether the policy also repairs nodes that someone else has cordoned.
 	RepairCordoned bool
-	// CordonExhausted reports whether Drydock cordons a node after all steps of a disruptive plan
-	// failed.
+	// CordonExhausted reports whether Drydock cordons a node when a disruptive plan has failed with
+	// all of its steps.
 	CordonExhausted bool
-	// EndWhenWell is how long a node must be well without interruption before its exhausted repair
-	// ends without a person. Zero means that a person must end it.
+	// EndWhenWell is how long a node must be well without interruption until Drydock itself ends
+	// the node's exhausted repair. Zero means that only a person can end it.
 	EndWhenWell time.Duration
 }
 
@@ -136,8 +137,9 @@ func (p *Policy) StepAt(ref StepRef) (step Step, ok bool) {
 	return p.Plan[ref.Index], true
 }
 
-// Moved reports whether the plan was edited so that a record's step no longer fits: another step is
-// at its index, or the step is at another index.
+// Moved reports whether an edit of the plan moved the record's step: another step is now at its
+// index, or the step is now at another index. Moved returns false if the edit only removed the step
+// from the end of the plan.
 func (p *Policy) Moved(ref StepRef) bool {
 	if _, there := p.StepAt(ref); there {
 		return false
@@ -165,17 +167,18 @@ type Step struct {
 	// Soft reports whether the first attempt of a reboot goes through the machine's operating
 	// system. All other attempts cut the power.
 	Soft bool
-	// Timeout is how long a repeatable step, for example drain, may take. It also limits a rescue of
-	// the API servers, from its first restart on.
+	// Timeout is how long a repeatable step, for example drain, may take. For the API servers, it
+	// is how long a rescue may take from its first restart.
 	Timeout time.Duration
 	// ContinueOnTimeout reports whether the plan continues after a drain that timed out.
 	ContinueOnTimeout bool
 	// ContinueUnreachable reports whether the plan continues with the next step while the step's
-	// provider is unreachable. Otherwise the repair waits for the provider. False is left out of
-	// the digest that a person approves, so that the digests of older plans stay the same.
+	// provider is unreachable. Otherwise the repair waits for the provider. A person approves a
+	// digest of the plan. The JSON for the digest omits the value false, so the digests of older
+	// plans stay the same.
 	ContinueUnreachable bool `json:",omitempty"`
-	// WithoutController is what a drain does with pods that have no controller. The default is also
-	// left out of the digest that a person approves.
+	// WithoutController is what a drain does with pods that have no controller. The JSON for the
+	// digest omits the default.
 	WithoutController WithoutController `json:",omitempty"`
 }
 
@@ -209,8 +212,9 @@ func (c *Config) Policy(name string) *Policy {
 	return nil
 }
 
-// Wants reports whether a policy could take an alert with these labels, if the node allows it. No
-// policy takes the alert of another cluster.
+// Wants reports whether an alert with these labels matches a policy that is not off and that this
+// installation can serve. It does not check whether the policy selects the alert's node. It returns
+// false for an alert of another cluster.
 func (c *Config) Wants(alert map[string]string) bool {
 	if c.OfAnother(alert) {
 		return false
@@ -229,9 +233,9 @@ const (
 	RemediationLabel, noRemediation = "remediation", "none"
 )
 
-// Meant reports whether the alert is meant for a policy of this cluster: its label remediation
-// names a policy. The self-test alert and the value "none" do not count. Meant does not report
-// whether any policy takes the alert.
+// Meant reports whether the alert's rule names a policy of this cluster in the label remediation.
+// It returns false for the value "none", for the self-test alert and for alerts of other clusters.
+// It does not check whether the named policy exists.
 func (c *Config) Meant(alert map[string]string) bool {
 	meant := alert[RemediationLabel]
 	return meant != "" && meant != noRemediation && !c.OfAnother(alert) && !c.IsSelfTest(alert)
@@ -254,8 +258,9 @@ func (c *Config) IsSelfTest(alert map[string]string) bool {
 	return len(c.SelfTest) > 0 && !c.OfAnother(alert) && matches(c.SelfTest, alert)
 }
 
-// Serves reports whether Drydock can handle the policy's alerts. For targets other than nodes it
-// needs the provider of the plan's first step, because only that provider can observe them.
+// Serves reports whether Drydock can handle the policy's alerts. It always can for alerts about
+// nodes. For any other kind of target, this installation must be able to carry out the plan's first
+// step and meet TargetKind.Served.
 func (c *Config) Serves(p *Policy) bool {
 	if p.Kind == KindNode {
 		return true

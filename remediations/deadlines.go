@@ -19,17 +19,17 @@ const (
 	// UnconfirmedFor is how long Drydock keeps an alert that no Alertmanager knows. A post may
 	// arrive before the poll that confirms it.
 	UnconfirmedFor = time.Minute
-	// LookFor is the greatest age of an observation that a call may depend on. It is longer than an
-	// Alertmanager may take to answer. It is far below the 30 s that invariant 5 in doc.go allows, so
-	// that a silence takes effect sooner.
+	// LookFor is the greatest age of an observation that a call may depend on. It is longer than
+	// the longest wait for an Alertmanager's answer. Invariant 5 in doc.go allows 30 s, but with
+	// this shorter time a new silence stops a call sooner.
 	LookFor = 10 * time.Second
 	// OutageFor is how long the ledger or the leases may be unreadable. After that, Drydock holds
 	// repairs and reports the outage.
 	OutageFor = time.Minute
 )
 
-// OverdueFor is how long a repair in flight still counts against the limits after its deadline, if
-// it has no slot in the ledger. A slot is the entry that counts a repair against the limits.
+// OverdueFor is for a repair in flight without a slot in the ledger, the entry that counts against
+// the limits. Such a repair still counts for this time after its deadline.
 const OverdueFor = 5 * time.Minute
 
 // FarAway stands for an unknown end. It is later than every real time.
@@ -51,11 +51,12 @@ func (c *Config) phaseFor(p *Policy, r *Record) time.Duration {
 	return c.WaitOf(p, r.Step)
 }
 
-// Flight returns the time during which a disruptive repair in flight counts against the limits,
-// although the ledger has no slot (the entry that counts it). Drydock always writes the slot before
-// the intent. So a person has removed the slot, or Drydock did not write the record. The repair
-// then counts for as long as its step may take, and OverdueFor more. It does not count at all (zero
-// times) if its policy does not enforce.
+// Flight is for a disruptive repair in flight without a slot in the ledger, the entry that counts
+// against the limits. It returns from when and until when the repair still counts. Drydock always
+// writes the slot before the intent. If the slot is missing, a person has removed it, or Drydock
+// did not write the record. Such a repair counts for as long as its step may take, and for
+// OverdueFor more. Flight returns zero times if the repair's policy does not enforce. The repair
+// then does not count at all.
 func (c *Config) Flight(n *corev1.Node, r *Record) (from, until time.Time) {
 	return c.flightBy(c.PolicyOf(r.Policy, n), r)
 }
@@ -67,8 +68,8 @@ func (c *Config) flightBy(p *Policy, r *Record) (from, until time.Time) {
 	return r.Intent.At, Earlier(r.Deadline, r.Intent.At.Add(ActingFor+c.phaseFor(p, r))).Add(OverdueFor)
 }
 
-// InFlightAt reports whether now is in the time that Flight returned. It allows for small
-// differences between clocks.
+// InFlightAt reports whether now is between the times from and until, which Flight returned. It
+// allows for small differences between clocks.
 func InFlightAt(from, until, now time.Time) bool {
 	return !from.After(now.Add(ahead)) && now.Before(until)
 }
@@ -88,9 +89,9 @@ func Earlier(a, b time.Time) time.Time {
 	return b
 }
 
-// WouldUntil returns until when a repair in observe mode counts against the limits, as if Drydock
-// had begun it. That is the end of the step's wait for proof or, for a repeatable step, of its
-// timeout. It returns zero if the record is not held for the reason Observing.
+// WouldUntil returns when a repair in observe mode no longer counts against the limits. This is
+// when the wait for the step's proof would end, or for a repeatable step its timeout. WouldUntil
+// returns zero if the record is not held for the reason Observing.
 func (c *Config) WouldUntil(p *Policy, r *Record) time.Time {
 	if r == nil || r.Phase != PhasePending || r.Hold == nil || r.Hold.Reason != ReasonObserving {
 		return time.Time{}
@@ -135,16 +136,17 @@ func (c *Config) LongestWait() time.Duration {
 	return longest
 }
 
-// ahead is how far in the future a recorded time may be, because clocks always differ a little.
+// ahead is how far in the future a recorded time may be, because the clocks of two machines always
+// differ a little.
 const ahead = time.Minute
 
-// FromTheFuture reports whether the time is in the future. Then either this clock is wrong, or the
-// clock that wrote the time.
+// FromTheFuture reports whether the time is in the future. Then this process's clock is wrong, or
+// the clock of the process that wrote the time is wrong.
 func FromTheFuture(t, now time.Time) bool { return t.After(now.Add(ahead)) }
 
-// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. If so, this
-// clock is right, and a recorded time in the future is wrong. It returns false if h was not read
-// just now.
+// ClocksAgree reports whether most kubelets' leases are fresh by this process's clock. Then this
+// clock is right, and a recorded time in the future is wrong. ClocksAgree returns false if the
+// leases were read longer than LookFor ago.
 func ClocksAgree(h *signs.Heartbeats, now time.Time) bool {
 	return h != nil && now.Sub(h.ReadAt).Abs() <= LookFor && 2*h.Stale < h.Nodes
 }

@@ -31,8 +31,9 @@ const (
 	WithoutControllerEvict WithoutController = "evict"
 )
 
-// GivesUpPods reports whether the repair has drained the node with a policy that continues after a
-// timeout (`onTimeout: continue`). Later steps then do not wait for pods that were not evicted.
+// GivesUpPods reports whether the repair has drained the node with a drain step that continues
+// after a timeout (Step.ContinueOnTimeout). Later steps then do not wait for pods that the drain
+// did not evict.
 func (p *Policy) GivesUpPods(r *Record) bool {
 	return r.Drained() && slices.ContainsFunc(p.Plan[:min(r.Step.Index, len(p.Plan))], func(s Step) bool {
 		return s.Name == drain.Name && s.ContinueOnTimeout

@@ -10,8 +10,8 @@ import (
 )
 
 // GPUsToKeep returns how many GPUs the machine had before its fault. It is the larger of two
-// numbers: the number in the node's label, and the number in the record's intent, if that intent is
-// about the same machine.
+// numbers: the number in the node's label, and the number in the record's intent. The intent counts
+// only if it is about the same machine.
 func (r *Record) GPUsToKeep(n *corev1.Node) int {
 	count, _ := signs.ExpectedGPUs(n)
 	if r != nil && r.Intent != nil && r.Intent.ProviderID == n.Spec.ProviderID {

@@ -33,9 +33,9 @@ const (
 // Outcomes lists every Outcome, for metrics and documentation.
 var Outcomes = []Outcome{OutcomeRecovered, OutcomeSelfRecovered, OutcomeSuperseded, OutcomeCancelled, OutcomeExhausted, OutcomeRelapsed, OutcomeObserved}
 
-// These bound the history on a Node: the number of entries for each kind of target, and the bytes
-// of all entries together. Observed entries have bounds of their own, so that they never displace
-// repairs that acted.
+// These constants bound the history on a Node: the number of entries for each kind of target, and
+// the bytes of all entries together. Observed entries have their own bounds, so that they never
+// displace repairs that acted.
 const (
 	maxHistory       = 10
 	maxHistoryBytes  = 12 << 10
@@ -70,19 +70,20 @@ type Entry struct {
 	// Request is the person's request, if a request caused the repair.
 	Request string `json:"request,omitempty"`
 	Why     string `json:"why,omitempty"`
-	// Evidence is the end of the host's log before a step on the host.
+	// Evidence has the last lines of the host's log from before a step on the host.
 	Evidence string `json:"evidence,omitempty"`
-	// Left are Drydock's changes to the Node that it has not undone, because a person or another
-	// system put something on the Node that forbids it.
+	// Left are Drydock's changes to the Node that Drydock still has to undo. It cannot undo them
+	// yet: the machine is still switched off, or the Node has a mark of a person or another system.
 	Left []Undo `json:"left,omitempty"`
 	// After is the id of the earlier repair that this repair continued, because the alert returned.
-	// Earlier are the attempts that were made before this repair began.
+	// Earlier are all attempts from before this repair: those of the earlier repair, and of the
+	// repairs that it continued.
 	After   string   `json:"after,omitempty"`
 	Earlier Attempts `json:"earlier,omitempty"`
-	// Last is the last attempt that was issued. It is set only if the machine was cured.
+	// Last is the last attempt that was issued. It is nil if the repair did not cure the machine.
 	Last *StepRef `json:"last,omitempty"`
-	// Reset reports that a person has reset the machine since. The repair then counts against no
-	// limit.
+	// Reset reports that a person reset the machine after this repair. The repair then counts
+	// against no limit.
 	Reset bool `json:"reset,omitempty"`
 	// By is ByPerson if a person ended the repair, and empty otherwise.
 	By string `json:"by,omitempty"`
@@ -98,7 +99,7 @@ type Would struct {
 	Step  Attempt   `json:"step"`
 	At    time.Time `json:"at"`
 	Until time.Time `json:"until"`
-	// IllSince is when the alert began to fire.
+	// IllSince is when the fault began: when the alert began to fire.
 	IllSince time.Time `json:"illSince"`
 	// WellAt is when Drydock found that the alert had ended and the target was well. It is zero if
 	// the fault still existed when the entry was written.
@@ -119,8 +120,9 @@ func (e Entry) SameObserved(o Entry) bool {
 // ByPerson is the value of Entry.By if a person cancelled the repair.
 const ByPerson = "person"
 
-// DecodeHistory decodes the history. An unreadable history counts as empty and holds no repair,
-// because it only informs people and limits how soon the next repair may begin.
+// DecodeHistory decodes the history. It returns no entries if the history is unreadable. An
+// unreadable history holds no repair. Its entries are for people, and for the time that must pass
+// before the next repair.
 func DecodeHistory(value string) []Entry {
 	if value == "" {
 		return nil
@@ -132,9 +134,10 @@ func DecodeHistory(value string) []Entry {
 	return es
 }
 
-// EncodeHistory returns the text of the history with e as its newest entry. It keeps the ten newest
-// entries of each kind of target. While the text is too long, it also drops the oldest entry of any
-// kind. Both bounds apply to Observed entries separately.
+// EncodeHistory adds the entry e to the history, and returns the new text. It keeps the ten newest
+// entries of each kind of target. If the text is still too long, it drops the oldest entries.
+// Observed entries have the same bound on their number, and a bound of their own in bytes. If e was
+// only held, EncodeHistory also drops older entries that were only held for the same cause.
 func EncodeHistory(old []Entry, e Entry) string {
 	out := []Entry{e}
 	for _, o := range old {
@@ -148,9 +151,9 @@ func EncodeHistory(old []Entry, e Entry) string {
 	return EncodeJSON(out)
 }
 
-// forgetOldest drops the oldest of the entries that the function of accepts. It keeps the ten
-// newest of each kind of target, up to most bytes of JSON. It always keeps the newest entry, and
-// entries with changes that Drydock must still undo.
+// forgetOldest drops the oldest of the entries that the function of accepts. It keeps at most ten
+// entries of each kind of target, and at most a number of bytes of JSON, given by most. It always
+// keeps the newest entry. It also keeps entries with changes that Drydock must still undo.
 func forgetOldest(entries []Entry, of func(Entry) bool, most int) []Entry {
 	same, size, full := map[Kind]int{}, len("["), false
 	return slices.DeleteFunc(entries, func(e Entry) bool {
@@ -186,8 +189,8 @@ func (e Entry) DidNothing() bool { return e.OnlyHeld() || e.Outcome == OutcomeOb
 
 func decodeLoose(s string, v any) error { return json.Unmarshal([]byte(s), v) }
 
-// HistoryLeaving returns the text of the history, with left as the changes still to undo
-// (Entry.Left) in the entry with the id. ok is false if no entry has the id.
+// HistoryLeaving sets Entry.Left, the changes that Drydock must still undo, in the entry with this
+// id. It returns the new text of the history. ok is false if no entry has the id.
 func HistoryLeaving(history []Entry, id string, left []Undo) (text string, ok bool) {
 	out := slices.Clone(history)
 	i := slices.IndexFunc(out, func(e Entry) bool { return e.ID == id })
@@ -210,19 +213,19 @@ func MarkRelapsed(history []Entry, repair string) []Entry {
 	return out
 }
 
-// Cured reports whether a repair with an alert as its cause ended because the machine was well.
-// Only such a repair can relapse, or has relapsed.
+// Cured reports whether an alert caused the repair, and the repair ended because the machine was
+// well. It also returns true if that alert has returned later (Relapsed).
 func (e Entry) Cured() bool {
 	return e.Last != nil && e.Request == "" && (e.Outcome == OutcomeRecovered || e.Outcome == OutcomeSelfRecovered || e.Outcome == OutcomeRelapsed)
 }
 
-// roomOfAnEntry is more bytes than any entry needs. A history that is shorter than its bound by
-// this much has never dropped an entry because of its size.
+// roomOfAnEntry is more bytes than any entry needs. If a history has this much free room, it has
+// never dropped an entry because of its size.
 const roomOfAnEntry = 2 << 10
 
-// RemembersSince returns when the complete part of the history begins: the history has all repairs
-// that ended later. Zero means that it never dropped an entry. If the entries of one kind of target
-// have reached their bound, the history is complete only from the end of the oldest of them.
+// RemembersSince returns a time. Every repair that ended after this time has an entry in the
+// history. Zero means that the history has never dropped an entry. Otherwise entries may be missing
+// because there are too many of one kind of target, or because the text is too long.
 func RemembersSince(entries []Entry) (since time.Time) {
 	since = remembersSince(entries, func(e Entry) bool { return e.Outcome != OutcomeObserved }, maxHistoryBytes)
 	if observed := remembersSince(entries, func(e Entry) bool { return e.Outcome == OutcomeObserved }, maxObservedBytes); observed.After(since) {

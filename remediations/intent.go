@@ -11,9 +11,9 @@ import (
 	"unicode/utf8"
 )
 
-// NextIntentID returns the id of the next attempt. If the last check before the call withheld the
-// attempt, the repeated attempt gets a longer, new id. Otherwise a replica that was leader before
-// could mistake the new call for the one that it withheld.
+// NextIntentID returns the id of the next attempt. If the last check before the call stopped the
+// attempt, the repetition of the attempt gets a new, longer id. With the same id, a former leader
+// could take the new call for the call that it did not make.
 func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	if r.Withheld() {
 		return intentID(r, s) + "-" + strconv.FormatInt(now.UnixNano(), 36)
@@ -21,11 +21,11 @@ func NextIntentID(r *Record, s StepRef, now time.Time) string {
 	return intentID(r, s)
 }
 
-// intentID returns the id of one attempt of one step of one repair.
 func intentID(r *Record, s StepRef) string { return fmt.Sprintf("%s-%d-%d", r.ID, s.Index, s.Attempt) }
 
-// Issued returns the last attempt that was made, from the id of the intent. ok is false if there is
-// none. The record's Step may differ: while the repair is Pending, Step is the next attempt.
+// Issued returns the last attempt that was made, from the id of the intent. ok is false if no
+// attempt was made. While the repair is Pending, the record's Step is not this attempt, but the
+// next one.
 func (r *Record) Issued() (StepRef, bool) {
 	if r.Intent == nil {
 		return StepRef{}, false
@@ -53,9 +53,9 @@ func (i *Intent) Of(r *Record, s StepRef) bool {
 	return i != nil && (i.ID == id || strings.HasPrefix(i.ID, id+"-"))
 }
 
-// Ahead reports whether the intent's recorded time is now or in the future, by this replica's
-// clock. Every observation would then seem older than the step, and Drydock would observe the
-// target again and again.
+// Ahead reports whether the time of the intent is not in the past by this replica's clock. While
+// Ahead is true, every observation seems older than the intent. Without this check, Drydock would
+// observe the target again and again.
 func (i *Intent) Ahead(now time.Time) bool { return !now.After(i.At) }
 
 // maxBefore is the greatest length of Before in bytes.
@@ -66,8 +66,9 @@ const maxBefore = 1 << 10
 // replaced and not only deleted. Only the same provider reads them. Empty means no facts.
 type Before string
 
-// Keeping returns a provider's answer that nothing prevents the step, with the facts v for Before.
-// If the facts do not fit into the record, the answer says that this prevents the step.
+// Keeping returns a provider's answer that nothing prevents the step. The answer has the facts v in
+// its field Before. If the facts do not fit into the record, the answer instead has this as its
+// Trouble.
 func Keeping(v any) Survey {
 	b := Before(EncodeJSON(v))
 	if err := b.Check(); err != nil {

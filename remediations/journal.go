@@ -21,8 +21,9 @@ type Journal struct {
 	// of all records that cannot be read.
 	Malformed  error
 	Unreadable []string
-	// Superseded are records that no repair may continue, by annotation key. They belong to another
-	// machine that had a Node of this name, or to a repair that the history shows as ended.
+	// Superseded are records that no repair may continue, by annotation key. Such a record belongs
+	// to an earlier machine with the same Node name, or to a repair that has ended according to the
+	// history.
 	Superseded map[string]*Record
 	Alerts     []Alert
 	// History are the ended repairs of the Node's machine. Past are the ended repairs of other
@@ -169,8 +170,8 @@ func (j *Journal) keep(key string, r *Record) {
 // CannotRead reports whether the record under the key cannot be read.
 func (j Journal) CannotRead(key string) bool { return slices.Contains(j.Unreadable, key) }
 
-// OccupyingKey reports whether the repair with this annotation key occupies the whole Node. The
-// Node's phase label shows the phase of such a repair.
+// OccupyingKey reports whether the record under this annotation key is about a target that occupies
+// the whole Node. The Node's phase label shows the phase of such a record.
 func OccupyingKey(key string) bool {
 	kind, known := kindOfKey(key)
 	return known && kind.one()
@@ -193,7 +194,8 @@ func (g Registry) InFlight(n *corev1.Node) *Record {
 }
 
 // LabelFor returns the value of PhaseLabel for a Node with these annotations, or "" for no label.
-// If two repairs occupy the Node, it is the phase that matters more to a person.
+// If two repairs occupy the Node, LabelFor returns the phase that matters more to a person: Acting
+// before Verifying, Exhausted and Pending.
 func (g Registry) LabelFor(annotations map[string]string) Phase {
 	var label Phase
 	rank := map[Phase]int{PhasePending: 1, PhaseExhausted: 2, PhaseVerifying: 3, PhaseActing: 4}
@@ -205,8 +207,8 @@ func (g Registry) LabelFor(annotations map[string]string) Phase {
 	return label
 }
 
-// Ends reports whether this alert caused the node's repair in flight. Such a repair asks
-// Alertmanager itself whether the alert has ended, so the end need not be written on the Node.
+// Ends reports whether the alert caused the node's repair in flight. Such a repair itself queries
+// Alertmanager for the end of the alert. So Drydock need not write the resolved alert on the Node.
 func (g Registry) Ends(n *corev1.Node, fingerprint string) bool {
 	if !Phase(n.Labels[PhaseLabel]).InFlight() {
 		return false

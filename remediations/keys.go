@@ -42,7 +42,7 @@ const VersionKey = "drydock.dev/version"
 // changes are its own when it undoes them.
 const FieldManager = "drydock"
 
-// These bound the data that Drydock stores on one Node.
+// These constants bound the data that Drydock stores on one Node.
 const (
 	MaxAlertsPerNode = 64
 	MaxBytesPerNode  = 64 << 10
@@ -73,8 +73,8 @@ func OwnBytes(annotations map[string]string) int {
 // Relevant reports whether the key is one of Drydock's, or one that people write for Drydock.
 func Relevant(key string) bool { return Owned(key) || strings.HasPrefix(key, "drydock.dev/") }
 
-// Excluded reports whether a person excluded the node from repairs: it has the label
-// drydock.dev/exclude with any value but "false".
+// Excluded reports whether the node has the label drydock.dev/exclude with any value but "false".
+// With this label a person excludes the node from repairs.
 func Excluded(n *corev1.Node) bool {
 	v, ok := n.Labels[ExcludeLabel]
 	return ok && v != "false"
@@ -121,8 +121,8 @@ func ofIDLetters(v string) bool {
 // errEmptyName is the error for an empty name.
 var errEmptyName = errors.New("the name is empty")
 
-// ValidNodeName returns an error if name cannot be the name of a Node. It keeps invalid names from
-// alerts out of look-ups, logs and messages. Drydock then uses a name only if a Node has it.
+// ValidNodeName returns an error if name cannot be the name of a Node. Drydock checks each name
+// from an alert with this function before the name is used in a look-up, a log or a message.
 func ValidNodeName(name string) error {
 	return ValidName(name, 253, "lower-case letters, digits, '-' and '.'", "-.")
 }

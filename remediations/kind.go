@@ -37,14 +37,15 @@ type TargetKind struct {
 	// Called is the noun for one target in messages, with its article. If it is empty, the kind's
 	// name is used.
 	Called string
-	// Selects names in messages what a policy of this kind selects, for example "pods of its
-	// provider". If it is empty, the policy selects nodes.
+	// Selects is a phrase for messages: what a policy of this kind selects, for example "pods of
+	// its provider". If it is empty, the policy selects nodes.
 	Selects string
 	// NotAsked is why a person cannot request a repair of this kind on a Node. It is empty if a person
 	// can request one.
 	NotAsked string
-	// Served reports whether this installation has everything that the repair needs besides its
-	// step. If it is nil, nothing else is needed.
+	// Served reports whether this installation can repair targets of this kind, apart from the
+	// plan's first step, which Config.Serves checks. If Served is nil, there is nothing more to
+	// check.
 	Served func(c *Config) bool
 }
 
@@ -136,9 +137,9 @@ func (r *Record) name() string {
 	return cmp.Or(r.Location, r.Target)
 }
 
-// kind returns the kind of the record's target. Sidecars and locations have a field of their own in
-// the record. For any other target with a name, kind returns of.Target, where of is the remediation
-// of the record's step.
+// kind returns the kind of the record's target. Records of sidecars and of locations have their own
+// fields, Pod and Location. For any other named target, kind returns the field Target of the
+// remediation in the parameter of.
 func (r *Record) kind(of Remediation) Kind {
 	switch {
 	case r.Pod != nil:
@@ -151,8 +152,8 @@ func (r *Record) kind(of Remediation) Kind {
 	return KindNode
 }
 
-// Shares reports whether other repairs may run on the Node at the same time. It is true for the
-// repair of a sidecar. Such a repair excludes only a repair of the node itself.
+// Shares reports whether other repairs may run on the Node at the same time. Only the repair of a
+// sidecar returns true. It excludes only the repair of the node itself.
 func (r *Record) Shares() bool { return r.Pod != nil }
 
 // Subject is one target on a Node: the node itself, a sidecar or a mesh location, with its record

@@ -16,8 +16,8 @@ import (
 type Window struct {
 	// Days are the weekdays when the window begins. An empty list means every day.
 	Days []time.Weekday
-	// From and To are times of day in Location, to the minute. The window ends before To. If both
-	// are equal, it is open all day.
+	// From and To are times of day in Location, to the minute. The window ends before To. If From
+	// and To are equal, the window is open all day.
 	From, To WallTime
 	Location *time.Location
 }
@@ -46,8 +46,8 @@ func (w Window) Contains(t time.Time) bool {
 
 func (w Window) on(d time.Weekday) bool { return len(w.Days) == 0 || slices.Contains(w.Days, d) }
 
-// nextOpening returns when the first of the windows opens after t, to the minute. It returns zero
-// if none opens within eight days.
+// nextOpening returns when the next window opens after t, to the minute. It returns zero if no
+// window opens within eight days.
 func nextOpening(windows []Window, t time.Time) time.Time {
 	const step = time.Minute
 	for at := t.Truncate(step).Add(step); at.Before(t.Add(8 * 24 * time.Hour)); at = at.Add(step) {
@@ -71,8 +71,8 @@ func (c *Config) InWindow(now time.Time) (open bool, next time.Time) {
 
 // Limits bound the disruptive repairs.
 type Limits struct {
-	// Concurrent is how many nodes may be under repair at once in the cluster. ConcurrentPerZone and
-	// ConcurrentPerPool are the same limit for each zone and for each pool.
+	// Concurrent is how many nodes may be under repair at the same time in the cluster.
+	// ConcurrentPerZone and ConcurrentPerPool are such limits for each zone and for each pool.
 	Concurrent, ConcurrentPerZone, ConcurrentPerPool Quantity
 	// PoolLabels are the Node labels that name a node's pool. The first one that a Node has counts.
 	PoolLabels []string
@@ -91,16 +91,16 @@ type Limits struct {
 	CommonCause CommonCause
 	// StartupGrace is the least age of a node. A younger node is neither repaired nor counted.
 	StartupGrace time.Duration
-	// Sidecars is how many sidecars may be under repair at once in the cluster. No other limit
-	// applies to sidecars.
+	// Sidecars is how many sidecars may be under repair at the same time in the cluster. No other
+	// limit applies to sidecars.
 	Sidecars int
 	// Locations limit the moves of a mesh location's leadership to another node. No other limit
 	// applies to these moves.
 	Locations LocationLimits
 }
 
-// CommonCause is the number of nodes that must get the same alert within a time, so that Drydock
-// treats the alerts as one fault. Zero nodes switch this off.
+// CommonCause has the number of nodes that must get the same alert within the time Within, so that
+// Drydock treats these alerts as one fault. If Nodes is zero, Drydock never does this.
 type CommonCause struct {
 	Nodes  int
 	Within time.Duration

@@ -38,8 +38,9 @@ func SameMachine(uid, providerID string, n *corev1.Node) bool {
 }
 
 // IsMachine reports whether the Node's machine has this name, in the form of MachineOf. The Node's
-// UID also counts, because the name may be older than the Node's spec.providerID. An empty name
-// counts, too, because earlier versions did not record the machine.
+// UID is also accepted as the name, because the name may come from a time before the Node had a
+// spec.providerID. An empty name is always accepted, because earlier versions did not record the
+// machine.
 func IsMachine(n *corev1.Node, machine string) bool {
 	own := MachineOf(n)
 	return machine == "" || own == "" || machine == own || machine == string(n.UID)
@@ -48,10 +49,10 @@ func IsMachine(n *corev1.Node, machine string) bool {
 // Machine returns the name of the intent's machine, in the form of MachineOf.
 func (i *Intent) Machine() string { return Machine(i.UID, i.ProviderID) }
 
-// speaksOf reports whether the record under the annotation key belongs to the Node's machine, and
-// not to an earlier machine with the same Node name. The record's intent names the machine. A
-// record without an intent belongs to an earlier machine only if it continues a repair of that
-// machine.
+// speaksOf reports whether the record under the annotation key is about the Node's present machine.
+// It returns false if the record is about an earlier machine with the same Node name. The record's
+// intent names the machine. If the record has no intent, speaksOf returns false only if the repair
+// continues a repair of an earlier machine.
 func (j Journal) speaksOf(r *Record, n *corev1.Node, key string) bool {
 	i := r.Intent
 	switch {
@@ -99,9 +100,9 @@ func (j Journal) Rewritten(own []Entry) []Entry {
 	return slices.Concat(own, j.Past)
 }
 
-// HasEnded reports whether the record's repair has ended according to the history. Then another
-// program has written an old record back. An exhausted repair is an exception: it is correctly both
-// on record and in the history.
+// HasEnded reports whether the history shows that the record's repair has ended. If so, another
+// program has restored an old record. HasEnded returns false for an exhausted repair, which is
+// correctly both on record and in the history.
 func (j Journal) HasEnded(r *Record) bool {
 	for _, e := range j.Whole() {
 		if e.ID == r.ID && (e.Outcome != OutcomeExhausted || r.Phase != PhaseExhausted) {

@@ -17,7 +17,7 @@ type Survey struct {
 	// Before has facts that the provider needs for its proof after the step. It is stored with the
 	// intent.
 	Before Before
-	// Evidence is the end of the host's log of the service that the step restarts.
+	// Evidence has the last lines of the host's log about the service that the step restarts.
 	Evidence string
 	// Trouble is why the provider would refuse the step, or why it gave no answer. It is empty if
 	// nothing prevents the step.
@@ -29,16 +29,16 @@ type Survey struct {
 	// OutSince is when the provider began to give no answer about any machine. It is set only if both
 	// Unreached and Fleetwide are true.
 	OutSince time.Time
-	// Reason is the reason of the hold if Trouble comes from another system than the provider. The
-	// plan then waits, and does not continue with another step. Reason is empty if Trouble comes from
-	// the provider.
+	// Reason is set if another system than the provider causes Trouble. It is then the reason of
+	// the hold: the repair waits, and the plan does not continue with another step. Reason is empty
+	// if the provider causes Trouble.
 	Reason Reason
 	// Again is how long to wait after Trouble before the provider is asked again.
 	Again time.Duration
 }
 
-// Alone reports whether the provider gives no answer about this machine, while it is not known to
-// be unreachable for all machines.
+// Alone reports whether the provider gave no usable answer about this machine, and this problem is
+// not known to concern all of the provider's machines.
 func (s *Survey) Alone() bool { return s.Unreached && !s.Fleetwide && s.Reason == "" }
 
 // NodeFacts are the facts of a Node that a step's proof compares with the intent.

@@ -21,8 +21,8 @@ type Provider struct {
 	// Scheme is the prefix of the spec.providerID of the provider's Nodes, for example civo://. If
 	// it is empty, the providerID does not matter.
 	Scheme string
-	// NodeSelector selects the provider's Nodes, if it is not nil. Then their spec.providerID does
-	// not matter.
+	// NodeSelector selects the provider's Nodes by their labels. If it is set, their
+	// spec.providerID does not matter. If it is nil, Names or Scheme selects the Nodes.
 	NodeSelector k8slabels.Selector
 	// Names has the names of the provider's Nodes, if the configuration lists them all. The provider
 	// serves no other Node. If it is nil, there is no such list.
@@ -30,11 +30,11 @@ type Provider struct {
 	// Users are the Kubernetes user names of the provider's system when it changes a Node during a
 	// step. If the list is nil, the system changes no Node.
 	Users []string
-	// Concurrent is how many repairs may use the provider at once. Zero means any number. The limits
-	// of the fleet apply as well.
+	// Concurrent is how many repairs may use the provider at the same time. Zero means any number.
+	// The limits of the fleet apply as well.
 	Concurrent int
 	// Drains reports whether the provider's system drains a Node itself before it replaces the
-	// machine. Drydock must not drain such a Node before, because that would break the step's proof.
+	// machine. The plan then skips its own drain.
 	Drains bool
 	// PromisesNone reports whether the provider's system replaces a deleted machine only if the
 	// cluster needs another one.
@@ -62,11 +62,11 @@ func (p *Provider) Serves() string {
 	return "any Node"
 }
 
-// These constants are how strongly a provider claims a Node, from not at all to most strongly. The
-// strongest claim is a selector or a list of names that has the Node. Then follows the scheme of
-// the Node's providerID, and then a provider for any Node. For a Node without a providerID, a
-// provider with a scheme counts as one for any Node. Such a provider finds the machine in another
-// way, or refuses the step.
+// These constants are how strongly a provider claims a Node, the weakest first. With
+// claimsSelected, the provider's selector or list of names has the Node. With claimsScheme, the
+// Node's providerID has the provider's scheme. With claimsAny, the provider has no such
+// restriction, or the Node has no providerID. A provider with a scheme then finds the machine in
+// another way, or refuses the step.
 const (
 	claimsNot = iota
 	claimsAny
@@ -111,9 +111,9 @@ func (c *Config) Claimants(step string, n *corev1.Node) (best []string) {
 	return best
 }
 
-// ProviderOf returns the name of the only provider that carries out the step on the Node. against
-// says why there is none, or why there are several. Both are empty if no provider carries out the
-// step: for example, Drydock itself carries out a drain.
+// ProviderOf returns the name of the provider that carries out the step on the Node. If no provider
+// serves the Node, or more than one does, name is empty and against is the reason. Both are empty
+// if the step needs no provider: for example, Drydock itself carries out a drain.
 func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) {
 	best := c.Claimants(step, n)
 	if len(best) == 1 {
@@ -134,9 +134,10 @@ func (c *Config) ProviderOf(step string, n *corev1.Node) (name, against string) 
 	return "", fmt.Sprintf("%s each serve Node %s for the step %s, so Drydock calls none of them; give one of them a nodeSelector. The Node's spec.providerID is %.200q, and %s", strings.Join(best, " and "), n.Name, step, n.Spec.ProviderID, strings.Join(has, ", "))
 }
 
-// ProviderAhead returns the name of the provider that the plan uses first, from the step at the
-// index on, or "". A repair counts against this provider's limit before its step begins. Otherwise
-// a node could be drained and would then have to wait for the provider.
+// ProviderAhead returns the first provider in the plan, beginning with the step at index. It
+// returns "" if no provider has a limit, or if no remaining step has a provider. A repair counts
+// against the limit of this provider from the start. Otherwise Drydock could drain the node and
+// then wait for the provider.
 func (c *Config) ProviderAhead(p *Policy, index int, n *corev1.Node) string {
 	if p == nil || !slices.ContainsFunc(c.Providers, func(p Provider) bool { return p.Concurrent > 0 }) {
 		return ""
@@ -149,7 +150,8 @@ func (c *Config) ProviderAhead(p *Policy, index int, n *corev1.Node) string {
 	return ""
 }
 
-// ConcurrentOf returns how many repairs may use the provider at once. Zero means any number.
+// ConcurrentOf returns how many repairs may use the provider at the same time. Zero means any
+// number.
 func (c *Config) ConcurrentOf(provider string) int {
 	i := slices.IndexFunc(c.Providers, func(p Provider) bool { return p.Name == provider })
 	if i < 0 {
@@ -158,7 +160,7 @@ func (c *Config) ConcurrentOf(provider string) int {
 	return c.Providers[i].Concurrent
 }
 
-// Several reports whether more than one provider is configured for the step. Then a record must
+// Several reports whether more than one provider is configured for the step. If so, the record must
 // name the provider that was called.
 func (c *Config) Several(step string) bool {
 	n := 0
@@ -208,9 +210,9 @@ func (c *Config) AsksFirst(step string) bool {
 	return of.LooksFirst || c.Reserves && of.Disruptive
 }
 
-// WorkersOf returns the Kubernetes users of the providers that replace this Node's machine, if the
-// repair in flight has issued the replacement. The webhook allows their changes of the Node,
-// because these are part of the step.
+// WorkersOf returns the Kubernetes users of the providers that replace this Node's machine. It
+// returns none if the repair in flight has not issued the replacement of this Node. The webhook
+// allows changes of the Node by these users, because the changes are part of the step.
 func (c *Config) WorkersOf(r *Record, n *corev1.Node) (users []string) {
 	if !c.Remediation(r.Step.Name).Replaces || r.Intent.UID != string(n.UID) {
 		return nil

@@ -32,17 +32,17 @@ const (
 	// the fault or another repair changes the cluster.
 	ReasonClusterWide Reason = "ClusterWide"
 	ReasonAtLimit     Reason = "AtLimit"
-	// ReasonCommonCause means that several nodes got the same fault at once. Drydock repairs one of
-	// them first.
+	// ReasonCommonCause means that several nodes have got the same alert within a short time.
+	// Drydock first repairs one of these nodes, and holds the others.
 	ReasonCommonCause      Reason = "CommonCause"
 	ReasonAwaitingApproval Reason = "AwaitingApproval"
 	ReasonObserving        Reason = "Observing"
 
 	// The reasons below do not belong to a guard.
 
-	// ReasonCallWithheld means that the last check right before the call stopped it. For example, the
-	// intent was too old, this process was no longer the leader, or the intent was gone. If the check
-	// found what a guard also checks, for example a new pause, the reason is that of the guard.
+	// ReasonCallWithheld means that the last check before the call stopped the call. For example,
+	// the intent was too old or missing, or this process was no longer the leader. If a guard would
+	// find the same, for example a new pause, the record has that guard's reason instead.
 	ReasonCallWithheld Reason = "CallWithheld"
 	// ReasonProviderAbsent means that this installation cannot carry out any step of the plan, or
 	// that the provider would refuse the step. The message says whether this concerns one node or
@@ -74,9 +74,9 @@ var Reasons = []Reason{
 	ReasonLeaderHeld, ReasonLeaderUnknown, ReasonAPIServerUnknown,
 }
 
-// Fleetwide reports whether the cause concerns all nodes, for example an outage of Alertmanager,
-// and not one node or its alert. Such a cause may hold a thousand repairs at once. So Drydock
-// writes it once into the ledger, and not on every Node.
+// Fleetwide reports whether the reason concerns all nodes, and not one node or its alert. An
+// example is an outage of Alertmanager. Such a reason may hold a thousand repairs at the same time.
+// So Drydock writes it once into the ledger, and not on every Node.
 func (r Reason) Fleetwide() bool {
 	switch r {
 	case ReasonBlind, ReasonWritesDenied, ReasonStoreWentBack, ReasonFleetUnhealthy, ReasonCommonCause, ReasonOutsideWindow, ReasonPolicyFailing, ReasonControlPlaneBusy, ReasonAtLimit:

@@ -97,14 +97,14 @@ type Record struct {
 	Hold *Hold `json:"hold,omitempty"`
 	// Passed are the steps of the plan that Drydock left out.
 	Passed []Passed `json:"passed,omitempty"`
-	// Evidence is the end of the host's log before a step on the host.
+	// Evidence has the last lines of the host's log from before a step on the host.
 	Evidence string `json:"evidence,omitempty"`
 	// Note describes the progress of a step under way, and what blocks the step.
 	Note string `json:"note,omitempty"`
 	// Unreached is how many calls in a row for the next attempt did not reach the provider.
 	Unreached int `json:"unreached,omitempty"`
-	// Alone is how many of the last calls counted in Unreached failed because of this machine alone. A
-	// failure of the whole provider sets it to zero.
+	// Alone counts the latest failed calls that failed because of this machine only. Unreached
+	// counts these calls, too. A call that fails because of the whole provider sets Alone to zero.
 	Alone int `json:"alone,omitempty"`
 	// Undo are Drydock's changes to the Node that Drydock must undo.
 	Undo []Undo `json:"undo,omitempty"`
@@ -169,9 +169,9 @@ type Intent struct {
 	Provider string `json:"provider,omitempty"`
 	// Before has the facts that the provider found before the step and needs for its proof.
 	Before Before `json:"before,omitempty"`
-	// Zone, Pool and ControlPlane are the node's zone, pool and role at the time of its drain. The
-	// repair counts against their limits until it ends, even if the node's labels change. They are
-	// empty if the repair drained nothing.
+	// Zone, Pool and ControlPlane are the node's zone, pool and role when Drydock drained the node.
+	// The repair counts against the limits of this zone, pool and role until it ends, even if the
+	// node's labels change. The fields are empty if the repair drained nothing.
 	Zone         string `json:"zone,omitempty"`
 	Pool         string `json:"pool,omitempty"`
 	ControlPlane bool   `json:"controlPlane,omitempty"`
@@ -183,8 +183,9 @@ type Hold struct {
 	Message string     `json:"message"`
 	Since   time.Time  `json:"since"`
 	Until   *time.Time `json:"until,omitempty"`
-	// Alone reports that the provider has given no answer about this machine since Since, while no
-	// other machine had this problem. The plan may continue with another step only if it is true.
+	// Alone reports that the provider has given no answer about this machine since the time Since.
+	// In this time it was never known to be unreachable for all machines. The plan may continue
+	// with another step only if Alone is true.
 	Alone bool `json:"alone,omitempty"`
 }
 

@@ -29,10 +29,10 @@ const BackFor = time.Hour
 // LocationLimits limit the moves of a mesh location's leadership to another node. They are
 // independent of the limits for nodes.
 type LocationLimits struct {
-	// Concurrent is how many locations may be under repair at once.
+	// Concurrent is how many locations may be under repair at the same time.
 	Concurrent int
-	// PerLocation is the least time between two repairs of one location: from the last move of the
-	// first repair to the first move of the second.
+	// PerLocation is the shortest time between two repairs of one location. It is counted from the
+	// last move of the first repair to the first move of the second.
 	PerLocation time.Duration
 }
 
@@ -51,7 +51,8 @@ type Move struct {
 }
 
 // ValidLocation reports whether name can be the name of a location: printable text that is not too
-// long. It keeps invalid names from alerts out of look-ups, records and messages.
+// long. Drydock checks each name from an alert with this function before the name is used in a
+// look-up, a record or a message.
 func ValidLocation(name string) bool {
 	if name == "" || len(name) > MaxLocation || !utf8.ValidString(name) {
 		return false
@@ -210,8 +211,9 @@ func SidecarsInFlight(annotations map[string]string) (out []*Record) {
 }
 
 // SidecarTakesPlace reports whether a sidecar's repair counts against limits.sidecars.concurrent.
-// It counts while it is in flight, but not longer than its step may take. Without that bound, a
-// repair could count for ever: Drydock ends no repair on a Node with an unreadable record.
+// It counts while it is in flight, but not longer than its step may take. Without this second
+// condition it could count for ever: if the Node has an unreadable record, Drydock ends no repair
+// on that Node.
 func (c *Config) SidecarTakesPlace(r *Record, now time.Time) bool {
 	if r == nil || !r.Phase.InFlight() {
 		return false

@@ -18,8 +18,8 @@ func (r *Record) All() Attempts {
 	return slices.Concat(r.After.Steps, r.Done)
 }
 
-// Ended returns the history's entry for a repair that ends now. The target's kind adds its own
-// fields to the entry.
+// Ended returns the history's entry for a repair that ends now. The caller adds the fields of the
+// target's kind.
 func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	return &Entry{
 		ID: r.ID, Policy: r.Policy, Outcome: o, Steps: append(Attempts{}, r.Done...), Began: r.Began, Ended: Instant(now),
@@ -27,8 +27,8 @@ func (r *Record) Ended(o Outcome, why string, now time.Time) *Entry {
 	}
 }
 
-// Exhausted returns the record after the plan's last step has failed. It stays on the Node until a
-// person resets the node, or until the policy's EndWhenWell.
+// Exhausted returns the record after the plan's last step has failed. The record stays on the Node
+// until a person resets the node, or until the node has been well for the policy's EndWhenWell.
 func (r *Record) Exhausted(now time.Time) *Record {
 	c := r.Clone()
 	c.Phase, c.Since, c.Deadline, c.Hold, c.Note = PhaseExhausted, Instant(now), time.Time{}, nil, ""
@@ -36,11 +36,11 @@ func (r *Record) Exhausted(now time.Time) *Record {
 	return c
 }
 
-// Holds reports whether Drydock must write pending and its hold on the Node, in place of the record
-// r. It returns true if the phase changes, or if the hold is new and concerns only this node. For a
-// fleet-wide hold it usually returns false, because a thousand nodes may have that hold at once. It
-// returns true if r has a hold of the node itself without an end, which people would take for the
-// present hold.
+// Holds reports whether Drydock must replace the record r on the Node by pending, which has the
+// hold. A change of the phase must be written. A new hold of only this node must be written, too. A
+// fleet-wide hold is usually not written, because a thousand nodes may have it at the same time. It
+// is written if the Node shows another hold without an end, because people would take that hold for
+// the present one.
 func (r *Record) Holds(pending *Record, hold *Hold, fleetwide bool) bool {
 	if r != nil && r.Phase != pending.Phase {
 		return true
@@ -104,9 +104,8 @@ func (r *Record) Tried(ref StepRef) bool {
 	return slices.ContainsFunc(r.Passed, func(p Passed) bool { return p.Index == ref.Index && p.Name == ref.Name })
 }
 
-// Spent reports whether the earlier repair that this one continues has already made this attempt or
-// a later one. A repeatable step, for example a drain, is never spent: pods may have come to the
-// node since the earlier repair.
+// Spent reports whether the repair that r continues has already made this attempt or a later one.
+// It returns false for a repeatable step, for example a drain: new pods may have come to the node.
 func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 	a := r.After
 	if a == nil || !c.Remediation(ref.Name).Once {
@@ -119,8 +118,8 @@ func (r *Record) Spent(c *Config, p *Policy, ref StepRef) bool {
 }
 
 // Observes reports whether the repair exists only in observe mode: Drydock has done nothing, and
-// the reason Observing holds the first step. Until WouldUntil, such a record counts against the
-// limits, but only for other records of this kind.
+// the reason Observing holds the first step. Such a record counts against the limits until
+// Config.WouldUntil. It only holds other records in observe mode.
 func (r *Record) Observes() bool {
 	return r != nil && r.Phase == PhasePending && r.Intent == nil && r.Hold != nil && r.Hold.Reason == ReasonObserving
 }
@@ -132,8 +131,8 @@ func (r *Record) WithoutPolicy() string {
 	return fmt.Sprintf("policy %s is no longer configured, so no cure can be proven", r.Policy)
 }
 
-// Beyond reports whether the record's deadline is later than any phase can end. Then the time is
-// from a wrong clock, or Drydock did not write the record.
+// Beyond reports whether the record's deadline is later than the latest possible end of any phase.
+// If so, a wrong clock wrote the deadline, or Drydock did not write the record.
 func (r *Record) Beyond(now time.Time) bool { return FarAhead(r.Deadline, now) }
 
 // FromTheFuture returns the message for a record whose last step has a time in the future.
@@ -155,8 +154,8 @@ func (r *Record) announces(condition corev1.NodeConditionType) string {
 }
 
 // Unannounced returns the annotation keys of Config.Announce that Drydock must still set on the
-// Node. It leaves out keys that the Node already has. It also leaves out keys that Drydock set
-// before, because a person has removed them.
+// Node. A key that the Node already has is not returned. A key that Drydock set earlier in this
+// repair is not returned either: if it is missing now, a person has removed it.
 func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	for _, key := range c.Announce {
 		_, there := n.Annotations[key]
@@ -167,10 +166,11 @@ func (r *Record) Unannounced(c *Config, n *corev1.Node) (keys []string) {
 	return keys
 }
 
-// Settled returns the earliest time for the first call after Drydock has announced the repair.
-// Another system may have chosen the node just before it could see the announcement, and needs some
-// time to show that. fresh are the keys that the last write set, and written is the time of that
-// write. A zero result means that Drydock need not wait.
+// Settled returns the earliest time for the first call of a repair that Drydock announced to other
+// systems. Another system may have chosen the node just before the announcement. It shows this on
+// the Node only some time later, and Drydock must wait for that. fresh are the annotation keys that
+// the last write set, and written is the time of that write. A zero result means that Drydock need
+// not wait.
 func (r *Record) Settled(n *corev1.Node, fresh []string, written time.Time) (at time.Time) {
 	for _, u := range r.Undo {
 		wait := announce.Settling(n, u.Key)

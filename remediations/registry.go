@@ -38,8 +38,8 @@ type Remediation struct {
 	// it.
 	ClusterWide bool
 	// PassedOver reports whether the plan continues with its next step if the provider would refuse
-	// this one. Otherwise the repair waits for the provider, unless only a later step has a provider
-	// that serves the Node.
+	// this step. Otherwise the repair waits for the provider. But if no provider of this step
+	// serves the Node, the plan still continues with a later step that has one.
 	PassedOver bool
 	// Restarts reports whether the step ends the present boot of the machine. Programs on the machine
 	// then need time to start again.
@@ -56,8 +56,8 @@ type Remediation struct {
 	// Replaces reports whether the step replaces the machine. The provider must then be an
 	// engine.Replacer.
 	Replaces bool
-	// Refuses returns why Drydock never does this to the node, under any plan, or "". If it is nil,
-	// the remediation accepts every node.
+	// Refuses returns why Drydock never carries out this remediation on the node, whatever the
+	// plan. It returns "" if Drydock may. If Refuses is nil, no node is refused.
 	Refuses func(n *corev1.Node) string
 	// Proof reports whether this step cured the node, or what is missing for this proof. Every cure
 	// also needs a node that is well and an alert that is gone; Proof does not check these. Every

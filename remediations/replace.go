@@ -47,7 +47,8 @@ type Asked struct {
 	At     time.Time
 }
 
-// About reports whether the answer is about this intent, and Drydock asked after it.
+// About reports whether the answer is about this intent, and Drydock asked after the time of the
+// intent.
 func (a Asked) About(i *Intent) bool { return i != nil && a.Intent == i.ID && !a.At.Before(i.At) }
 
 // Replacement is the provider's answer about a machine that it must replace or switch off.
@@ -59,9 +60,9 @@ type Replacement struct {
 	MachineGone bool
 	// Successors are the provider IDs of the machines that may have replaced the old one.
 	Successors []string
-	// NoneNeeded reports that the old machine is gone and that the cluster needs no new one. It
-	// counts only from a provider with Provider.PromisesNone, and only after it has lasted for a
-	// while.
+	// NoneNeeded reports that the old machine is gone and that the cluster needs no new one.
+	// Drydock ignores it unless Provider.PromisesNone is set and the provider has reported the same
+	// for a while.
 	NoneNeeded bool
 	// Missing is what the provider's proof still lacks. It is empty if the proof is complete.
 	Missing string

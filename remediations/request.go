@@ -19,9 +19,10 @@ const (
 // step.
 const requestProofFor = 30 * time.Second
 
-// ParseRequest parses the value of drydock.dev/request: "policy/<name>", "remediation/<name>", or
-// only the name, if not both a policy and a remediation have it. It returns the form with the
-// prefix. The error explains how to write a request.
+// ParseRequest parses the value of drydock.dev/request. The value is "policy/<name>",
+// "remediation/<name>", or only the name. The name alone is an error if a policy and a remediation
+// have the same name. ParseRequest returns the form with the prefix. The error explains how to
+// write a request.
 func (c *Config) ParseRequest(v string) (string, error) {
 	v = strings.TrimSpace(v)
 	if name, ok := strings.CutPrefix(v, RequestPolicy); ok {
@@ -106,8 +107,8 @@ func (c *Config) Requested(request string, n *corev1.Node) *Policy {
 const requestDrainFor = 30 * time.Minute
 
 // drainedFirst returns the plan for a requested step s. A replacement deletes everything on the
-// machine, so the plan has a drain before it. Any other step is alone. The settings of the drain
-// come from plan, if plan has a drain.
+// machine, so its plan has a drain before it. The settings of the drain come from plan, if plan has
+// a drain. The plan for any other step has only that step.
 func (c *Config) drainedFirst(plan []Step, s Step) []Step {
 	if !c.Remediation(s.Name).Replaces {
 		return []Step{s}

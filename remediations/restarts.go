@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// This file has the restarts of one program on one node, the least invasive first. The first two
-// restart a pod of a DaemonSet, the others a systemd unit.
+// This file has the remediations that restart one program on one node, the least invasive first.
+// The first two restart a pod of a DaemonSet, and the others a systemd unit.
 
 // restartKubeProxy deletes the node's kube-proxy pod. Its DaemonSet creates the pod again.
 var restartKubeProxy = Remediation{
@@ -63,7 +63,8 @@ func succeeded(_ *Intent, _ *NodeFacts, a Answers) (bool, string) {
 // of a cut text.
 const maxEvidence = 1 << 10
 
-// EvidenceOf returns the text for Record.Evidence: the end of a host's log, as one line.
+// EvidenceOf returns the text for Record.Evidence: the last lines of a host's log, joined to one
+// line.
 func EvidenceOf(text string) string {
 	lines := strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' })
 	one := clip(strings.Join(lines, " | "), len(text)+3*len(lines))
