@@ -43,7 +43,6 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Execute(ctx, newCommand(time.Now), args, stdout, stderr)
 }
 
-// asked has the values of the flags.
 type asked struct {
 	config, compare, prometheus, http, rules, alertmanager, since, until, output, cures, resend, step, state, replica string
 

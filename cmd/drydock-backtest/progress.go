@@ -9,11 +9,11 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// barWidth is how many characters the bar has.
+// barWidth is the width of the bar, in characters.
 const barWidth = 40
 
-// bar is the line on a terminal that shows which part of the past was read, and how long the rest
-// will take.
+// bar shows on one line of the terminal how much of the past was read, and the estimated time for
+// the rest.
 type bar struct {
 	out   io.Writer
 	began time.Time

@@ -6,8 +6,9 @@ import (
 	"net/url"
 )
 
-// starting adds to err what the program was doing when its start failed. If the API server did not
-// answer at all, the error says only this, without client-go's text about API discovery.
+// starting returns the error of a failed start. It says what the program was doing. If the API
+// server did not answer, it also says what to check, and leaves out client-go's text about API
+// discovery.
 func (p *program) starting(doing string, err error) error {
 	var request *url.Error
 	if !errors.As(err, &request) {

@@ -124,9 +124,9 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-// startable returns why `drydock run` could not start. It makes the same clients as `drydock run`,
-// because only a client shows whether its files are usable, for example a known_hosts file. It
-// sends no requests.
+// startable returns the error that would end `drydock run` at its start, or nil. It makes the same
+// clients, because only they find unusable files, for example a known_hosts file. It sends no
+// requests.
 func startable(cfg *config.Config) error {
 	p := &program{cfg: cfg, providers: providers, rest: &rest.Config{}, reg: prometheus.NewRegistry(), log: logr.Discard()}
 	if err := p.makeClients(); err != nil {
@@ -136,9 +136,9 @@ func startable(cfg *config.Config) error {
 	return err
 }
 
-// saidOfCluster compares the configuration with the cluster. plan has lines about the steps: which
-// provider would carry them out, and where. against has one sentence for each conflict between the
-// cluster and the configuration.
+// saidOfCluster compares the configuration with the cluster. plan has lines about the steps: the
+// provider that would carry out each step, and the Nodes that it serves. against has one sentence
+// for each conflict.
 func saidOfCluster(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, management string) (plan, against []string, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {
@@ -168,8 +168,8 @@ func clusterOf(stderr io.Writer, kubeconfig string) (*rest.Config, kubernetes.In
 		return nil, nil, err
 	}
 	c.Timeout = readNodesWithin
-	// The API server's warnings may contain text of other users. This writer makes the text safe for a
-	// terminal; the client would log it as it is.
+	// The API server's warnings may contain text of other users. By default, the client would log this
+	// text unchanged. text.Writer makes it safe for a terminal.
 	c.WarningHandler = rest.NewWarningWriter(&text.Writer{Out: stderr}, rest.WarningWriterOptions{Deduplicate: true})
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
@@ -196,8 +196,8 @@ func nodesOf(ctx context.Context, client kubernetes.Interface) ([]*corev1.Node, 
 	}
 }
 
-// printFaults prints the faults of a configuration, one per line. It returns the error that makes
-// the exit code 1.
+// printFaults prints the faults of a configuration, one per line. The returned error sets the exit
+// code to 1.
 func printFaults(out io.Writer, err error) error {
 	var faults config.Faults
 	if !errors.As(err, &faults) {

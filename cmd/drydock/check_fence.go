@@ -17,12 +17,13 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// askAtOnce is how many fence agents run at once.
+// askAtOnce is how many fence agents run at the same time.
 const askAtOnce = 10
 
-// fenceStates asks the fence agents for the power state of the machines that providers.fence
-// serves. It changes nothing. said has one sentence for each machine. against has one sentence for
-// each machine without an answer, and for each line of a machinesFile that fits no Node.
+// fenceStates asks the fence agents for the power state of the machines of providers.fence. It
+// changes nothing. said has one sentence for each machine. against has one sentence for each
+// machine without an answer. It also has one for each line of a machinesFile that names no Node of
+// the cluster.
 func fenceStates(ctx context.Context, cfg *config.Config, nodes []*corev1.Node) (said, against []string) {
 	c, ok := config.Of[*fencesettings.Fence](cfg)
 	if !ok {

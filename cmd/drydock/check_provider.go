@@ -28,14 +28,14 @@ import (
 // sends. In a preview, mayStill returns errPreview.
 var errPreview = errors.New("drydock check sends nothing")
 
-// previewed are the steps whose first call `drydock check` can print without sending it. Their
-// providers pass a prepared call to the function of kit.Previewing, and call mayStill before they
-// send it.
+// previewed are the steps whose first call `drydock check` can print without sending it. Before
+// such a call, the provider passes its text to kit.Previewing's function, then calls mayStill. In a
+// preview, mayStill returns errPreview, so the provider does not send the call.
 var previewed = []string{"reboot", "sysrq", "powerOff", "replace", "external", "external-replace", "restart-unit", "restart-kubelet", "restart-containerd"}
 
 // saidOfMachine asks one provider about the machine of one Node, and changes nothing. lines are the
-// provider's answers and the calls that it would send. sound is true if the provider would carry
-// out every step that it was asked about, and if there was at least one.
+// provider's answers and the calls that it would send. sound is true if at least one step was
+// checked and the provider would carry out every checked step.
 func saidOfMachine(ctx context.Context, stderr io.Writer, cfg *config.Config, kubeconfig, name, node string) (lines []string, sound bool, err error) {
 	c, client, err := clusterOf(stderr, kubeconfig)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	clusterapisettings "drydock.dev/drydock/remediations/providers/clusterapi/settings"
 )
 
-// repairersOf returns the other systems that repair nodes of the cluster. unread has a sentence for
-// each kind of system that could not be read.
+// repairersOf returns the other systems that repair nodes of the cluster. unread has one sentence
+// for each kind of system whose objects could not be read.
 func repairersOf(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) (all []coverage.Repairer, unread []string) {
 	for _, l := range repairers {
 		found, err := l.find(ctx, client, objects)

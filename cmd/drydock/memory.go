@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// gcPercent starts the collector when the heap has grown by half, not when it has doubled. When
-	// many alerts arrive at once, their requests, answers and decoded Nodes soon become garbage.
-	// Collecting twice as often costs little, and keeps the resident memory smaller.
+	// gcPercent starts the garbage collector when the heap has grown by half. Go's default is when the
+	// heap has doubled. Many alerts in a short time make much garbage: requests, answers and decoded
+	// Nodes. Collecting twice as often costs little, and keeps the process's memory smaller.
 	gcPercent = 50
 	// headroom is the percentage of GOMEMLIMIT that Go must leave free. The chart sets GOMEMLIMIT to
 	// the container's memory limit, but that limit also counts memory outside Go's heap, for example

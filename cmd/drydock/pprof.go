@@ -8,8 +8,8 @@ import (
 	"drydock.dev/drydock/internal/cli"
 )
 
-// mutexSample makes the mutex profile record one of this many waits for a lock. That shows slow
-// locks and costs almost nothing.
+// mutexSample makes the mutex profile record one of every 100 waits for a lock. The sample shows
+// which locks are slow, and costs almost nothing.
 const mutexSample = 100
 
 // checkProfilerAddress returns an error unless the address is a port on loopback. A profile shows

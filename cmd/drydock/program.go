@@ -27,9 +27,9 @@ import (
 	"drydock.dev/drydock/remediations/rescue"
 )
 
-// program holds the parts of the process that need no API server. They last as long as the process.
-// newManager makes the parts that need an API server. When the process has lost the lead and
-// continues, it calls newManager again.
+// program holds the parts of the process that need no API server. They exist until the process
+// ends. newManager makes the parts that need an API server. If the process loses the lead and does
+// not end, the process calls newManager again.
 type program struct {
 	cfg     *config.Config
 	rest    *rest.Config
@@ -41,12 +41,12 @@ type program struct {
 	others others
 	recv   *receiver.Server
 	// token is the bearer token that Alertmanager sends to the receiver. It is nil unless Drydock
-	// generates the token. secrets are all values that Drydock generates, with the token.
+	// generates the token. secrets are all values that Drydock generates, including token.
 	token   *kube.OwnSecret
 	secrets []*kube.OwnSecret
-	// hosts is the client for steps on hosts. It is nil if the configuration has none.
+	// hosts is the client for steps on hosts. It is nil if providers.hosts is not configured.
 	hosts *hosts.Client
-	// rescue repairs API servers. It is nil if the configuration has no such step.
+	// rescue repairs API servers. It is nil if controlPlane is not configured.
 	rescue *rescue.Rescue
 	// reg registers the metrics that last as long as the process.
 	reg prometheus.Registerer
@@ -56,8 +56,8 @@ type program struct {
 	pprof     string
 	log       logr.Logger
 
-	// door is where the receiver hands in alerts that are to be written on their Nodes. recorder
-	// sends Events. Until the cache has all Nodes, door accepts no alerts and recorder is nil.
+	// The receiver passes its alerts to door, which writes each alert on its Node. recorder sends
+	// Events. Until the cache has all Nodes, door accepts no alerts and recorder is nil.
 	door     intake.Door
 	recorder atomic.Pointer[engine.Recorder]
 	// ready holds a function that returns nil if the running manager is ready, and otherwise the
@@ -117,9 +117,9 @@ func (p *program) makeClients() (err error) {
 }
 
 // tryProviders makes each provider once and discards it, so that a wrong configuration ends the
-// program at its start. Each manager makes its own providers later. If a control plane is
-// configured, the program would then take the error for an API server that does not answer, and try
-// again.
+// program at its start. Each manager makes its own providers later. A fault that appears only then
+// may look like an API server that does not answer. With a control plane, the program would retry
+// forever.
 func (p *program) tryProviders() error {
 	j := &joined{program: p, reg: prometheus.NewRegistry()}
 	for _, k := range kinds {
@@ -140,8 +140,8 @@ func (p *program) isReady(*http.Request) error {
 	return (*ready)()
 }
 
-// linking returns a part that a manager starts once the cache has all Nodes. From then until the
-// manager ends, the program can write alerts on Nodes and send Events.
+// linking returns a part that a manager starts once the cache has all Nodes. While the part runs,
+// the program can write alerts on Nodes and send Events.
 func (p *program) linking(in intake.Intake, recorder engine.Recorder) manager.Runnable {
 	return unelected(func(ctx context.Context) error {
 		p.door.Open(in)

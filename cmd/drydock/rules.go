@@ -36,8 +36,9 @@ func newRulesCommand() *cobra.Command {
 	}
 }
 
-// ruleText returns one file unchanged, or the groups of all files as one file. Prometheus reads
-// only the first YAML document of a rule file, so the output has only one.
+// ruleText returns the rule file that args name, unchanged. Without args, it returns the groups of
+// all files as one file. Prometheus reads only the first YAML document of a file, so the output is
+// one document.
 func ruleText(files, args []string) ([]byte, error) {
 	if len(args) == 1 {
 		file := strings.TrimSuffix(args[0], ".yaml") + ".yaml"

@@ -16,9 +16,9 @@ import (
 // server did not answer.
 const joinAgain = 3 * time.Second
 
-// runApart runs the receiver and the repair of API servers, also while no API server answers.
-// Beside them it runs a manager with the parts that need the API server. When the lead is lost,
-// that manager ends and runApart makes a new one, so that nothing of the former leader remains.
+// runApart runs the receiver and the repair of API servers, even while no API server answers. It
+// also runs a manager with the parts that need the API server. When the manager ends, for example
+// because the lead was lost, runApart makes a new one.
 func (p *program) runApart(ctx context.Context) error {
 	servers, err := p.servers(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (p *program) runManager(ctx context.Context) error {
 }
 
 // registrations are the metrics of one manager's parts. They are unregistered when the manager
-// ends, because the next manager registers the same names.
+// ends, because the next manager registers metrics of the same names.
 type registrations struct {
 	prometheus.Registerer
 	mu  sync.Mutex

@@ -88,8 +88,8 @@ func awaitSelfTest(ctx context.Context, store kube.LedgerStore, out io.Writer) e
 	}
 }
 
-// selfTestAnswer returns whether the ledger shows that the alert arrives, and the result as a
-// sentence.
+// selfTestAnswer reports whether the ledger shows that the self-test's alert arrives. answer is the
+// result of the self-test in a sentence.
 func selfTestAnswer(ctx context.Context, store kube.LedgerStore) (ok bool, answer string) {
 	data, _, err := store.Load(ctx)
 	if err != nil {

@@ -17,7 +17,6 @@ func thisBuild() build.Build {
 	return build.Build{Program: "drydock", Version: version, Commit: commit}
 }
 
-// registerBuildInfo registers the metric with the version of this program.
 func registerBuildInfo(reg prometheus.Registerer) {
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "drydock_build_info", Help: "Always 1. The label version has the version of the running Drydock.",
@@ -27,7 +26,7 @@ func registerBuildInfo(reg prometheus.Registerer) {
 	reg.MustRegister(info)
 }
 
-// registerInfo registers the metric with the ID of the cluster that this Drydock repairs.
+// registerInfo registers drydock_info, a metric with the version and the cluster's ID.
 func registerInfo(reg prometheus.Registerer, cfg *config.Config) {
 	id := cfg.Core.ClusterValue
 	if c, ok := config.Of[*civosettings.Civo](cfg); ok {

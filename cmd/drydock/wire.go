@@ -34,8 +34,7 @@ import (
 const (
 	// apiTimeout bounds one request to the API server, except watches.
 	apiTimeout = 10 * time.Second
-	// callMargin is added to a provider's own timeout: a call to the provider may take this much
-	// longer.
+	// callMargin is added to a provider's own timeout. The sum limits one call to the provider.
 	callMargin = 15 * time.Second
 	// keepAlive is the TCP keep-alive interval of connections to the API server. The value is
 	// client-go's.
@@ -44,20 +43,21 @@ const (
 	stopWithin = 8 * time.Second
 )
 
-// Three lists define what Drydock is made of: kinds (of targets), providers and parts (what a
-// manager runs).
+// The next three lists define what Drydock consists of: kinds (of targets), providers, and parts
+// (which a manager runs).
 
 // kind is a kind of target other than nodes.
 type kind struct {
 	of remediations.Kind
-	// join adds to the engine's options the port that observes and repairs targets of this kind. It
-	// returns a Carrier, which finds the node of an alert about such a target. The Carrier is nil if
-	// the kind is not configured.
+	// join sets a Go interface in the engine's options, so that the engine can observe and repair
+	// targets of this kind. It returns a Carrier, which finds the node of an alert about such a
+	// target. The Carrier is nil if the kind is not configured.
 	join func(j *joined, o *engine.Options) (intake.Carrier, error)
 }
 
-// kinds are the kinds of targets whose repairs are recorded on Nodes. How an alert names such a
-// target is in config.Config.Core.Kinds. API servers are another kind, which newRescue makes.
+// kinds are the kinds of targets whose repairs are recorded on Nodes. config.Config.Core.Kinds says
+// how an alert names such a target. API servers are not in this list, because newRescue makes the
+// part that repairs them.
 var kinds = []kind{
 	{remediations.KindSidecar, joinSidecars},
 	{remediations.KindLocation, joinMesh},
@@ -114,8 +114,8 @@ var parts = []func(ctx context.Context, j *joined) ([]manager.Runnable, error){
 	func(_ context.Context, j *joined) ([]manager.Runnable, error) { return j.lookingForRepairers() },
 }
 
-// newManager makes a manager with the parts that need the API server. The parts run from the
-// manager's Start. Their metrics are registered in reg.
+// newManager makes a manager with the parts that need the API server. The manager's Start starts
+// these parts. Their metrics are registered in reg.
 func (p *program) newManager(ctx context.Context, reg prometheus.Registerer) (manager.Manager, error) {
 	mgr, err := manager.New(p.rest, p.managerOptions())
 	if err != nil {
@@ -195,13 +195,13 @@ type joined struct {
 	queue *intake.Queue
 	// asked records when the admission webhook last got a request.
 	asked *asked
-	// charge is this installation's claim on the cluster's Lease: only one Drydock in a cluster may
-	// act.
+	// charge is this installation's claim on the Lease that all Drydock installations of the cluster
+	// share. Only the holder of this Lease may act.
 	charge *kube.Charge
 	// writePath watches whether the API server accepts Drydock's writes on Nodes.
 	writePath *kube.WritePath
-	// room counts alerts that are being written on a Node and that the cache does not show yet.
-	// They count against the limit of alerts per Node.
+	// room counts alerts that the cache does not show on their Nodes yet. They count against the limit
+	// of alerts per Node.
 	room   *intake.Room
 	engine *engine.Engine
 	// conditions sets Drydock's conditions on Nodes. It is nil if Drydock sets none.
@@ -236,7 +236,7 @@ func (p *program) managerOptions() manager.Options {
 
 // apart returns a configuration whose clients use separate connections, so that the renewal of the
 // leader's Lease never waits behind many other requests. client-go shares connections between equal
-// configurations. The new dialler makes this one different.
+// configurations. The copy has its own dialler, so it is not equal to c.
 func apart(c *rest.Config) *rest.Config {
 	c = rest.CopyConfig(c)
 	if c.Dial == nil {
@@ -245,7 +245,7 @@ func apart(c *rest.Config) *rest.Config {
 	return c
 }
 
-// newEngine makes the engine with options that already have the port of each kind of target.
+// newEngine makes the engine. In o, the Go interfaces for each kind of target are already set.
 func (j *joined) newEngine(o engine.Options) (*engine.Engine, error) {
 	cfg, clients := j.cfg, j.clients
 	var eng *engine.Engine // late answers of these actuators go to this engine

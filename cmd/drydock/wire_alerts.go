@@ -29,13 +29,14 @@ func newAlertmanager(cfg *config.Config, reg prometheus.Registerer) (*alertmanag
 }
 
 // kept returns a filter for the alerts that Drydock reads from Alertmanager. It keeps the alerts
-// that a policy takes. It also keeps alerts whose rule names a policy, so that Drydock can report
-// those that no policy takes.
+// that a policy matches. It also keeps alerts whose rule names a policy, so that Drydock can report
+// them if no policy matches.
 func kept(c *remediations.Config) func(alert map[string]string) bool {
 	return func(alert map[string]string) bool { return c.Wants(alert) || c.Meant(alert) }
 }
 
-// newIntake makes the intake: it assigns the alerts of posts and polls to their Nodes.
+// newIntake makes the intake. It finds the Node of each alert that Alertmanager posts or that
+// Drydock polls.
 func (j *joined) newIntake() intake.Intake {
 	return intake.Intake{
 		Config: j.cfg.Core, Charge: j.charge.Lacks, Writer: j.queue, Node: j.fleet.Cached, Carriers: j.carriers, Now: time.Now,
@@ -73,14 +74,15 @@ func (p *program) newReceiver() (*receiver.Server, error) {
 	})
 }
 
-// alertsRefused is the Event for an alert that remediations.Admit refuses because the Node is at
-// its limit.
+// alertsRefused is the Event for an alert that Drydock does not accept, because its Node already
+// has the largest allowed number or size of alerts.
 func alertsRefused() engine.Event {
 	return engine.Event{Warning: true, Reason: "AlertsRefused", Action: "NodeFull", Note: fmt.Sprintf(
 		"the node has no room for one more alert: it may carry %d alerts that take %d bytes together; further alerts wait until some of them resolve", remediations.MaxAlertsPerNode, remediations.MaxAlertBytes)}
 }
 
-// postTooLarge is the Event for a request that the receiver refused. why is the receiver's answer.
+// postTooLarge is the Event for a request that the receiver refused because of its size. why is the
+// text of the receiver's answer.
 func postTooLarge(why string) engine.Event {
 	return engine.Event{Warning: true, Reason: "PostTooLarge", Action: "Refused", Note: "Drydock refused a request of Alertmanager: " + why + "; Drydock gets its alerts from the next poll of Alertmanager"}
 }

@@ -15,9 +15,8 @@ import (
 )
 
 const (
-	// apiSilence is how long a request waits for the next data of the API server: the start of the
-	// answer or more of it. A watch gets a bookmark every minute, so a watch without data is
-	// broken, and the client opens a new one.
+	// apiSilence is how long a request waits for the first or for further data of an answer. A watch
+	// gets a bookmark every minute. So a watch without data is broken, and the client opens a new one.
 	apiSilence = 90 * time.Second
 	// apiRetryAfter is the longest Retry-After that Drydock obeys.
 	apiRetryAfter = 5 * time.Second
@@ -32,8 +31,8 @@ func bounded(c *rest.Config) {
 }
 
 // patience is an HTTP transport that limits how long Drydock waits for the API server. It ends a
-// request that receives no data for the time in silence. It lowers the header Retry-After to
-// retryAfter.
+// request that receives no data for the duration silence. It reduces a longer Retry-After header to
+// the duration retryAfter.
 type patience struct {
 	next                http.RoundTripper
 	silence, retryAfter time.Duration
@@ -66,10 +65,10 @@ func (p patience) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// WrappedRoundTripper lets client-go find the transport below.
+// WrappedRoundTripper returns the wrapped transport, for client-go.
 func (p patience) WrappedRoundTripper() http.RoundTripper { return p.next }
 
-// attended is the body of a response. It ends the request if no data arrive for the time in
+// attended is the body of a response. It ends the request if no data arrive for the duration
 // silence.
 type attended struct {
 	io.ReadCloser

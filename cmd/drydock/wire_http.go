@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// scrapesAtOnce is how many scrapes of /metrics run at once. It bounds memory: with 5,000 nodes,
-	// an answer takes some megabytes.
+	// scrapesAtOnce is how many scrapes of /metrics run at the same time. It limits memory: with 5,000
+	// nodes, an answer takes some megabytes.
 	scrapesAtOnce = 4
-	// probesAtOnce is how many requests to /healthz and /readyz run at once.
+	// probesAtOnce is how many requests to /healthz and /readyz run at the same time.
 	probesAtOnce = 8
 	// scrapePatience is how long a scrape may wait for earlier scrapes. It is shorter than Prometheus'
 	// default scrape timeout.
@@ -29,8 +29,8 @@ const (
 	answersWithin = 2 * time.Second
 )
 
-// servers returns the servers of /metrics and of the health endpoints, with open ports. They need
-// no API server.
+// servers returns the server of /metrics and the server of the health endpoints. Their ports are
+// already open. Neither needs an API server.
 func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err error) {
 	for _, open := range []func(context.Context) (manager.Runnable, error){p.metricsServer, p.healthServer} {
 		s, err := open(ctx)
@@ -44,8 +44,8 @@ func (p *program) servers(ctx context.Context) (servers []manager.Runnable, err 
 	return servers, nil
 }
 
-// metricsServer returns the server of /metrics, which runs on every replica from the start. It is
-// nil unless it is configured.
+// metricsServer returns the server of /metrics, or nil if it is not configured. Every replica runs
+// it from the start.
 func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	m := p.cfg.Metrics
 	var certificates *tls.Config
@@ -71,23 +71,23 @@ func (p *program) metricsServer(ctx context.Context) (manager.Runnable, error) {
 	})
 }
 
-// healthServer returns the server of /healthz and /readyz, which runs on every replica from the
-// start. It is nil unless it is configured.
+// healthServer returns the server of /healthz and /readyz, or nil if it is not configured. Every
+// replica runs it from the start.
 func (p *program) healthServer(ctx context.Context) (manager.Runnable, error) {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", healthz.CheckHandler{Checker: healthz.Ping})
 	mux.Handle("/readyz", healthz.CheckHandler{Checker: p.isReady})
-	// The kubelet restarts the container if its probes fail, so other clients must not block them: the
-	// server accepts many connections, and a request waits only briefly when there are too many. The
-	// chart gives a probe 5 s, because the kubelet may be slow, too.
+	// The kubelet restarts the container if its probes fail, so other clients must not block the
+	// probes. The server accepts many connections. If too many are open, one without a complete
+	// request is closed after 200 ms.
 	return p.httpServer(ctx, "the health server", p.cfg.HealthListen, nil, httpserver.Requests(mux, probesAtOnce, time.Second), httpserver.Limits{
 		Connections: 256, Kept: 64, Patience: 200 * time.Millisecond, HeaderBytes: 4 << 10,
 		Header: 5 * time.Second, Read: 5 * time.Second, Write: 5 * time.Second, Idle: 30 * time.Second,
 	})
 }
 
-// httpServer opens a port and returns the server for it. It is nil if the address is empty. With
-// certificates, it serves TLS.
+// httpServer opens a port and returns the server for it, or nil if the address is "" or "0". If
+// certificates is not nil, the port uses TLS.
 func (p *program) httpServer(ctx context.Context, name, address string, certificates *tls.Config, handler http.Handler, limits httpserver.Limits) (manager.Runnable, error) {
 	if address == "" || address == "0" {
 		return nil, nil
@@ -98,6 +98,7 @@ func (p *program) httpServer(ctx context.Context, name, address string, certific
 		return nil, err
 	}
 	within := answersWithin
-	// A manager starts a manager.Server before its caches are filled and before it leads.
+	// A manager starts parts of the type manager.Server first: before its caches are filled, and on
+	// replicas that do not lead.
 	return &manager.Server{Name: name, Server: server.HTTP, Listener: listener, ShutdownTimeout: &within}, nil
 }

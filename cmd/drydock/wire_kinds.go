@@ -14,7 +14,8 @@ import (
 
 var _ engine.Locations = (*kilo.Mesh)(nil)
 
-// joinMesh gives the engine the provider of a mesh whose leaders Drydock can move.
+// joinMesh sets the mesh's provider, which moves leaderships, in the engine's options. It returns
+// the Carrier for alerts about mesh locations, or nil if no mesh is configured.
 func joinMesh(j *joined, o *engine.Options) (intake.Carrier, error) {
 	k, ok := config.Of[*kilosettings.Kilo](j.cfg)
 	if !ok {

@@ -25,7 +25,8 @@ const (
 	endedFires = 10 * time.Minute
 )
 
-// notifying makes the leader post an alert for each end of a repair.
+// notifying returns a part that runs on the leader. It posts an alert to Alertmanager for each
+// repair that has ended. Without notify.alertmanager, it returns no part.
 func (j *joined) notifying() []manager.Runnable {
 	if !j.cfg.Notify.Alertmanager {
 		return nil
@@ -40,8 +41,8 @@ func (j *joined) notifying() []manager.Runnable {
 	return []manager.Runnable{j.again(notifyEvery, j.charge.While(n.Notify), "Drydock could not report the end of repairs to Alertmanager; trying again")}
 }
 
-// endedAlerts returns one alert for each repair that has ended. The labels depend only on that
-// repair, so that a second report of it is the same alert.
+// endedAlerts returns one alert for each repair that has ended. The labels depend only on the
+// repair. So Alertmanager has only one alert if the leader posts the same end twice.
 func (p *program) endedAlerts(ends []kube.Ended, now time.Time) (out []alertmanager.NewAlert) {
 	for _, e := range ends {
 		labels := map[string]string{"severity": "info"}

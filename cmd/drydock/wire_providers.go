@@ -178,7 +178,8 @@ func annotationSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time
 	if client == nil {
 		return nil, 0, err
 	}
-	// A step sends at most two requests before the one that writes the annotation.
+	// A step sends at most three requests: up to two that read, then the one that writes the
+	// annotation.
 	return map[string]engine.Actuator{"reboot": annotation.Rebooter{Client: client}}, 4 * c.Timeout, nil
 }
 
@@ -234,8 +235,8 @@ func fenceSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Dura
 	return map[string]engine.Actuator{"reboot": fence.NewRebooter(client), "powerOff": fence.NewPowerOff(client)}, 2 * c.Timeout, nil
 }
 
-// hostCalls returns the time limit of one restart on a host, which runs several commands: it reads
-// the state before it restarts. command is the limit of one command.
+// hostCalls returns the time limit of one restart on a host. A restart runs several commands,
+// because it also reads the unit's state. command is the time limit of one command.
 func hostCalls(command time.Duration) time.Duration { return 4 * command }
 
 // daemonSetSteps are the steps that restart a DaemonSet's pod on the node.
@@ -253,7 +254,7 @@ func daemonSetSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.
 	return steps, 0, nil
 }
 
-// clusterWideSteps are the steps that change every node at once.
+// clusterWideSteps are the steps that change all nodes of the cluster together.
 func clusterWideSteps(p *program, _ lateAnswer) (map[string]engine.Actuator, time.Duration, error) {
 	wide, ok := config.Of[*kubesettings.ClusterWide](p.cfg)
 	if !ok {

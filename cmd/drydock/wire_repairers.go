@@ -41,17 +41,17 @@ var repairers = []struct {
 	}},
 }
 
-// The leader looks for other systems that repair nodes at this interval. A search may take at most
-// this long.
+// otherRepairersEvery is how often the leader searches for other systems that repair nodes.
+// otherRepairersWithin limits one search.
 const (
 	otherRepairersEvery  = 10 * time.Minute
 	otherRepairersWithin = 30 * time.Second
 )
 
-// others has the other systems that repair nodes, as last read.
+// others has the result of the last search for other systems that repair nodes.
 type others struct {
 	mu sync.Mutex
-	// byRepairer[i] has the systems that repairers[i] found.
+	// byRepairer[i] has the systems that the function repairers[i].find found.
 	byRepairer [][]coverage.Repairer
 }
 
@@ -61,8 +61,9 @@ func (o *others) found() []coverage.Repairer {
 	return slices.Concat(o.byRepairer...)
 }
 
-// look reads which other systems repair nodes. Where Drydock has no right to list, it finds none.
-// After another error it keeps the last result.
+// look searches for other systems that repair nodes. If Drydock has no right to list a kind of
+// object, it finds no system of that kind. After any other error, it keeps the last result for that
+// kind.
 func (o *others) look(ctx context.Context, client kubernetes.Interface, objects dynamic.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, otherRepairersWithin)
 	defer cancel()

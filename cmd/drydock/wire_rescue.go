@@ -16,7 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/rescue/statefile"
 )
 
-// newRescue makes the part that repairs API servers. It is nil if the configuration names none.
+// newRescue makes the part that repairs API servers, or returns nil if controlPlane is not
+// configured.
 func (p *program) newRescue() (*rescue.Rescue, error) {
 	c := p.cfg.ControlPlane
 	own, ok := config.Of[*hostsettings.Hosts](p.cfg)

@@ -16,12 +16,12 @@ import (
 // repairs.
 const keepingEvery = 5 * time.Second
 
-// leases returns a client for Medik8s' Leases. Their holder is the system that repairs the node:
+// leases returns a client for Medik8s' Leases. The holder of such a Lease repairs the node: either
 // Drydock or Medik8s.
 func (p *program) leases() medik8s.Leases { return medik8s.Leases{Client: p.clients, Now: time.Now} }
 
-// newReservers returns the systems that share nodes with Drydock. Drydock reserves a node with each
-// of them before it repairs the node.
+// newReservers returns one Reserver for each system that shares nodes with Drydock. Before a
+// repair, Drydock reserves the node with each system.
 func (p *program) newReservers() (all []engine.Reserver, err error) {
 	if p.cfg.Core.Leases {
 		all = append(all, p.leases())
@@ -71,8 +71,8 @@ func (j *joined) keepingConditions() []manager.Runnable {
 	return []manager.Runnable{j.again(keepingEvery, j.charge.While(j.conditions.Keep), "Drydock could not update its conditions on Nodes; trying again")}
 }
 
-// again returns a part that runs on the leader. It calls do at this interval. After an error it
-// logs failing and continues.
+// again returns a part that runs on the leader and calls the function do at the interval every.
+// After an error, it logs the error with the text in failing, and continues.
 func (p *program) again(every time.Duration, do func(context.Context) error, failing string) manager.Runnable {
 	return manager.RunnableFunc(func(ctx context.Context) error {
 		tick := time.NewTicker(every)

@@ -21,7 +21,8 @@ type sidecars struct {
 	sidecar.Clients
 }
 
-// joinSidecars gives the engine the configured providers of sidecars.
+// joinSidecars sets the configured providers of sidecars in the engine's options. It returns the
+// Carrier for alerts about sidecars, or nil if no provider of sidecars is configured.
 func joinSidecars(j *joined, o *engine.Options) (intake.Carrier, error) {
 	all, ok := config.Of[sidecarsettings.Sidecars](j.cfg)
 	if !ok {

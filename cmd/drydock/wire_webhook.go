@@ -15,7 +15,8 @@ import (
 	"drydock.dev/drydock/webhook"
 )
 
-// asked has when this process began to serve the webhook, and when the last request came.
+// asked has two times: when this process began to serve the admission webhook, and when the
+// webhook's last request came.
 type asked struct {
 	serving time.Time
 	last    atomic.Pointer[time.Time]

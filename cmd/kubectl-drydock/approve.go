@@ -33,8 +33,8 @@ func (p *plugin) newCancelCommand() *cobra.Command {
 	}
 }
 
-// byID returns the parameters of an action. They have the repair's ID if the user typed one after
-// the node.
+// byID returns the parameters of an action. If args have a repair's ID after the node's name, the
+// parameter id has this ID.
 func byID(args []string) actions.Params {
 	if len(args) > 1 {
 		return actions.Params{"id": args[1]}

@@ -111,7 +111,8 @@ func (p *plugin) cleanup(ctx context.Context, c inspect.Client, yes, force bool)
 	return nil
 }
 
-// obstaclesTo returns the reasons not to remove anything yet.
+// obstaclesTo returns the reasons why cleanup must not remove anything yet, or no reasons if it
+// may.
 func obstaclesTo(all []traces, running string) (out []string) {
 	if running != "" {
 		out = append(out, running)
@@ -124,8 +125,8 @@ func obstaclesTo(all []traces, running string) (out []string) {
 	return out
 }
 
-// runs reads the Lease that Drydock's leader renews. If Drydock runs or may run, running is a
-// sentence that says so. found reports whether the Lease exists.
+// runs reads the Lease of the leader election. If Drydock runs or may run, running is a sentence
+// that says so; otherwise it is empty. found reports whether the Lease exists.
 func (p *plugin) runs(ctx context.Context, c inspect.Client, namespace string) (running string, found bool, err error) {
 	name := namespace + "/" + p.lease
 	lease, err := c.Leases(namespace).Get(ctx, p.lease, metav1.GetOptions{})
@@ -185,8 +186,8 @@ func (p *plugin) clean(ctx context.Context, c inspect.Client, node string, force
 		if t.busy != "" && !force {
 			return nil, fmt.Errorf("nothing was removed from %s: %s", node, t.busy)
 		}
-		// The conditions are removed first. If a later write fails, the next run finds what is
-		// left.
+		// The conditions need a separate write, which comes first. If the second write fails, the other
+		// traces are still on the Node, so a person can run cleanup again.
 		if err = t.unannounce(ctx, c, n, p.writer(c).DryRun); err == nil {
 			_, err = p.writer(c).Patch(ctx, node, t.patch(n))
 		}

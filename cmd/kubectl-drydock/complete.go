@@ -30,7 +30,7 @@ const (
 )
 
 // calledAs returns the arguments for cobra. To complete a command line, kubectl runs this program
-// under the name in completer. Then the arguments become a call of cobra's completion command.
+// under the name completer. The arguments then become those of cobra's completion command.
 func calledAs(program string, args []string) []string {
 	if strings.TrimSuffix(filepath.Base(program), ".exe") != completer {
 		return args
@@ -38,8 +38,9 @@ func calledAs(program string, args []string) []string {
 	return append([]string{cobra.ShellCompRequestCmd}, args...)
 }
 
-// completes adds shell completion to a command. It completes up to most names of nodes that match
-// the label selector, and the values of the flags --with and --policy.
+// completes adds shell completion to a command. The parameter most limits how many node names are
+// completed. Only nodes that match the label selector are offered. completes also adds the
+// completion of the flags --with and --policy.
 func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra.Command {
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 		if len(args) >= most {
@@ -66,8 +67,8 @@ func (p *plugin) completes(cmd *cobra.Command, most int, selector string) *cobra
 	return cmd
 }
 
-// completed returns the names that ask finds. Completion cannot show an error to the user; cobra
-// writes it to the file in BASH_COMP_DEBUG_FILE.
+// completed returns the names that the function ask returns, sorted. Completion cannot show an
+// error to the user. cobra writes the error to the file in BASH_COMP_DEBUG_FILE.
 func (p *plugin) completed(ctx context.Context, ask func(context.Context, inspect.Client) ([]string, error)) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completeWithin)
 	defer cancel()

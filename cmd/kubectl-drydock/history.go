@@ -100,8 +100,8 @@ func (p *plugin) printHistory(h history, wide bool) {
 	(&table{out: p.Out}).print(rows...)
 }
 
-// stepsOf returns the issued steps or, if the policy only observed, the step that would have been
-// issued.
+// stepsOf returns the issued steps. If the policy only observed, it returns the step that Drydock
+// would have issued.
 func stepsOf(e remediations.Entry) string {
 	if e.Would != nil {
 		return "would " + e.Would.Step.String()

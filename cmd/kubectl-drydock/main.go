@@ -1,6 +1,6 @@
-// Kubectl-drydock is the kubectl plugin: it shows what Drydock does to the nodes, and writes
-// people's requests. It changes only Nodes, so the right to patch nodes decides who may use its
-// commands that write.
+// Kubectl-drydock is the kubectl plugin. It shows what Drydock does to the nodes, and writes
+// people's requests as annotations of Nodes. It changes only Nodes, so the right to patch nodes
+// decides who may use its commands that write.
 package main
 
 import (

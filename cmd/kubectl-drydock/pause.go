@@ -84,7 +84,6 @@ func (p *plugin) each(ctx context.Context, nodes []string, selector string, a *a
 	return refused
 }
 
-// one requests the action on the node.
 func (p *plugin) one(ctx context.Context, node string, a *actions.Action, given actions.Params) error {
 	prepared, err := a.Prepare(given, p.now())
 	if err != nil {

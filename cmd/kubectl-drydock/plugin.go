@@ -98,7 +98,7 @@ func (p *plugin) say(format string, args ...any) {
 	say(p.Out, format, args...)
 }
 
-// wrote prints the sentence said about a write, with the cluster's name.
+// wrote prints the cluster's name, and then the sentence in said, which describes a write.
 func (p *plugin) wrote(c inspect.Client, said string) { p.say("%s", c.Cluster.Says(said)) }
 
 func say(out io.Writer, format string, args ...any) {

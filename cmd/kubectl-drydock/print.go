@@ -28,7 +28,7 @@ type output struct {
 	// gets each repair as a separate object.
 	to   printers.ResourcePrinter
 	rows bool
-	// called is the command. Its flags identify the cluster.
+	// called is the command that the user typed. Its flags identify the cluster.
 	called *cobra.Command
 }
 
@@ -66,7 +66,7 @@ func (o *output) check() error {
 
 func (o *output) wide() bool { return o.format == "wide" }
 
-// print prints v, which has an inspect.APIVersion and a kind, as kubectl prints objects. Invisible
+// print prints the object v in the format of -o, as kubectl prints its objects. Invisible
 // characters become \u escapes in JSON, and U+FFFD in all other formats.
 func (o *output) print(v any, out io.Writer) error {
 	data, err := json.Marshal(v)
@@ -95,7 +95,8 @@ func (o *output) print(v any, out io.Writer) error {
 	return nil
 }
 
-// repairsOf returns the repairs of a status or a history, each as an object.
+// repairsOf returns the repairs of a Status or History object, each as an object of the kind
+// Repair.
 func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList {
 	list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": inspect.APIVersion, "kind": "RepairList"}}
 	repairs, _, _ := unstructured.NestedSlice(object.Object, "repairs")
@@ -108,7 +109,8 @@ func repairsOf(object *unstructured.Unstructured) *unstructured.UnstructuredList
 	return list
 }
 
-// eachText applies fit to every text in v, which is decoded JSON.
+// eachText calls the function fit for every text in v, which is decoded JSON, and replaces the text
+// by the result.
 func eachText(v any, fit func(string) string) any {
 	switch v := v.(type) {
 	case string:

@@ -54,8 +54,9 @@ func (p *plugin) newRunbookCommand() *cobra.Command {
 	}
 }
 
-// similar returns a hint with the names that a person may have meant. These are the names that
-// contain the typed text. If there are none, it is the name that differs in the fewest letters.
+// similar returns a hint with the names that a person may have meant: the names that contain the
+// typed text. If no name contains the text, the hint has the most similar name. If no name is
+// similar, the hint says how to list the names.
 func similar(typed string, names []string) string {
 	near := slices.DeleteFunc(slices.Clone(names), func(name string) bool {
 		return typed == "" || !strings.Contains(strings.ToLower(name), strings.ToLower(typed))

@@ -28,8 +28,9 @@ const (
 	askWithin = time.Minute
 )
 
-// seriesOptions are the address of the Prometheus that scrapes Drydock, the label LABEL=VALUE of
-// this cluster's series, and the PromQL matcher made from that label.
+// seriesOptions say which series to read. address is the Prometheus that scrapes Drydock. label is
+// LABEL=VALUE, which only this cluster's series have. matcher is the same label as a PromQL
+// matcher.
 type seriesOptions struct {
 	address, label string
 	matcher        string

@@ -22,7 +22,8 @@ func newPlugin(streams genericiooptions.IOStreams, flags *genericclioptions.Conf
 }
 
 // shown writes the plugin's output. It adds the flags of this call to each command in the text, so
-// that a copied command works on the same cluster. A command must not be split over two writes.
+// that a copied command works on the same cluster. One Write call must contain the whole text of a
+// command.
 type shown struct {
 	out    io.Writer
 	plugin *plugin
@@ -40,8 +41,8 @@ func (s shown) Write(b []byte) (int, error) {
 // cluster nor the user, or they are secret.
 var unshown = map[string]bool{"cache-dir": true, "disable-compression": true, "help": true, "namespace": true, "request-timeout": true, "token": true}
 
-// commandsOf returns the flags of this call that the output adds to the commands that it prints: to
-// kubectl's commands, and to each command of the plugin.
+// commandsOf returns the flags of this call that printed commands repeat: the flags for every
+// command of kubectl, and more flags for single commands of the plugin.
 func commandsOf(called *cobra.Command) inspect.Commands {
 	root, own := called.Root(), map[string][]string{}
 	var out inspect.Commands
@@ -89,8 +90,8 @@ func wordsOf(f *pflag.Flag) (words []string) {
 	return words
 }
 
-// bound returns p.commands with the flag --context, even if the call has no such flag. The
-// kubeconfig's current context may change before a person reads the page or the answer to a write.
+// bound returns p.commands with the flag --context, even if the user did not give it. The
+// kubeconfig's current context may change before a person copies a printed command.
 func (p *plugin) bound(c inspect.Client) inspect.Commands {
 	out := p.commands
 	if c.Cluster.Context != "" && !slices.Contains(out.Kubectl, "--context") {

@@ -23,7 +23,7 @@ type traces struct {
 	node string
 	// busy says which repair is in flight, in a sentence. It is empty if there is none.
 	busy string
-	// removed and kept name what cleanup removes and what it keeps, for the output.
+	// removed and kept name what cleanup removes and what it keeps. They are texts for the output.
 	removed, kept []string
 
 	annotations, labels []string
@@ -81,7 +81,7 @@ func described(key, value string) string {
 }
 
 // findRepair sets busy if the Node has a repair in flight. If a record is unreadable, the Node's
-// label with the repair's phase decides.
+// label with the repair's phase decides whether the repair is in flight.
 func (t *traces) findRepair(n *corev1.Node, j remediations.Journal) {
 	records := j.OtherRepairs
 	if j.Record != nil && j.Record.Phase.InFlight() {
@@ -168,8 +168,8 @@ func (t *traces) unannounce(ctx context.Context, c inspect.Client, n *corev1.Nod
 	return err
 }
 
-// patch returns one change that removes everything but the conditions. The API server accepts it
-// only if the Node has not changed since it was read.
+// patch returns one change of the Node that removes all traces except the conditions. The API
+// server accepts the change only if the Node has not changed since it was read.
 func (t *traces) patch(n *corev1.Node) map[string]any {
 	annotations, labels, spec := map[string]any{}, map[string]any{}, map[string]any{}
 	for _, key := range t.annotations {

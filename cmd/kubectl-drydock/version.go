@@ -106,8 +106,8 @@ func (p *plugin) serverVersion(ctx context.Context, v *versions) error {
 // not show whether the build is older or newer than a release.
 var betweenReleases = regexp.MustCompile(`[-.]\d{14}-[0-9a-f]{12}(\+|$)|-\d+-g[0-9a-f]+(-|$)|[-+.]dirty$`)
 
-// skew returns a sentence that says whether the plugin fits the Drydock in the cluster. A patch
-// release changes no format that both read.
+// skew returns a sentence about the two versions: whether the plugin works with the Drydock in the
+// cluster, and what to upgrade if not. A patch release changes no format that both read.
 func skew(client, server string) string {
 	if client == server {
 		return "none"

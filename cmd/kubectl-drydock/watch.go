@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// settleFor is the wait between a watch event and the read. It combines related changes into
-	// one read. For example, a repair begins with three writes: its slot in the ledger, and on the
-	// Node its intent and its label.
+	// settleFor is the wait between a watch event and the read of the status, so that one read shows
+	// several related changes. For example, the start of a repair writes the ledger once and the Node
+	// twice.
 	settleFor = 200 * time.Millisecond
 	// readAgain is the interval of reads without a watch event, for users who may list Nodes but not
 	// watch them.
@@ -29,8 +29,8 @@ const (
 	watchAgain = time.Second
 )
 
-// watchWidths are the first widths of the columns. The header is printed before any data arrive, so
-// these are the widths of likely values.
+// watchWidths are the initial widths of the columns. The header is printed before any data arrive,
+// so these are the widths of likely values.
 var watchWidths = []int{len("21:05:00Z"), 12, len("REPAIR"), 14, len("Verifying"), len("reboot:1"), len("AGE"), len("CordonedByOther"), len(time.RFC3339) - 5, len("alert/9f2c0e5b6d1a4c33")}
 
 // follow prints the status, and then its changes until ctx ends. A watch event only starts a new

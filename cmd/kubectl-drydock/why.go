@@ -7,7 +7,8 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// These are the exit codes of the command why. Code 0 means that there is nothing to do.
+// These are the exit codes of the command why. The command exits with 0 if Drydock has nothing to
+// do.
 const (
 	exitHeld        = cli.Exit(3)
 	exitUnderRepair = cli.Exit(4)

@@ -29,8 +29,8 @@ func (p *plugin) printStory(t inspect.Why, now time.Time, wide bool) {
 	}
 }
 
-// printHeadline prints the answer in one sentence, then what holds the repair, then what a person
-// may do about that.
+// printHeadline prints the answer in one sentence. Then it prints what holds the repair, and what a
+// person may do to end the hold.
 func (p *plugin) printHeadline(headline string, a inspect.Answer) {
 	say(p.Out, "%s", headline)
 	if a.Hold != nil && a.Hold.Message != "" && a.Hold.Reason != inspect.NoLeader { // its sentence is printed above
