@@ -26,8 +26,8 @@ type Action struct {
 	// Parameters are the parameters that a caller may give.
 	Parameters []Parameter
 
-	// refuses returns why the action makes no sense for the Node as read, or nil. If refuses itself is
-	// nil, the action always makes sense.
+	// refuses returns why the action makes no sense for the Node, or nil if the action makes sense. A
+	// nil function means that the action always makes sense.
 	refuses func(*corev1.Node) error
 	prepare func(given Params, now time.Time) (apply, error)
 }
@@ -49,7 +49,7 @@ type Params map[string]string
 
 type apply func(ctx context.Context, w *Writer, node string) (said string, err error)
 
-// Prepared is an action with checked parameters.
+// Prepared is an action whose parameters are valid. Its Apply carries the action out.
 type Prepared struct {
 	action *Action
 	given  Params
@@ -70,7 +70,7 @@ func Named(name string) *Action {
 	return nil
 }
 
-// Refuses returns why the action makes no sense for the Node as read, or nil if it makes sense.
+// Refuses returns why the action makes no sense for the Node n, or nil if it makes sense.
 func (a *Action) Refuses(n *corev1.Node) error {
 	if a.refuses == nil {
 		return nil

@@ -76,8 +76,8 @@ func Resume() *Action {
 	}
 }
 
-// ends returns what resume would end on the Node: the names for the output, and the annotations to
-// write.
+// ends returns what the action resume ends on the Node. ended are the names for the output. a has
+// the changes of annotations that end them.
 func ends(n *corev1.Node) (ended []string, a annotations) {
 	a = annotations{}
 	for _, k := range []struct{ key, name string }{{remediations.PauseKey, "the pause"}, {remediations.BreakGlassKey, "break-glass"}} {

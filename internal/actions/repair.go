@@ -71,8 +71,9 @@ func requestOf(with, policy string) (string, error) {
 	return "remediation/" + with, nil
 }
 
-// repairable returns why Drydock would refuse a request on this node, as far as the Node itself
-// shows.
+// repairable returns why Drydock would refuse a request for a repair of this node, or nil if the
+// Node shows no reason. Drydock may still refuse the request for a reason that the Node does not
+// show.
 func repairable(n *corev1.Node) error {
 	if v, ok := n.Annotations[remediations.RequestKey]; ok {
 		return fmt.Errorf("%s is already requested on %s, and Drydock has not answered yet; to withdraw the request: kubectl annotate node %s %s-", v, n.Name, n.Name, remediations.RequestKey)

@@ -40,9 +40,9 @@ func Reset() *Action {
 // resets are the annotations that a reset writes.
 var resets = annotations{remediations.ResetKey: "true"}
 
-// reset writes the reset annotation if the node has an exhausted repair or an unreadable record. id
-// is the ID that one of the exhausted repairs must have, and of is the policy. If id or of is
-// empty, any repair fits.
+// reset writes the reset annotation if the node has an exhausted repair or an unreadable record. If
+// id is not empty, one of the exhausted repairs must have this ID. If of is not empty, the reset
+// must start the policy of this name again.
 func reset(ctx context.Context, w *Writer, node, id, of string) (string, error) {
 	var spent []inspect.Repair
 	err := w.writeAsRead(ctx, node, "resetting "+node, func(n *corev1.Node) (ruling, error) {
@@ -104,8 +104,9 @@ func forgets(spent []inspect.Repair) string {
 }
 
 // resettable returns the exhausted repairs that a reset of the Node deletes. If a record is
-// unreadable and of is empty, it returns none. It returns an error if a reset would delete nothing.
-// If of is a policy, it also returns an error if the reset would not start that policy again.
+// unreadable and of is "", it returns no repairs and no error. If a reset would delete nothing, it
+// returns an error. If a reset would not start the policy named in of again, it also returns an
+// error.
 func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	if remediations.ReadJournal(n).Malformed != nil && of == "" {
 		return nil, nil
@@ -130,8 +131,8 @@ func resettable(n *corev1.Node, of string) ([]inspect.Repair, error) {
 	return spent, nil
 }
 
-// resetBefore names the exhausted repair of the Node that was reset last, so that a person who
-// repeats a reset sees that it is done.
+// resetBefore returns a clause with the exhausted repair of the Node that was reset last, or "" if
+// no repair was reset. A person who repeats a reset then sees that it was already done.
 func resetBefore(n *corev1.Node) string {
 	for _, e := range remediations.ReadJournal(n).History {
 		if e.Reset && e.Outcome == remediations.OutcomeExhausted {
@@ -141,8 +142,8 @@ func resetBefore(n *corev1.Node) string {
 	return ""
 }
 
-// nothingToReset is the error for a Node without an exhausted repair or an unreadable record. The
-// ledger may still have something to reset.
+// nothingToReset is the error for a Node that has neither an exhausted repair nor an unreadable
+// record. A reset may still change the ledger.
 type nothingToReset struct{ error }
 
 // ResetNode resets the node. If the Node has nothing to reset, ResetNode looks in the ledger, where
@@ -236,9 +237,9 @@ func taker(seen *inspect.Observation, nodes []*corev1.Node, policy string) (n *c
 	return n
 }
 
-// released returns the stopped policies that a reset of the Node starts again. It takes them from
-// the decision that the engine would make. It returns none if the reset would also delete an
-// exhausted repair, because the person did not name that repair.
+// released returns the stopped policies that a reset of the Node starts again, according to the
+// engine's decision about the Node. It returns no policies if the Node has an exhausted repair: the
+// reset would delete it, and the person did not name it.
 func released(seen *inspect.Observation, n *corev1.Node) []string {
 	if seen.State == nil {
 		return nil

@@ -31,9 +31,9 @@ func (r Right) String() string {
 	return s
 }
 
-// Rights returns the rights that the action needs on the node. An empty node means all nodes. verbs
-// is true if the admission webhook also requires RBAC verbs on the resource repairs.drydock.dev.
-// The webhook does so unless the key webhook.rights is false.
+// Rights returns the rights that the action needs on the node. An empty node means all nodes. If
+// verbs is true, the action also needs an RBAC verb on repairs.drydock.dev. The admission webhook
+// requires it unless the key webhook.rights is false.
 func (a *Action) Rights(ctx context.Context, reviews authorizationv1client.SelfSubjectAccessReviewsGetter, node string, verbs bool) ([]Right, error) {
 	needed := []authorizationv1.ResourceAttributes{{Resource: "nodes", Verb: "patch", Name: node}}
 	if verbs && a.Verb != "" {

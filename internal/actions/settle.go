@@ -18,7 +18,7 @@ import (
 )
 
 // These are the time limits of a write. The caller waits longer than the API server may work, so
-// that it gets the result.
+// that the result reaches the caller.
 const (
 	// ServerWithin is how long the API server may work on a write.
 	ServerWithin = 30 * time.Second
@@ -33,9 +33,9 @@ type Unknown struct{ why string }
 
 func (e Unknown) Error() string { return e.why }
 
-// settle finds out the result of a write that ended with err. If the write was refused, it returns
-// the error. If the Node shows what was to be written, it returns the Node. Otherwise it returns an
-// Unknown.
+// settle finds out the result of a write that failed with err. If the API server certainly did not
+// write, it returns err as a sentence. Otherwise it reads the Node. If the Node shows the change,
+// it returns the Node; if not, an Unknown.
 func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, err error) (*corev1.Node, error) {
 	if w.DryRun || Refused(err) {
 		return nil, inspect.Asking(err, doing, node)
@@ -55,8 +55,8 @@ func (w *Writer) settle(ctx context.Context, node, doing string, a annotations, 
 		inspect.Sentence(inspect.Asking(err, doing, node)), found, text.Duration(ServerWithin), node)}
 }
 
-// saying returns the sentence said. If the API server's answer was lost, it adds why the write is
-// known to be done.
+// saying returns the sentence in said. If the API server's answer was lost, it adds that the Node
+// was read again and shows the change.
 func (w *Writer) saying(said string) string {
 	if !w.lost || said == "" {
 		return said
@@ -92,9 +92,9 @@ func Refused(err error) bool {
 	return false
 }
 
-// Once returns a transport that sends each write at most once and limits how long the API server
-// works on it. Without it, client-go repeats a write after an answer with Retry-After, seconds
-// after the person decided.
+// Once returns a transport that sends each write only once and limits how long the API server works
+// on it. client-go alone repeats a write if the answer has a Retry-After header. The write would
+// then come seconds after the person's decision.
 func Once(next http.RoundTripper) http.RoundTripper { return once{next} }
 
 type once struct{ next http.RoundTripper }

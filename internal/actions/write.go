@@ -1,6 +1,6 @@
-// Package actions has what a person may request of Drydock for a node. A request is an annotation
-// on the Node. The plugin's commands and its page share this code: it checks the input, reads and
-// checks the Node, and sends one PATCH.
+// Package actions has the actions that a person may request of Drydock for a node, for example a
+// pause. A request is an annotation on the Node. The plugin's commands and its page share this
+// code. It checks the input, reads and checks the Node, and sends one PATCH.
 package actions
 
 import (
@@ -31,8 +31,8 @@ type Writer struct {
 	Client corev1client.NodesGetter
 	// DryRun makes the API server check rights and admission, and write nothing.
 	DryRun bool
-	// Tried is the Node and the repair that an earlier dry run of the action found, or nil if there
-	// was no dry run. The action is refused if it now concerns another Node or repair.
+	// Tried identifies the Node and the repair of an earlier dry run, or is nil if there was no dry
+	// run. The action is refused if it is now about another Node or repair.
 	Tried *Subject
 	// Within bounds one request. Zero means AnswerWithin.
 	Within time.Duration
@@ -99,21 +99,22 @@ func (w *Writer) Patch(ctx context.Context, node string, change map[string]any) 
 	return w.Client.Nodes().Patch(ctx, node, types.MergePatchType, text, o) //nolint:wrapcheck // callers add what the patch was for
 }
 
-// ruling is an action's decision about a Node as read: what to write, and which repair it concerns.
+// ruling is an action's decision about one version of a Node: what to write, and which repair the
+// action is about.
 type ruling struct {
 	annotations annotations
-	// about is the repair's ID, or the name of something else that the action ends. It must stay
-	// the same when the Node is read again. A Node changes often, mostly by its kubelet, but only
-	// another repair changes the meaning of the action.
+	// about is the repair's ID, or the name of something else that the action ends. If the Node has
+	// changed, the write is repeated only if about is still the same. The Node changes often, mostly
+	// by its kubelet.
 	about string
 }
 
 // Attempts is how often a write is tried if the Node changes between the read and the write.
 const Attempts = 5
 
-// writeAsRead reads the Node, calls rule, and writes the annotations that rule returns. If the Node
-// has changed since the read, it starts again. It returns an error if the action would then concern
-// another repair.
+// writeAsRead reads the Node, calls the function rule, and writes the annotations that rule
+// returns. If the Node has changed in the meantime, it reads the Node again and repeats this. It
+// returns an error if ruling.about has changed.
 func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(*corev1.Node) (ruling, error)) error {
 	var first ruling
 	for attempt := range Attempts {
@@ -154,8 +155,8 @@ func (w *Writer) writeAsRead(ctx context.Context, node, doing string, rule func(
 	return fmt.Errorf("nothing was written, because %s changed during each of %d attempts; try again", node, Attempts)
 }
 
-// repairsOn returns the repairs on the Node in the order of status: first the repair of the node
-// itself, then that of the mesh leader, then those of sidecars.
+// repairsOn returns the repairs on the Node in the order of the command status: first the repair of
+// the node itself, then that of the mesh leader, then those of sidecars.
 func repairsOn(n *corev1.Node) ([]inspect.Repair, error) {
 	if j := remediations.ReadJournal(n); j.Malformed != nil {
 		return nil, fmt.Errorf("a record on %s cannot be read (%w); to delete it: `kubectl drydock reset %s`", n.Name, j.Malformed, n.Name)
@@ -185,8 +186,8 @@ func occupies(r inspect.Repair) bool {
 	return remediations.OccupyingKey(remediations.RepairPrefix + r.Target)
 }
 
-// open returns the repairs on the Node that may accepts by returning nil. If there are none, the
-// error says why.
+// open returns the repairs of the Node that pass the given check. The check returns an error for
+// the others. If no repair passes, open returns an error that says why.
 func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, error) {
 	all, err := repairsOn(n)
 	switch {
@@ -201,10 +202,10 @@ func open(n *corev1.Node, may func(inspect.Repair) error) ([]inspect.Repair, err
 	return nil, may(all[0])
 }
 
-// meant returns the repair that the action concerns. With an id, it is the repair with that ID.
-// Without an id, it prefers the repair that makes the admission webhook deny changes of the Node.
-// The text of that denial proposes this command without an ID. Next it prefers a repair in flight,
-// and then one that waits for approval. If several repairs are left, it returns an error.
+// meant returns the repair that the action is about. With an id, it is the repair with that ID.
+// Without an id, it prefers the repair that makes the admission webhook deny changes of the Node,
+// then one in flight. Then it prefers one that waits for approval. If several repairs are left, it
+// returns an error.
 func meant(n *corev1.Node, action, id string, may func(inspect.Repair) error) (inspect.Repair, error) {
 	if id != "" {
 		return byID(n, id, may)
@@ -250,7 +251,6 @@ func kept(all []inspect.Repair, by func(inspect.Repair) bool) []inspect.Repair {
 	return slices.DeleteFunc(slices.Clone(all), func(r inspect.Repair) bool { return !by(r) })
 }
 
-// listed returns the repairs for a sentence.
 func listed(all []inspect.Repair) string {
 	var out []string
 	for _, r := range all {
