@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/remediations/alerts"
 )
 
-// alertmanager simulates an Alertmanager that gets the recorded alerts and posts them to Drydock.
-// It groups alerts, inhibits and silences.
+// alertmanager simulates an Alertmanager that receives the recorded alerts and posts them to
+// Drydock. Like a real one, it groups alerts, and applies inhibitions and silences.
 type alertmanager struct {
 	wants     func(labels map[string]string) bool
 	blindWhen []labels.Matchers
@@ -43,7 +43,8 @@ type inhibition struct {
 	sources map[string]*firing
 }
 
-// firing is an alert that fires now in the replay, with what Alertmanager knows about it.
+// firing is an alert that fires at the present simulated time, and what Alertmanager knows about
+// it.
 type firing struct {
 	fingerprint string
 	labels      map[string]string
@@ -51,20 +52,22 @@ type firing struct {
 	startsAt    time.Time
 	inhibitedBy []string
 	receivers   []string
-	// on is the name of the node that the alert is about. It is empty if that Node does not exist.
+	// on is the name of the Node that the alert is about. It is empty if this Node does not exist in
+	// the replay.
 	on string
 }
 
 // group is one of Alertmanager's notification groups: the alerts that a route sends in one post.
 type group struct {
 	route *Route
-	// flush is when the group is next posted, if it has changed.
+	// flush is when Alertmanager next checks whether it must post the group.
 	flush time.Time
 	// alerts are the firing alerts. ended are the alerts that have ended since the last flush.
 	alerts, ended map[string]*firing
 }
 
-// posted is one post: which alerts it reported as firing and which as resolved.
+// posted is one post of a group. fires are the alerts that it reported as firing, over those that
+// it reported as resolved.
 type posted struct {
 	at          time.Time
 	fires, over map[string]*firing
@@ -158,7 +161,7 @@ func (a *alertmanager) due() (at time.Time) {
 	return at
 }
 
-// post sends the posts that are due now, group by group. It returns whether there was one.
+// post sends the posts of all groups that are due now. It returns true if it sent at least one.
 func (a *alertmanager) post(now time.Time, send func(f *firing, status string)) (any bool) {
 	for _, key := range slices.Sorted(maps.Keys(a.groups)) {
 		g := a.groups[key]
@@ -219,7 +222,7 @@ func (p *posted) news(last *posted, repeat time.Duration) bool {
 	return !within(p.over, last.over) || p.at.Sub(last.at) > repeat
 }
 
-// within reports whether each of the alerts in some is in all.
+// within reports whether all contains each alert of some, by its fingerprint.
 func within(some, all map[string]*firing) bool {
 	for fp := range some {
 		if all[fp] == nil {
@@ -249,8 +252,8 @@ func (a *alertmanager) mute(f *firing) {
 	f.inhibitedBy = slices.Compact(f.inhibitedBy)
 }
 
-// look returns Alertmanager's answer to a poll. The map in an answer is never changed: after a
-// change of alerts, look makes a new one.
+// look returns Alertmanager's answer to a poll. The caller may keep the answer: after a change of
+// an alert, look returns new maps and does not change the old ones.
 func (a *alertmanager) look(now time.Time) []alerts.Replica {
 	if a.answer == nil {
 		w := &alerts.Replica{URL: "history", Watchdog: true, Alerts: map[string]alerts.Alert{}, Inhibitors: map[string]map[string]string{}}

@@ -10,8 +10,8 @@ import (
 )
 
 // simulation is the simulated clock and the tasks that wait for it. A task is work that the live
-// engine does in another goroutine. Here each task is a coroutine that stops only when it sleeps,
-// so that the same past always gives the same decisions.
+// engine does in another goroutine. Here one task runs at a time, and only its sleep interrupts it.
+// So the same past always gives the same decisions.
 type simulation struct {
 	clock.WithTicker // nil, because an engine that is driven by Step uses only After
 	now              time.Time
@@ -29,8 +29,8 @@ type task struct {
 func (s *simulation) Now() time.Time                  { return s.now }
 func (s *simulation) Since(t time.Time) time.Duration { return s.now.Sub(t) }
 
-// After implements clock.Clock. It puts the running task to sleep at once, and returns when the
-// task wakes. So the channel already has its value when the task reads it.
+// After implements clock.Clock. It suspends the running task for d before it returns. So the
+// returned channel already has its value.
 func (s *simulation) After(d time.Duration) <-chan time.Time {
 	out := make(chan time.Time, 1)
 	s.sleep(d)
@@ -81,8 +81,8 @@ func (s *simulation) alarm() (at time.Time) {
 	return at
 }
 
-// wakeUp makes the sleeping tasks ready whose time has come. It returns whether there was such a
-// task.
+// wakeUp makes each sleeping task ready if its wake time has come. It returns true if it woke at
+// least one task.
 func (s *simulation) wakeUp() (any bool) {
 	for len(s.asleep) > 0 && !s.asleep[0].wake.After(s.now) {
 		s.ready, s.asleep, any = append(s.ready, s.asleep[0]), s.asleep[1:], true

@@ -18,8 +18,8 @@ import (
 // assumptions.
 type Cures map[string]time.Duration
 
-// UsualCures returns the assumed times of the shipped steps. A drain cures nothing: its time is how
-// long the drain itself takes, in both replays.
+// UsualCures returns the assumed times of the shipped steps. A drain does not cure a node. Its time
+// is how long the drain takes, also in the replay without cures.
 func UsualCures() Cures {
 	return Cures{
 		"restart-kube-proxy": time.Minute, "restart-cni": time.Minute, "restart-kubelet": time.Minute, "restart-containerd": time.Minute,
@@ -28,7 +28,7 @@ func UsualCures() Cures {
 	}
 }
 
-// AllAfter returns a copy of c with the same time for each step.
+// AllAfter returns a copy of c with the time d for every step.
 func (c Cures) AllAfter(d time.Duration) Cures {
 	out := maps.Clone(c)
 	for step := range out {
@@ -53,8 +53,8 @@ func (c Cures) String() string {
 	return strings.Join(out, ", ")
 }
 
-// cured hides the recorded fault of a node after a step has cured the node. It hides the fault
-// until the time at which the fault ended in the past.
+// cured hides the recorded fault of a node after a step has cured the node. The fault stays hidden
+// until its recorded end.
 type cured struct {
 	at time.Time
 	// hidden are the fingerprints of the fault's alerts.
@@ -69,8 +69,8 @@ type coming struct {
 	replaces bool
 }
 
-// cover returns the conditions of a healthy node instead of the recorded ones. ill has the statuses
-// that count as unhealthy, by the condition's type.
+// cover returns the recorded conditions with healthy statuses. ill has the unhealthy status of each
+// type of condition.
 func (c *cured) cover(conditions []corev1.NodeCondition, ill map[corev1.NodeConditionType]corev1.ConditionStatus) []corev1.NodeCondition {
 	out := slices.Clone(conditions)
 	for i := range out {

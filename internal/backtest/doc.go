@@ -1,6 +1,7 @@
 // Package backtest computes what Drydock would have done in a period that Prometheus has recorded.
-// It feeds the recorded Nodes and alerts to the live engine (remediations/engine), through ports in
-// memory and with a simulated clock. It makes no decisions itself.
+// It runs the live engine (remediations/engine) with a simulated clock. The engine reads the
+// recorded Nodes and alerts from memory and writes to memory. The package itself makes no repair
+// decisions.
 //
 // It is unknown what effect a repair would have had, so the past is replayed twice. In the replay
 // "as it went", a step is accepted and does nothing. In the replay "as if each step had cured", a

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// Asks sets in past which parts of Nodes the history must read: the labels, taints and condition
-// types that the configurations use.
+// Asks sets which labels, taints and condition types of Nodes the history must read: those that the
+// configurations use. It sets them in the options past.
 func Asks(configs []Named, past *history.Options) {
 	labels := map[string]bool{signs.GPUCountLabel: true, remediations.ExcludeLabel: true}
 	taints := map[string]bool{}

@@ -10,7 +10,7 @@ import (
 )
 
 // Matters returns a function that reports whether an alert may change a decision in any of the
-// configurations. The function gets only some of the alert's labels (fixed). An alert matters if a
+// configurations. Its argument fixed has only some of the alert's labels. An alert matters if a
 // policy matches it, or if it inhibits other alerts. It also matters if it makes Drydock blind
 // (blindWhen), or if Alertmanager posts it together with other alerts.
 func Matters(configs []Named) func(fixed model.LabelSet) bool {

@@ -135,7 +135,8 @@ func (r *Repair) outcome() string {
 	return cmp.Or(string(r.Outcome), "under way")
 }
 
-// verdict returns what the repair would have achieved, for the table.
+// verdict returns a short text about the effect of the repair, for the table: "unnecessary", or how
+// much shorter the fault was. It returns "" if the repair did not make the fault much shorter.
 func (r *Repair) verdict() string {
 	switch {
 	case r.Unnecessary:

@@ -27,8 +27,8 @@ type Options struct {
 	BlindWhen    []labels.Matchers
 	PollInterval time.Duration
 	Cures        Cures
-	// Resend is how often Prometheus sends a firing alert again. The Watchdog alert arrives at the
-	// same interval, and no cure is proven without it. 0 means Prometheus' default, one minute.
+	// Resend is how often Prometheus sends a firing alert again. The Watchdog alert also arrives at
+	// this interval, and Drydock needs it to prove a cure. 0 means Prometheus' default, one minute.
 	Resend time.Duration
 	// Curing makes each step cure its node after its usual time. Otherwise nodes recover when they did
 	// in the past.
@@ -47,7 +47,7 @@ type Replay struct {
 	notBefore time.Time
 	gaps      []Gap
 	passes    int
-	// turned, if not nil, is called after each call of turn. For tests.
+	// turned, if not nil, is called after each call of the method turn. Only tests set it.
 	turned func()
 }
 
@@ -113,8 +113,8 @@ func New(o Options, from time.Time) *Replay {
 	return r
 }
 
-// Feed runs the replay up to the moment m, applies the changes of the moment, and lets the engine
-// decide if that is needed.
+// Feed runs the replay up to the moment m, applies the changes of the moment and, if needed, lets
+// the engine decide.
 func (r *Replay) Feed(ctx context.Context, m history.Moment) error {
 	if err := r.Until(ctx, m.At); err != nil {
 		return err
@@ -146,7 +146,7 @@ func (r *Replay) gap(g Gap) {
 	r.gaps = append(r.gaps, g)
 }
 
-// Until runs the replay to the time t. There must be no moment before t.
+// Until runs the replay to the time t. Feed must already have received all moments before t.
 func (r *Replay) Until(ctx context.Context, t time.Time) error {
 	for ctx.Err() == nil {
 		at := r.next()
@@ -162,7 +162,7 @@ func (r *Replay) Until(ctx context.Context, t time.Time) error {
 // Finish ends the replay at the time t.
 func (r *Replay) Finish(t time.Time) { r.story.finish(t) }
 
-// idle reports whether nothing can happen until the past changes.
+// idle reports whether the replay changes nothing before the next moment of the past.
 func (r *Replay) idle() bool { return r.engine.Idle() && r.unready == 0 }
 
 // stirs reports whether the moment may need a decision: an alert begins to fire, a changed Node is
@@ -181,8 +181,8 @@ func (r *Replay) stirs(m history.Moment) bool {
 	return len(m.Silences) > 0
 }
 
-// awake runs the engine's last regular pass before t. The live engine would have run it, but the
-// replay skips regular passes while the engine is idle.
+// awake runs the engine's last regular pass before t, which the live engine would have run, too.
+// The replay skips such passes while the engine is idle.
 func (r *Replay) awake(ctx context.Context, t time.Time) {
 	if last := r.grid(t); last.After(r.now) && last.Before(t) {
 		r.now = last

@@ -35,15 +35,16 @@ func (s *Seconds) UnmarshalJSON(text []byte) error {
 type Report struct {
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until"`
-	// Assumptions has one sentence for each thing that the replays assume because the record does not
-	// show it. NotReplayed has the policies that were not replayed, each with the reason.
+	// Assumptions has one sentence for each thing that the replays assume because the recorded data do
+	// not show it. NotReplayed has the policies that were not replayed, each with the reason.
 	Assumptions []string `json:"assumptions"`
 	NotReplayed []string `json:"notReplayed"`
 	// Gaps are the periods without data. Skipped are the parts of the data that could not be read.
 	Gaps    []Gap          `json:"gaps"`
 	Skipped []history.Skip `json:"skipped"`
-	// Runs has two answers for each configuration. In the first one steps have no effect, and faults
-	// end when they ended in the past. In the second one each step cures its node.
+	// Runs has two answers for each configuration. The first answer assumes that steps have no effect:
+	// each fault ends when it ended in the past. The second answer assumes that each step cures its
+	// node.
 	Runs []Answer `json:"runs"`
 	// Differences has each fault that the first two configurations treat differently: with other
 	// steps, or at other times. It compares the replays where steps have no effect.
@@ -60,7 +61,8 @@ type Answer struct {
 	ByStep  []StepCount `json:"byStep"`
 	Repairs []*Repair   `json:"repairs"`
 	Holds   []Held      `json:"holds"`
-	// HeldNodes has each period while a node's repair was held, in the order of the periods' ends.
+	// HeldNodes has one entry for each period while a node's repair was held. The entries are sorted
+	// by the periods' ends.
 	HeldNodes []NodeHold `json:"heldNodes"`
 	Openings  []Opening  `json:"breakerOpenings"`
 	// Again are the nodes that were repaired more than once.
@@ -73,13 +75,12 @@ type Totals struct {
 	// repairs had a fault that ended by itself before the time limit of the first step.
 	Acted       int `json:"repairs"`
 	Unnecessary int `json:"unnecessary"`
-	// Shortened is the number of necessary repairs whose fault ended at least a minute sooner than in
-	// the past. Saved is the sum of these differences.
+	// Shortened is the number of necessary repairs that ended their fault at least one minute before
+	// its end in the past. Saved is the sum of the saved time of these repairs.
 	Shortened int     `json:"shortened"`
 	Saved     Seconds `json:"savedSeconds"`
 	Exhausted int     `json:"exhausted"`
-	// OnlyHeld is the number of faults during which the node's repair was held and no step was issued
-	// on the node.
+	// OnlyHeld is the number of faults with a held repair and without an issued step on the node.
 	OnlyHeld   int `json:"onlyHeld"`
 	MostAtOnce int `json:"mostAtOnce"`
 }
@@ -150,7 +151,8 @@ func (r *Replay) answer(name string) Answer {
 	return out
 }
 
-// differences compares the steps of two runs for each fault.
+// differences compares the repair steps of two replays. It returns each fault where the replays
+// have different steps, or steps at different times.
 func differences(a, b []*Repair) (out []Difference) {
 	type key struct {
 		node, alert string
@@ -196,8 +198,8 @@ func notReplayed(c *remediations.Config) (out []string) {
 	return out
 }
 
-// assumptions returns one sentence for each thing that a replay assumes because the record does not
-// show it.
+// assumptions returns one sentence for each thing that a replay assumes because the recorded data
+// do not show it.
 func assumptions(o Options) []string {
 	out := []string{
 		"Policies that observe are replayed as if they enforced.",
@@ -232,11 +234,12 @@ func assumptions(o Options) []string {
 	return out
 }
 
-// showsNothing ends the assumption about a witness that needs data which the record does not have.
+// showsNothing is the end of an assumption about a policy's witness. It is for a sign of the
+// witness that the recorded data do not show.
 const showsNothing = "So this sign of its witness shows nothing. A repair that needs it is held as " + string(remediations.ReasonNotWitnessed) + "."
 
-// notRecorded returns the assumption about a kind of sign whose data the record does not have. It
-// returns "" if the record has them.
+// notRecorded returns the assumption about a sign of this kind, if the recorded data do not show
+// such signs. Otherwise it returns "".
 func notRecorded(k signs.Kind) string {
 	switch k {
 	case signs.DaemonSetPod:

@@ -10,8 +10,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// step simulates the provider of one remediation. It accepts each call. If the replay assumes
-// cures, the call also schedules the cure of the node.
+// step simulates the provider of one remediation, and accepts each call. In a replay that assumes
+// cures, a call also schedules the cure of the node.
 type step struct {
 	w    *world
 	name string
@@ -38,7 +38,7 @@ func (asked) Survey(_ context.Context, m engine.Machine) remediations.Survey {
 	return remediations.Survey{Before: remediations.Before(m.Node)}
 }
 
-// missing returns what the proof lacks, or "" if the proof is complete.
+// missing returns what is missing to prove the step's success, or "" if the success is proven.
 func (s asked) missing() string {
 	if s.w.curing {
 		return "" // in this replay, a node is healthy only because the step cured it
@@ -113,9 +113,8 @@ func (w *world) actuators() map[string]map[string]engine.Actuator {
 	return out
 }
 
-// podSign answers for pods that a policy uses as a witness (a sign that must confirm an alert). The
-// record has no pods, so podSign concludes from the alerts on the node whether the pod is
-// unhealthy.
+// podSign simulates pods that a policy's witness (a sign that must confirm an alert) is about. The
+// recorded data have no pods. So a pod counts as unhealthy while an alert fires on its node.
 type podSign struct{ w *world }
 
 // Testify implements engine.Witness. The pod counts as unhealthy while an alert fires on its node.

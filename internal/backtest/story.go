@@ -34,7 +34,7 @@ type story struct {
 	breakers map[string]bool
 	openings []Opening
 	most     int
-	// heldOnly is the number of faults during which the node's repair was held and no step was issued.
+	// heldOnly is the number of faults with a held repair and without an issued step on the node.
 	heldOnly int
 	// slots and status are two parts of the ledger (Drydock's ConfigMap) as text, from its last save.
 	// They show whether the next save changes these parts.
@@ -69,8 +69,8 @@ type Repair struct {
 	// Unnecessary reports that the fault ended by itself before the time limit (Wait) of the first
 	// step.
 	Unnecessary bool `json:"unnecessary"`
-	// Saved is how much sooner the fault ended than in the past. AtLeast reports that the data ended
-	// before the fault did, so Saved may be larger.
+	// Saved is how long before its recorded end the fault ended in this replay. AtLeast reports that
+	// the data end before the fault, so Saved may be larger.
 	Saved   Seconds `json:"savedSeconds"`
 	AtLeast bool    `json:"atLeast"`
 
@@ -115,8 +115,9 @@ type holding struct {
 	since time.Time
 }
 
-// Opening is one period while the circuit breaker of a scope (the cluster or a part of it) was not
-// closed. Until is zero if the breaker was still not closed at the end of the replay.
+// Opening is one period while a circuit breaker was not closed. Scope is what the breaker protects:
+// the cluster or a part of it. Until is zero if the breaker was not closed at the end of the
+// replay.
 type Opening struct {
 	Scope string    `json:"scope"`
 	From  time.Time `json:"from"`
@@ -171,8 +172,8 @@ func (s *story) wrote(now time.Time, before, after *corev1.Node) {
 	}
 }
 
-// dropped records the end of a repair whose record was removed from the Node. A repair that did
-// nothing gets no entry in the Node's history, so only the removal shows its end.
+// dropped records the end of a repair when its record was removed from the Node. If the repair did
+// nothing, the Node's history does not have it, and only the removal shows its end.
 func (s *story) dropped(now time.Time, was *remediations.Record) {
 	if r := s.byID[was.ID]; r != nil && r.Over.IsZero() {
 		r.Over = now.UTC()
@@ -233,8 +234,8 @@ func (s *story) decided(now time.Time, node string, d lifecycle.Decision) {
 	h.nodes[node] = true
 }
 
-// gone records that a Node was deleted. Its hold ends, and a repair on record that issued no step
-// ends, too.
+// gone records that a Node was deleted. It ends the hold of the node's repair. It also ends the
+// repair if the repair issued no step.
 func (s *story) gone(now time.Time, node string, was *remediations.Record) {
 	s.release(node, now)
 	if was != nil && s.byID[was.ID] != nil && len(s.byID[was.ID].Steps) == 0 {
@@ -256,8 +257,8 @@ func (s *story) release(node string, now time.Time) {
 	delete(s.held, node)
 }
 
-// releaseAll records the end of all holds. It is called when no decisions follow: before a gap in
-// the data, and at the end of the replay.
+// releaseAll records the end of all holds. The replay calls it before a gap in the data and at its
+// own end, because no decision follows.
 func (s *story) releaseAll(now time.Time) {
 	for _, node := range slices.Sorted(maps.Keys(s.held)) {
 		s.release(node, now)
@@ -294,8 +295,8 @@ func (s *story) saved(now time.Time, data map[string]string) {
 	}
 }
 
-// finish computes Unnecessary and Saved of each repair at the end of the replay. Both need to know
-// when the fault ended in the past.
+// finish computes Unnecessary and Saved of each repair at the end of the replay. Both depend on the
+// time when the fault ended in the past.
 func (s *story) finish(until time.Time) {
 	s.releaseAll(until)
 	s.heldOnly = s.onlyHeld(until)
@@ -322,9 +323,9 @@ func (s *story) finish(until time.Time) {
 	}
 }
 
-// onlyHeld returns the number of faults during which the node's repair was held and no step was
-// issued. It does not count repairs. A fault that is held for days has several repairs on record,
-// one after the other. A fault with a fleet-wide hold has no repair.
+// onlyHeld counts the faults with a held repair and without an issued step on the node. It does not
+// count repairs: a fault may have several repairs, one after the other. A fault has no repair at
+// all if a hold concerns the whole fleet.
 func (s *story) onlyHeld(until time.Time) (count int) {
 	holds, steps := map[string][]NodeHold{}, map[string][]time.Time{}
 	for _, h := range s.byNode {

@@ -22,15 +22,15 @@ import (
 // leaseFor is how long a node's lease is valid: the kubelet's default.
 const leaseFor = 40 * time.Second
 
-// world implements the engine's ports in memory. It has the Nodes of the past, with what Drydock
-// wrote on them in the replay.
+// world implements the engine's interfaces in memory. It has the Nodes of the past, and what
+// Drydock wrote on them in the replay.
 type world struct {
 	*simulation
 	config *remediations.Config
 	alerts *alertmanager
 	ill    map[corev1.NodeConditionType]corev1.ConditionStatus
 	cures  Cures
-	// curing reports that this replay assumes that each step cures.
+	// curing reports that each step cures its node in this replay.
 	curing bool
 
 	// nodes are sorted by name.
@@ -51,8 +51,8 @@ type world struct {
 	story    *story
 	// wrote, if not nil, is called for each write on a Node.
 	wrote func(before, after *corev1.Node)
-	// asked, if not nil, is called with the names of the nodes whose leases the engine reads as a
-	// sample.
+	// asked, if not nil, is called when the engine reads a sample of the nodes' leases. names are the
+	// names of these nodes.
 	asked func(names []string)
 	// decided, if not nil, is called for each decision about a node.
 	decided func(node string, d lifecycle.Decision)
@@ -70,7 +70,8 @@ type node struct {
 	// boots is the number of boots that steps caused. machines is the number of replacements of the
 	// machine.
 	boots, machines int
-	// firing are the fingerprints of the alerts of the past that fire on the node.
+	// firing has the fingerprint of each recorded alert that fires on the node at the present
+	// simulated time.
 	firing map[string]bool
 }
 
@@ -127,8 +128,8 @@ func (w *world) stillFiring(name string) {
 	}
 }
 
-// remove deletes a Node. The engine decides nothing more about it, so its hold ends, and a repair
-// that only waited ends, too.
+// remove deletes a Node. The hold of its repair ends, because the engine makes no more decisions
+// about the node. A repair that issued no step ends, too.
 func (w *world) remove(name string) {
 	n := w.node[name]
 	if n == nil {
@@ -148,7 +149,8 @@ func (w *world) find(name string) (int, bool) {
 	return slices.BinarySearchFunc(w.nodes, name, func(n *corev1.Node, name string) int { return strings.Compare(n.Name, name) })
 }
 
-// compose sets the Node that the engine sees, from the past and from the changes in the replay.
+// compose builds the Node that the engine sees. It applies Drydock's changes in the replay to the
+// recorded Node.
 func (w *world) compose(n *node) {
 	w.version++
 	out := *n.past
@@ -206,7 +208,8 @@ func (w *world) alert(a history.Alert) {
 	}
 	set := a.Labels
 	if label := w.config.ClusterLabel; label != "" && labels[label] == "" {
-		// Prometheus adds its external labels when it sends an alert, but records the alert without them.
+		// Prometheus adds its external labels, for example the cluster's, when it sends an alert. The
+		// recorded alert does not have them.
 		labels[label] = w.config.ClusterValue
 		set = maps.Clone(set)
 		set[model.LabelName(label)] = model.LabelValue(w.config.ClusterValue)
@@ -266,7 +269,7 @@ func (w *world) nodeOf(labels map[string]string) string {
 	return route.Node
 }
 
-// cure makes the nodes healthy whose cure is due now. It returns whether there was such a node.
+// cure makes each node healthy whose cure is due now. It returns true if at least one cure was due.
 func (w *world) cure() (any bool) {
 	for len(w.coming) > 0 && !w.coming[0].at.After(w.now) {
 		c := w.coming[0]

@@ -37,8 +37,8 @@ type active struct {
 	labels model.LabelSet
 	since  int64 // when the alert became pending, in ms
 	fired  int64 // when the alert began to fire, in ms; 0 while it is pending
-	// missing is the time, in ms, of the first evaluation without a result. The alert then fires only
-	// because of keep_firing_for. missing is 0 while the expression has a result.
+	// missing is the time, in ms, of the first evaluation without a result. From then on, the alert
+	// fires only because of keep_firing_for. missing is 0 while the expression has a result.
 	missing int64
 }
 
@@ -60,8 +60,9 @@ func recordedAlerts(o Options) *rule {
 	return &rule{name: "--recorded", expr: matching(selector), interval: o.Step, recorded: true, reads: [][]*labels.Matcher{selector[:1]}, active: map[string]*active{}}
 }
 
-// recordedSilences returns a pseudo-rule for silences. Its expression selects the nodes whose
-// repair was held by a silence, which the recorded metrics of Drydock show.
+// recordedSilences returns a rule that the backtest makes itself, to read silences. Its expression
+// selects the nodes whose repair was held by a silence, according to Drydock's own recorded
+// metrics.
 func recordedSilences(o Options) *rule {
 	return &rule{
 		name: "silences", expr: "group by (node) (" + o.selector("drydock_node_hold", `,reason="Silenced"`) + ")", interval: o.Step, silences: true,
@@ -86,8 +87,8 @@ func (r *rule) question() question {
 	return question{name: name, text: func(string) string { return r.expr }, values: r.templates, offset: r.offset}
 }
 
-// warmUp returns how much earlier the evaluation of the rule must begin, so that the rule's state
-// is correct at the beginning of a period.
+// warmUp returns how long before a period the evaluation of the rule must begin. Otherwise the
+// rule's pending and firing alerts would be wrong at the beginning of the period.
 func (r *rule) warmUp() time.Duration { return r.hold + r.keep + 4*r.interval }
 
 // shortest is the smallest number of evaluations in one query. If a query fails, it is divided down
@@ -149,8 +150,8 @@ func (r *rule) evaluated(ctx context.Context, p *Past, from, until int64) (found
 	}
 }
 
-// judge reports each period without a successful evaluation of the rule to p, as a Skip. Such a
-// period may extend beyond this call, so judge reports it when it has ended.
+// If the server could not evaluate the rule for some time, judge adds a Skip for that period to p.
+// The period may continue in the next call, so judge adds the Skip only after the period has ended.
 func (r *rule) judge(p *Past, failed []run, last int64) {
 	if r.failed == nil {
 		return
@@ -164,7 +165,7 @@ func (r *rule) judge(p *Past, failed []run, last int64) {
 	}
 }
 
-// alerts returns when each alert existed, as periods. The map's key is the alert's labels as text.
+// alerts returns the periods when each alert existed. The map's key is the alert's labels as text.
 func (r *rule) alerts(ctx context.Context, p *Past, found []series) map[string]*series {
 	out := map[string]*series{}
 	of := &answer{step: r.interval.Milliseconds()}
@@ -213,8 +214,8 @@ func (r *rule) labelsOf(ctx context.Context, p *Past, of model.LabelSet, at run)
 	return p.options.ExternalLabels.Merge(out)
 }
 
-// expand expands the template of a label with Prometheus' own code. A template that makes queries
-// fails: the value of the label is then the error's text, as in Prometheus.
+// expand expands the template of a label with Prometheus' own code. A backtest runs no queries for
+// a template. If a template contains a query, the label's value is the text of the error.
 func (r *rule) expand(ctx context.Context, p *Past, text string, of model.LabelSet, at run) string {
 	plain := make(map[string]string, len(of))
 	for name, value := range of {

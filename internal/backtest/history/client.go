@@ -73,7 +73,7 @@ var wholeAnswers = map[string]string{"partial_response": "false", "deny_partial_
 // patience is how long one query may take. A server's own limit is usually two minutes.
 const patience = 5 * time.Minute
 
-// client sends queries to one server and classifies errors by what to do about them.
+// client sends queries to one server. Its errors are faults, whose kind says what to do next.
 type client struct {
 	api    v1.API
 	shown  string      // the URL without a password
@@ -112,8 +112,8 @@ type noted struct {
 
 type notedKey struct{}
 
-// noting is a transport that copies the status and Retry-After of an answer into the noted of the
-// request's context.
+// noting is a transport that stores the status and the Retry-After header of each answer. It stores
+// them in the value of type noted in the request's context.
 type noting struct{ http.RoundTripper }
 
 func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -124,7 +124,7 @@ func (n noting) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// kind says what to do about a fault.
+// kind says how to continue after a fault.
 type kind int
 
 const (
@@ -152,8 +152,8 @@ var tooLarge = regexp.MustCompile(`(?i)maximum resolution|too many|too large|exc
 // tooMany matches the messages about the number of series.
 var tooMany = regexp.MustCompile(`(?i)(too many|number of|limit.*|max.*) ?(time ?)?series`)
 
-// ofSeries reports whether the query selects too many series. Then a query over a shorter time does
-// not help, but one for fewer nodes does.
+// ofSeries reports whether the fault is that the query selects too many series. A query over a
+// shorter time would not help, but a query for fewer nodes would.
 func (f *fault) ofSeries() bool {
 	return tooMany.MatchString(f.text) && !strings.Contains(f.text, "points")
 }

@@ -34,18 +34,18 @@ type asks func(by, offset string) string
 type fact struct {
 	name string
 	// whole selects all series. It is queried at the start of the time range, unless it is nil.
-	// changes selects the series that changed since the last step.
+	// changes selects the series that differ from those one step before.
 	whole, changes asks
 	values         bool
-	// apply applies one event, a change of a series, to the fleet. missing gets all series that exist
-	// now, and removes from the fleet what they no longer show. Both return the names of the nodes
-	// that they changed.
+	// apply changes the fleet by one event, which is a change of a series. missing gets all series
+	// that exist now. It removes from the fleet everything that these series do not show. Both
+	// functions return the names of the nodes that they changed.
 	apply   func(f *fleet, e event) []string
 	missing func(f *fleet, there []series) []string
 }
 
-// question makes a query from the expression in of. The query is limited to the nodes that the
-// matchers in nodes select. Its name in messages begins with what.
+// question makes a query from the expression that the function of returns. nodes has the matchers
+// that limit the query to some nodes. The query's name in messages begins with the text what.
 func (f *fact) question(of asks, what, nodes string) question {
 	return question{name: what + f.name, text: func(by string) string { return of(nodes+by, "") }, splits: true, values: f.values}
 }
@@ -60,7 +60,7 @@ func (f *fleet) selector(metric string, more ...string) asks {
 	return func(by, offset string) string { return text + by + "}" + offset }
 }
 
-// by returns the expression of a, aggregated by these labels. how is the aggregation operator, for
+// by returns the expression a, aggregated by the labels. how is the aggregation operator, for
 // example max.
 func (a asks) by(how string, labels ...string) asks {
 	return func(by, offset string) string {
@@ -197,10 +197,10 @@ func (f *fleet) set(name string, of asks) []fact {
 	}}
 }
 
-// conditions returns the fact for one of two groups of conditions: those whose healthy status is
-// True, or those whose healthy status is False. If several kube-state-metrics disagree about a
-// status, the healthy one counts, as in the shipped rules. The result is false if the group is
-// empty.
+// conditions returns the fact for one of two groups of conditions: if wellTrue is set, those whose
+// healthy status is True, otherwise those whose healthy status is False. If several
+// kube-state-metrics disagree about a status, the healthy one counts, as in the shipped rules. The
+// second result is false if the group is empty.
 func (f *fleet) conditions(wellTrue bool) (fact, bool) {
 	var kinds []string
 	if wellTrue {

@@ -12,12 +12,11 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 )
 
-// looks is the number of times, at equal distances, at which missing checks whether the server has
-// the metrics.
+// looks is how many instants the function missing checks. They have equal distances.
 const looks = 120
 
-// missing records a Skip for each metric that the server lacks, in the whole time or in a part.
-// Without it, a rule that had no data would look like a rule that did not fire.
+// missing records a Skip for each metric that the server does not have in all or a part of the
+// period. Without the Skip, a rule without data would look like a rule that did not fire.
 func (p *Past) missing(ctx context.Context, from, until time.Time) error {
 	readers := map[string][]string{}
 	for _, metric := range []string{metricCreated, metricLabels, metricRole, metricUnschedulable, metricCondition} {

@@ -1,11 +1,11 @@
 // Package history asks a server with the API of Prometheus about the past: which Nodes existed, how
-// they changed, and which alerts fired. It returns both as a stream of moments, so that a month of
-// a large fleet is never in memory at once. It decides nothing: the consumer of the moments uses
-// the same code that decides live.
+// they changed, and which alerts fired. It returns the answers as a stream of moments, so that a
+// month of a large fleet is never in memory as a whole. It makes no repair decisions: the consumer
+// of the moments uses the same code that decides live.
 //
 // It uses only query_range, which every system with PromQL has. The server evaluates the rules'
 // expressions. For Nodes, the package queries only changes. If a query exceeds a limit of the
-// server, the package asks for shorter times, then for fewer nodes at once. If the server still
+// server, the package queries a shorter period, then fewer nodes per query. If the server still
 // gives no answer, the package returns an error or reports a [Skip]. It never treats missing data
 // as "nothing happened".
 package history
@@ -42,9 +42,9 @@ type Moment struct {
 	Alerts []Alert
 	// Silences has the nodes where a silence began or ceased to hold Drydock's repairs.
 	Silences []Silence
-	// Gap, if not nil, says that the data end at At and begin again at Gap.Until. The state is
-	// unknown in between, and nothing can be decided. A gap deletes no Node and ends no alert: the
-	// first moment after it has the changes.
+	// Gap, if not nil, means that there are no data from At until Gap.Until. In this period the state
+	// is unknown and nothing can be decided. A gap deletes no Node and ends no alert. The next moment
+	// has all changes that happened during the gap.
 	Gap *Gap
 }
 
@@ -58,7 +58,8 @@ type Alert struct {
 
 func (a Alert) compare(b Alert) int { return strings.Compare(a.Labels.String(), b.Labels.String()) }
 
-// Silence is a silence about a node that made the Drydock of that time hold a repair.
+// Silence is the beginning or the end of a silence about a node. In the past, Drydock held a repair
+// because of it.
 type Silence struct {
 	Node  string
 	Ended bool

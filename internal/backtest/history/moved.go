@@ -15,9 +15,9 @@ import (
 const mostMoved = 500
 
 // moved finds the nodes that may have changed in the interval [from, last], in ms. For each metric
-// it sends one query over the whole interval, which the server answers in one pass over the
-// samples. A query about each step would take many times as long. by is the matcher for the nodes
-// that may have changed, or "" for all nodes. none reports that no node changed.
+// it sends one query over the whole interval, because one query per step would take many times as
+// long. by is the matcher for the nodes that may have changed, or "" for all nodes. none reports
+// that no node changed.
 //
 // A series existed for the whole interval if it has as many samples as most series of
 // kube_node_info from the same kube-state-metrics.

@@ -13,19 +13,19 @@ import (
 )
 
 // fleet rebuilds the Nodes of the past from the series of kube-state-metrics. At the beginning it
-// queries all series. After that it queries only changes: series that exist at a step and did not
-// exist one step before, or had another value then.
+// queries all series. Later it queries only changes: series that are new at a step, and series
+// whose value differs from that of one step before.
 //
-// A Node is gone when the kube-state-metrics that showed it still shows others but not this Node.
-// It is also gone when a new kube-state-metrics does not show it after the lookback. If no
-// kube-state-metrics shows a Node, there is a gap.
+// A Node was deleted if its kube-state-metrics still shows other Nodes but not this one. It also
+// counts as deleted if a new kube-state-metrics has run for Options.Lookback and does not show it.
+// If no kube-state-metrics shows any Node, there is a gap.
 type fleet struct {
 	options Options
 	nodes   map[string]*nodePast
 	shows   map[string]bool // the instances of kube-state-metrics that show Nodes
 	gap     bool
-	// checks are the times, in ms, at which all Nodes are checked again. Each one is a lookback after
-	// a new kube-state-metrics appeared.
+	// checks are the times, in ms, at which all Nodes are queried again: Options.Lookback after the
+	// first sample of a new kube-state-metrics.
 	checks []int64
 	labels map[string]string // the names of Node labels, by the names that kube-state-metrics gives them
 }
@@ -159,7 +159,7 @@ func (f *fleet) seen(shown []series, from, last int64) (gaps []nodeChange) {
 }
 
 // check queries all Nodes at each time in checks that is before until. It returns events that
-// remove what the server no longer shows.
+// remove from the fleet what the server no longer shows.
 func (f *fleet) check(ctx context.Context, p *Past, facts []fact, until int64) (out []event, err error) {
 	slices.Sort(f.checks)
 	f.checks = slices.Compact(f.checks)

@@ -20,8 +20,8 @@ type Options struct {
 	// Matters is nil, every alert is needed.
 	Matters func(fixed model.LabelSet) bool
 	// ExternalLabels are the external labels of the cluster's Prometheus. In a store for several
-	// clusters, the series have them. Only series that have these labels, or no such labels at all,
-	// are read. Each alert gets these labels.
+	// clusters, the series have external labels. A series is read only if it has these labels, or if
+	// it lacks them all. Each alert gets these labels.
 	ExternalLabels model.LabelSet
 	// ReplicaLabel is the external label that differs between the replicas of one Prometheus. It is
 	// dropped from the answers, because otherwise two replicas would make two alerts. If it is empty,
@@ -36,9 +36,9 @@ type Options struct {
 	// Lookback is the server's lookback: how long a series exists after its last sample. 0 means
 	// Prometheus' default, five minutes.
 	Lookback time.Duration
-	// NodeLabels, NodeTaints and NodeConditions are the parts of Nodes that are read: names of labels,
-	// keys of taints, and types of conditions. In NodeConditions, the value is true if the status True
-	// of the condition is healthy. The condition Ready and the roles are always read.
+	// NodeLabels, NodeTaints and NodeConditions are the parts of Nodes to read: names of labels, keys
+	// of taints, and types of conditions. The value in NodeConditions is the healthy status of the
+	// condition. The condition Ready and the roles are always read.
 	NodeLabels, NodeTaints []string
 	NodeConditions         map[string]bool
 	// State is the path of a file that keeps the answers between runs. If it is empty, there is no
@@ -47,9 +47,10 @@ type Options struct {
 	// Progress, if not nil, is called with the length of time that was read so far, from zero to all.
 	Progress func(done, all time.Duration)
 
-	// span is the length of time that is read at once. 0 means the default.
+	// span is the length of the periods that are read one after the other. 0 means the default.
 	span time.Duration
-	// everyNode makes the history query all Nodes at each step, also those without changes. For tests.
+	// everyNode makes the history query all Nodes at each step, also those without changes. Only tests
+	// set it.
 	everyNode bool
 }
 

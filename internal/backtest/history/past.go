@@ -28,8 +28,8 @@ type Past struct {
 	mu      sync.Mutex
 	skipped []Skip
 	// pending has the answers for the present span that are not in the state file yet. whole reports
-	// that the span has its full length. Only then would a later run send the same queries and find
-	// the answers.
+	// that the span has its full length. The answers for a shorter span are not kept, because a later
+	// run would not send the same queries.
 	pending []pack
 	whole   bool
 	start   int64
@@ -150,8 +150,9 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 		return errors.New("the time range is empty: its end is not after its beginning")
 	}
 	p.begin()
-	// Every series that exists at from has a sample within the lookback before from. Rules need an
-	// earlier start, because an alert may have been pending before from.
+	// The first data are read from one lookback before from, because each series that exists at from
+	// has a sample in this time. Rules are evaluated from an even earlier time, because an alert may
+	// already be pending at from.
 	start := from.Add(-p.options.Lookback)
 	for _, r := range p.rules {
 		if sooner := from.Add(-r.warmUp()); !p.options.Recorded && sooner.Before(start) {
@@ -222,8 +223,8 @@ func (p *Past) Moments(ctx context.Context, from, until time.Time, yield func(Mo
 
 const whyGap = "there is no data of kube-state-metrics"
 
-// span reads the interval [from, until), in ms. It calls each for every time with changes. ended
-// reports that a gap in the data ended at that time.
+// span reads the interval [from, until), in ms. It calls the given function once for each time with
+// changes, in order of time. The argument ended reports that a gap in the data ended at that time.
 func (p *Past) span(ctx context.Context, from, until int64, each func(m Moment, ended bool) error) error {
 	nodes, err := p.fleet.run(ctx, p, from, until)
 	if err != nil {

@@ -113,7 +113,8 @@ func fixedLabels(group *rulefmt.RuleGroup, r *rulefmt.Rule) model.LabelSet {
 	return out
 }
 
-// skip returns a Skip that names the rules which are left out.
+// skip returns a Skip that names the rules that are not evaluated, because their alerts cannot
+// matter. It returns nil if all rules are evaluated.
 func (b *rulebook) skip() []Skip {
 	if len(b.unused) == 0 {
 		return nil

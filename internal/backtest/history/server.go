@@ -34,8 +34,8 @@ type question struct {
 	splits bool
 	// values reports that the value of a series matters, and not only that the series exists.
 	values bool
-	// offset is the query_offset of a rule: the expression is evaluated for a time that is this much
-	// earlier.
+	// offset is the query_offset of a rule. The rule's evaluation at a time t uses the data of t minus
+	// offset.
 	offset time.Duration
 }
 
@@ -52,11 +52,11 @@ type run struct {
 	Value       float64
 }
 
-// server answers questions of any length. It divides them into queries within the limits of the
-// real server.
+// server answers questions about periods of any length. It divides a question into queries that do
+// not exceed the limits of the Prometheus server.
 type server struct {
 	*client
-	// drop is the label that is removed from all answers.
+	// drop is the name of the label that is removed from all answers.
 	drop model.LabelName
 	wait func(ctx context.Context, d time.Duration) error
 
@@ -107,8 +107,9 @@ func (s *server) collect(ctx context.Context, q question, by string, depth int, 
 	return nil
 }
 
-// halves returns two matchers for the label node, which divide the nodes into two groups. Each
-// depth uses another bit of one of the last four characters of the nodes' names.
+// halves returns two matchers for the label node, which divide the nodes into two groups by their
+// names. The groups depend on one bit of one of the last four characters. depth selects the
+// character and the bit.
 func halves(depth int) []string {
 	const letters = "0123456789abcdefghijklmnopqrstuvwxyz"
 	var some []byte
@@ -136,7 +137,7 @@ func (s *server) learn(q question, most int64) {
 	s.most[q.name] = min(most, cmp.Or(s.most[q.name], points))
 }
 
-// say returns the error for a fault that stays the same with shorter or smaller queries. The error
+// say returns the final error for a fault that shorter or smaller queries do not avoid. The error
 // says what the user can do.
 func (s *server) say(q question, f *fault) error {
 	const late = "Run the backtest again later: with --state, the next run continues where this one stopped"
@@ -215,8 +216,8 @@ func (s *series) point(a *answer, at int64, value float64) {
 	s.Runs = append(s.Runs, run{at, at, value})
 }
 
-// merge joins overlapping runs of the series. If there are two values at one step, the first
-// counts.
+// merge joins overlapping runs of the series. If two runs overlap with different values, the run
+// that begins earlier counts.
 func (s *series) merge(a *answer) {
 	slices.SortStableFunc(s.Runs, func(a, b run) int { return cmp.Compare(a.From, b.From) })
 	out := s.Runs[:1]

@@ -14,10 +14,10 @@ import (
 	"sync"
 )
 
-// state is a file with the answers for whole spans of time. The key of an answer has everything
-// that the answer depends on: the expression and its times. So after a change of the configuration,
-// the rules or Drydock's version, a run sends only queries that differ. Each answer is appended at
-// once, so that a run that stops loses none.
+// state is a file with the answers for whole spans of time. The key of an answer contains
+// everything that the answer depends on: the expression and its times. So after a change of the
+// configuration, the rules or Drydock's version, a run sends only queries that differ. The answers
+// are written span by span, so that an interrupted run loses only its last span.
 type state struct {
 	path string
 
@@ -80,7 +80,7 @@ func stateKey(q question, from, until, step int64) [sha256.Size]byte {
 	return sha256.Sum256(fmt.Appendf(nil, "%d %d %d %s %t %s", from, until, step, q.offset, q.values, q.text("")))
 }
 
-// get returns the answer with the key. known is false if the file has none.
+// get returns the answer with this key. known is false if the file has no such answer.
 func (s *state) get(key [sha256.Size]byte) (out []series, known bool, err error) {
 	s.mu.Lock()
 	pack, known := s.packs[key]

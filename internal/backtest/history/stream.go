@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// take removes the changes of the next time from both lists, and returns them as a Moment. It
-// returns false if there are none.
+// take removes the changes of the earliest time from both lists, and returns them as a Moment. At
+// least one list must not be empty. The second result reports that a gap in the data ended at that
+// time.
 func take(nodes *[]nodeChange, alerts *[]alertChange) (Moment, bool) {
 	var at int64
 	switch {
@@ -74,8 +75,8 @@ func (p *Past) all(at time.Time) Moment {
 	return m
 }
 
-// emit yields a moment. During a gap it collects the changes until the gap ends. ended reports that
-// a gap ended at this moment.
+// emit yields a moment. During a gap, it collects the changes and yields them when the gap ends.
+// ended reports that the gap ends at this moment.
 func (p *Past) emit(m Moment, ended bool, yield func(Moment) error) error {
 	if p.gap == nil && m.Gap == nil {
 		p.know(m)

@@ -19,7 +19,7 @@ import (
 // Epoch is when recordings begin.
 var Epoch = time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)
 
-// At returns the time this many minutes after the Epoch.
+// At returns the time that is this number of minutes after Epoch.
 func At(minutes float64) time.Time { return Epoch.Add(time.Duration(minutes * float64(time.Minute))) }
 
 // Recording has the samples that Prometheus would store from scrapes of kube-state-metrics.
@@ -39,8 +39,8 @@ func New(t testing.TB) *Recording {
 	return &Recording{t: t, samples: map[string][]sample{}, last: map[string]map[string]float64{}}
 }
 
-// Scrape stores the series that one target shows. A series that it showed before and no longer
-// shows gets a staleness marker. If shows is empty, the target is down.
+// Scrape stores the series in shows, which the target exposes at this time. A series that the
+// target exposed before but not now gets a staleness marker. If shows is empty, the target is down.
 func (r *Recording) Scrape(when time.Time, target string, shows map[string]float64) {
 	for _, name := range slices.Sorted(maps.Keys(r.last[target])) {
 		if _, still := shows[name]; !still {
@@ -151,7 +151,8 @@ func is(b bool) float64 {
 	return 0
 }
 
-// Every calls do for every 30 seconds between from and until, in minutes after the Epoch.
+// Every calls the function do for every 30 seconds of a period. from and until are in minutes after
+// Epoch.
 func Every(from, until float64, do func(when time.Time, minutes float64)) {
 	for minutes := from; minutes < until; minutes += 0.5 {
 		do(At(minutes), minutes)

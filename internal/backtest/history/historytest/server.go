@@ -25,12 +25,12 @@ import (
 
 // Limits are the limits of a server, and hooks for tests.
 type Limits struct {
-	// Points is the limit of points per series in an answer. 0 means Prometheus' default, 11,000.
-	// Series is the limit of series that one selector may have. 0 means no limit. Samples is the limit
-	// of samples that one query may load. 0 means Prometheus' default, 50,000,000.
+	// Points is the limit of points per series in an answer; 0 means Prometheus' default, 11,000.
+	// Series is the limit of series that one selector may have; 0 means no limit. Samples is the limit
+	// of samples that one query may load; 0 means Prometheus' default, 50,000,000.
 	Points, Series, Samples int
-	// Before may answer a request instead of the server. It returns whether it did. n is the number of
-	// the query, from 1.
+	// Before may answer a request in place of the server. It returns true if it has answered. n is the
+	// number of the query and begins with 1.
 	Before func(w http.ResponseWriter, r *http.Request, n int64) bool
 	// Warnings are in each answer.
 	Warnings []string
