@@ -23,15 +23,15 @@ type Limits struct {
 	Each Each
 }
 
-// Each has the limits for the elements of a list. Depth is the number of open brackets before an
-// element: 1 in `[…]`, 2 in `{"items":[…]}`.
+// Each has the limits for each element of a list: its length in bytes and the number of its values.
+// Depth is the number of open brackets before an element: 1 in `[…]`, 2 in `{"items":[…]}`.
 type Each struct {
 	Depth  int
 	Bytes  int64
 	Values int
 }
 
-// ErrTooLarge matches each error about a limit.
+// ErrTooLarge matches each error that Reader returns because of a limit.
 var ErrTooLarge = errors.New("the answer is too large")
 
 type limitError string
@@ -90,8 +90,8 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 // scan reads the JSON text only far enough to count its values. It does not check the syntax,
-// because the decoder rejects invalid JSON. Up to the first error, both read the text in the same
-// way.
+// because the decoder rejects invalid JSON. For valid JSON, scan and the decoder find the same
+// values.
 func (r *reader) scan(text []byte) error {
 	for i, c := range text {
 		switch {
