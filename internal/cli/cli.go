@@ -16,8 +16,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// These are the exit codes that scripts may rely on: success, the work failed, the command was
-// called wrongly.
+// These are the exit codes that scripts may rely on: for success, for a failure of the command's
+// work, and for a wrong command line.
 const (
 	ExitOK     = 0
 	ExitFailed = 1
@@ -55,7 +55,8 @@ func (p Program) Execute(ctx context.Context, root *cobra.Command, args []string
 // ErrReported is returned by a command that has already printed why it failed.
 var ErrReported = errors.New("failed")
 
-// Exit is returned by a command that succeeded and whose answer is this exit code.
+// Exit is an exit code that is a command's answer. A command that succeeded returns it as its
+// error.
 type Exit int
 
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -68,7 +69,7 @@ func (e usageError) Unwrap() error { return e.error }
 // Usage marks an error in how the command was called.
 func Usage(err error) error { return usageError{err} }
 
-// Usagef is fmt.Errorf for an error in how the command was called.
+// Usagef formats an error like fmt.Errorf, and marks it as an error in how the command was called.
 func Usagef(format string, args ...any) error { return Usage(fmt.Errorf(format, args...)) }
 
 // workError is an error of a command's work: the command was called correctly, but the work failed

@@ -9,8 +9,9 @@ import (
 )
 
 // FlagsFromEnvironment sets each flag that is not on the command line from its environment
-// variable. A variable with an empty value counts as set. also maps some flags to a second
-// variable, which is used if the first is not set. lookup is os.LookupEnv.
+// variable. A variable with an empty value counts as set. The map (the parameter named also) has a
+// second variable for some flags. The second variable is used if the first one is not set. The
+// function lookup is os.LookupEnv.
 func FlagsFromEnvironment(cmd *cobra.Command, lookup func(string) (string, bool), also map[string]string) error {
 	var faults []error
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
