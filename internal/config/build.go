@@ -187,7 +187,8 @@ func (b *builder) buildLimits(raw *rawConfig) {
 }
 
 // Nodes reads the selector of the Nodes that a provider serves. It returns nil if the configuration
-// has no selector. Then a Node's spec.providerID decides, if the provider has a prefix for it.
+// has no selector. The provider then serves the Nodes with its prefix in spec.providerID, if it has
+// a prefix.
 func (b *builder) Nodes(at pointer, s *metav1.LabelSelector) k8slabels.Selector {
 	selector := b.Selector(at, s)
 	if s != nil && selector == nil {

@@ -38,11 +38,12 @@ type Config struct {
 
 	// Core is the part of the configuration that Drydock's decisions use.
 	Core *remediations.Config
-	// Policies are Core.Policies with more information for people, in the same order.
+	// Policies has the policies of Core.Policies, in the same order. Each also has information for
+	// people, for example where the policy comes from.
 	Policies []PolicyInfo
-	// Unused is a sentence that lists the shipped policies without effect in this installation, and
-	// the skipped steps of others. It is empty if there are none. It is not a warning, because other
-	// shipped policies repair nodes.
+	// Unused is a sentence that lists two things: shipped policies without effect in this
+	// installation, and skipped steps of the other shipped policies. It is empty if there are none. It
+	// is not a warning, because other shipped policies repair nodes.
 	Unused string
 }
 
@@ -51,8 +52,8 @@ type Receiver struct {
 	Listen string
 	// TokenFile is the file with the bearer token. It is empty if no token is required.
 	TokenFile string
-	// TokenSecret is the Secret that gets the token which Drydock generates. It is nil if Drydock
-	// generates none.
+	// TokenSecret is the Secret for the token that Drydock generates. It is nil if Drydock generates
+	// no token.
 	TokenSecret *section.SecretKey
 	TLS         TLS
 	// Insecure lets any client post alerts.
@@ -64,8 +65,8 @@ type Receiver struct {
 type Metrics struct {
 	Listen string
 	TLS    TLS
-	// Authenticate makes the API server authenticate and authorize each scrape. TLS then has a
-	// certificate.
+	// Authenticate makes the API server authenticate and authorize each scrape. If it is true, TLS
+	// must have a certificate.
 	Authenticate bool
 }
 
@@ -92,8 +93,8 @@ type Webhook struct {
 	// annotations of people.
 	Rights bool
 	Exempt admission.Exemption
-	// Drivers are the users of systems that install drivers: the shipped entries and the configured
-	// ones.
+	// Drivers has the user names of programs that install drivers on Nodes, by system: the shipped
+	// entries and the configured ones.
 	Drivers admission.Drivers
 }
 
@@ -133,13 +134,13 @@ type Alertmanager struct {
 	// BlindWhen selects alerts that report a missing source of alerts. While an alert that matches
 	// any entry is active, Drydock is blind and holds every repair.
 	BlindWhen []labels.Matchers
-	// SourceSeen selects the shipped alert that fires while a Prometheus has the data of all nodes.
-	// While it fires, DrydockSourceDown of another Prometheus holds no repair.
+	// SourceSeen selects the shipped alert that fires while at least one Prometheus has the data of
+	// all nodes. While this alert fires, another Prometheus' DrydockSourceDown holds no repair.
 	SourceSeen labels.Matchers
 }
 
 // Selectors returns Watchdog and BlindWhen as text, for the client of the Alertmanagers. watchdog
-// is empty if Watchdog is nil. Then the client does not check for the Watchdog alert.
+// is empty if Watchdog is nil. The client then does not check for the Watchdog alert.
 func (a Alertmanager) Selectors() (watchdog string, blindWhen []string) {
 	if len(a.Watchdog) > 0 {
 		watchdog = a.Watchdog.String()
@@ -155,8 +156,8 @@ type PolicyInfo struct {
 	*remediations.Policy
 	// From is where the policy comes from: the configuration's file, or "shipped".
 	From string
-	// shipped is the shipped policy with the same name, which this policy changes. It is nil if there
-	// is none.
+	// shipped is the shipped policy with the same name, whose values this policy replaces. It is nil
+	// if no shipped policy has this name.
 	shipped map[string]any
 
 	source *document

@@ -14,8 +14,8 @@ type ControlPlane struct {
 	Hosts []ControlPlaneHost
 	// Port is the port of the API server on each host.
 	Port int
-	// CAFile is the file with the authorities of the API servers' certificates. If it is empty, these
-	// are the cluster's own authorities.
+	// CAFile is the file with the authorities of the API servers' certificates. If it is empty,
+	// Drydock uses the cluster's own authorities.
 	CAFile string
 }
 

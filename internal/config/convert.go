@@ -10,8 +10,8 @@ import (
 // maxDepth is the limit of nested levels. It bounds the work for a malicious document.
 const maxDepth = 64
 
-// convert returns node as the types of decoded JSON, for validation, and records the line of each
-// value.
+// convert returns node as a JSON decoder would return it, for the validation. It also records the
+// line of each value.
 func (d *document) convert(node *yaml.Node, at pointer, path string) any {
 	if len(at) > maxDepth {
 		d.Fault(at, "is nested more than %d levels deep, which no configuration needs", maxDepth)
@@ -84,8 +84,8 @@ func (d *document) convertScalar(node *yaml.Node, at pointer) any {
 			return v
 		}
 	case "!!float":
-		// JSON has no NaN and no infinity. They stay text, so validation refuses them where it requires a
-		// number.
+		// JSON has no NaN and no infinity. convert returns such a number as text, so validation refuses
+		// it where a number is required.
 		var v float64
 		if err = node.Decode(&v); err == nil {
 			if v-v != 0 {

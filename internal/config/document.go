@@ -92,7 +92,8 @@ func (d *document) syntax(err error) {
 	d.whole(line, "is not YAML: %s", message)
 }
 
-// whole adds a fault of the whole document. Other values may still get faults.
+// whole adds a fault that is about the whole document. The document's values may still get faults
+// of their own.
 func (d *document) whole(line int, format string, args ...any) {
 	d.faults = append(d.faults, Fault{File: d.name, Line: line, Path: documentPath, Message: fmt.Sprintf(format, args...)})
 }

@@ -11,7 +11,8 @@ import (
 type Fault struct {
 	// File is the file's name as the user gave it. For a shipped policy, it is shipped/<name>.yaml.
 	File string
-	// Line is the line of the key or value or, if that is missing, of its nearest parent.
+	// Line is the line of the key or value. If the key is missing, it is the line of the nearest
+	// parent.
 	Line int
 	// Path is the path of the value, for example policies[0].plan[1].wait.
 	Path string

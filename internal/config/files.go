@@ -18,7 +18,7 @@ func (b *builder) SecretFile(p pointer, name string) string {
 	return name
 }
 
-// file returns the content of a file that the configuration names. If it cannot be read or is
+// file returns the content of a file that the configuration names. If the file cannot be read or is
 // empty, file adds a fault and returns nil.
 func (b *builder) file(p pointer, name string) []byte {
 	if name == "" {

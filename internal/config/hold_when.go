@@ -54,8 +54,8 @@ func (b *builder) buildAnnounce(raw *rawConfig) {
 	}
 }
 
-// buildHoldWhen sets the list of marks that hold repairs. It takes the shipped marks, changes them
-// by the entries of holdWhen, and adds the new ones.
+// buildHoldWhen sets the list of marks that hold repairs. It begins with the shipped marks. The
+// entries of holdWhen change or remove a shipped mark, or add another mark.
 func (b *builder) buildHoldWhen(raw *rawConfig) {
 	list := marks.Shipped()
 	w := raw.HoldWhen

@@ -61,8 +61,8 @@ func (b *builder) httpFaults(p pointer, text string, err error) {
 	}
 }
 
-// decoderSays returns the decoder's error of one line without the value that it quotes, because the
-// value may be a secret.
+// decoderSays returns a short text for one message of the decoder. It does not quote the value in
+// the message, because the value may be a secret.
 func decoderSays(message string) string {
 	if unknownField.MatchString(message) {
 		return "unknown key; the known keys are those of Prometheus' http_config"
@@ -86,7 +86,7 @@ func (b *builder) httpFault(p pointer, err error) {
 	b.Fault(p, "is not a valid http_config of Prometheus: %s", message)
 }
 
-// onLine returns the path of the last key that is on the line or above it.
+// onLine returns the path of the last key at or before this line.
 func onLine(n *yaml.Node, line int) []any {
 	switch n.Kind { //nolint:exhaustive // the others have no keys
 	case yaml.MappingNode:

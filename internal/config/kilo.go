@@ -4,8 +4,8 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// maxMoves is the limit of moves of a mesh leadership in one repair. The record on the Node has all
-// of them.
+// maxMoves limits how often one repair may move a mesh leadership. The repair's record on the Node
+// lists all moves.
 const maxMoves = 4
 
 // aboutLeaders adds a fault for each key that makes no sense in a policy about mesh leaders.

@@ -34,8 +34,8 @@ func Load(path string, o Options) (*Config, []Fault, error) {
 // stdin is the file name in faults of a configuration that Read reads.
 const stdin = "stdin"
 
-// Read is like Load, for a configuration in in. File names in the configuration are relative to the
-// working directory.
+// Read is like Load, but reads the configuration from a reader. File names in the configuration are
+// relative to the working directory.
 func Read(in io.Reader, o Options) (*Config, []Fault, error) {
 	data, err := io.ReadAll(io.LimitReader(in, maxFileBytes+1))
 	if err != nil {

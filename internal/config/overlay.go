@@ -30,8 +30,9 @@ var shippedTrees = sync.OnceValue(func() map[string]map[string]any {
 // ShippedPolicyNames returns the names of the shipped policies, sorted.
 func ShippedPolicyNames() []string { return slices.Sorted(maps.Keys(shippedTrees())) }
 
-// layOverShipped completes each policy that has the name of a shipped policy: it adds the keys that
-// the configuration does not have. If both have a key, the configuration's value is used unchanged.
+// layOverShipped adds to each policy with the name of a shipped policy the keys that only the
+// shipped policy has. If both have a key, the configuration's value replaces the shipped value as a
+// whole.
 func (d *document) layOverShipped() {
 	policies, _ := d.value(pointer{"policies"}).([]any)
 	for i, item := range policies {
@@ -53,8 +54,8 @@ func (d *document) layOverShipped() {
 	}
 }
 
-// meantShipped adds a fault for a policy that has no match and no plan, and nearly the name of a
-// shipped policy. Such a policy probably changes the shipped one, and its name is misspelt.
+// meantShipped adds a fault for a policy without match and plan whose name is similar to that of a
+// shipped policy. The user probably wants to change the shipped policy, and misspelt its name.
 func (d *document) meantShipped(at pointer, own map[string]any, name string) {
 	if own["match"] != nil || own["plan"] != nil {
 		return
@@ -107,7 +108,8 @@ func (c *Config) ChangesYAML() ([]byte, error) {
 	return encodePolicies(list)
 }
 
-// changes returns a mapping with the name and the keys of own that differ from shipped.
+// changes returns a mapping with the name and each key of own whose value differs from the value in
+// shipped. A comment above each key has the shipped value.
 func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	differ := map[string]any{"name": own["name"]}
 	for key, value := range own {
@@ -128,7 +130,8 @@ func (s *schema) changes(own, shipped map[string]any) *yaml.Node {
 	return out
 }
 
-// same reports whether two values are equal as JSON. So a whole number is equal in any Go type.
+// same reports whether two values have the same JSON. For example, int 1 and float64 1 are the
+// same.
 func same(a, b any) bool {
 	first, err := json.Marshal(a)
 	if err != nil {

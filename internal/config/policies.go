@@ -17,8 +17,8 @@ import (
 // two faults must not count as healthy.
 const leastWell = time.Minute
 
-// compilePolicies checks and compiles the policies at the pointer list. from becomes
-// PolicyInfo.From.
+// compilePolicies checks and compiles the policies of a list in the configuration. list is the
+// pointer of this list. from is the value for PolicyInfo.From.
 func (b *builder) compilePolicies(list pointer, raw []rawPolicy, from string) []PolicyInfo {
 	var out []PolicyInfo
 	first := map[string]int{}
@@ -132,8 +132,8 @@ func (b *builder) stepOn(at pointer, p *remediations.Policy, name string) {
 	}
 }
 
-// aboutPods adds a fault for each key that makes no sense in a policy about sidecars. A repair of a
-// sidecar is recorded only while a step is in progress.
+// aboutPods adds a fault for each key that makes no sense in a policy about sidecars. For example,
+// approval makes no sense: a sidecar's repair has no record before its step begins.
 func (b *builder) aboutPods(at pointer, r *rawPolicy) {
 	if len(r.Plan) > 1 {
 		b.Fault(at.To("plan", 1), "a policy about sidecars has only one step; remove this step, and write attempts to repeat the first one")
@@ -167,7 +167,8 @@ func (b *builder) Selector(at pointer, s *metav1.LabelSelector) k8slabels.Select
 
 // selects adds a fault for each part of a selector that Kubernetes refuses.
 func (b *builder) selects(at pointer, s *metav1.LabelSelector) {
-	// If a key or an operator already has a fault, Kubernetes' error about the rest would mislead.
+	// If the key, the operator or the values already have a fault, a second fault by Kubernetes' error
+	// could be misleading.
 	if b.Faulty(at.To("key")) || b.Faulty(at.To("operator")) || b.Faulty(at.To("values")) {
 		return
 	}
@@ -231,8 +232,8 @@ func (b *builder) step(at pointer, r *rawStep) remediations.Step {
 	return s
 }
 
-// onlyFor adds a fault for each of the keys senseless that the step has. These keys make no sense
-// for a step of this name.
+// onlyFor adds a fault for each key in senseless that the step has. These keys make no sense for
+// the step with this name.
 func (b *builder) onlyFor(at pointer, name string, senseless ...string) {
 	step, _ := b.value(at).(map[string]any)
 	instead := "this step has timeout and onTimeout instead"

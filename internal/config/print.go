@@ -80,7 +80,7 @@ func encodePolicies(list *yaml.Node) ([]byte, error) {
 
 func scalar(v any) *yaml.Node {
 	n := &yaml.Node{}
-	// This cannot fail: the value comes from a YAML document.
+	// Encode cannot fail here: v comes from a YAML document.
 	_ = n.Encode(v)
 	return n
 }

@@ -130,8 +130,8 @@ type rawControlPlane struct {
 	CAFile string
 }
 
-// decode decodes the tree into out. It runs after validation, so it fails only if the schema allows
-// a value that does not fit the Go type.
+// decode decodes the tree into out, after the validation. It fails only if the schema allows a
+// value that does not fit the Go type.
 func (d *document) decode(out any) {
 	data, err := json.Marshal(d.tree)
 	if err == nil {

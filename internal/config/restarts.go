@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// leastRescueWait is the shortest allowed wait for one host. An API server needs most of a minute
-	// to start.
+	// leastRescueWait is the shortest allowed wait for one host. A useful wait is longer, because an
+	// API server needs most of a minute to start.
 	leastRescueWait = 10 * time.Second
 	// maxRescue is the longest allowed time for a repair of API servers, all hosts together.
 	maxRescue = time.Hour
 )
 
-// names reads the unit, the DaemonSet or the template that a step names, and checks that it is
-// configured.
+// names reads the unit, the DaemonSet or the template that a step needs. A unit or a DaemonSet must
+// be in the configuration of its provider.
 func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	s.Unit, s.DaemonSet = r.Unit, r.DaemonSet
 	if r.Step != "restart-unit" {
@@ -58,8 +58,9 @@ func (b *builder) names(at pointer, r *rawStep, s *remediations.Step) {
 	}
 }
 
-// aboutAPIServers adds a fault for each key that makes no sense in a policy about API servers.
-// While no API server answers, Drydock cannot read Nodes and people's annotations on them.
+// aboutAPIServers adds a fault for each key that makes no sense in a policy about API servers. Such
+// a key needs Nodes or people's annotations on them. Drydock cannot read these while no API server
+// answers.
 func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	if r.NodeSelector != nil {
 		b.Fault(at.To("nodeSelector"), "a policy about API servers cannot select nodes: it repairs the hosts of controlPlane; remove it")
@@ -75,8 +76,8 @@ func (b *builder) aboutAPIServers(at pointer, r *rawPolicy) {
 	}
 }
 
-// rescueStep reads the step restart-kubelet of a policy about API servers. Its wait is the time for
-// one host, and its timeout the time for all hosts.
+// rescueStep reads the step restart-kubelet of a policy about API servers. The key wait is the time
+// for one host. The key timeout is the time for all hosts together.
 func (b *builder) rescueStep(at pointer, r *rawStep) remediations.Step {
 	s := remediations.Step{Name: r.Step, Attempts: 1, Timeout: apiserver.RescueFor}
 	if r.Attempts != nil && *r.Attempts != 1 {

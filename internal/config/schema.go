@@ -45,8 +45,8 @@ func schemaWith(g remediations.Registry) []byte {
 // SchemaJSON returns the JSON Schema (draft 2020-12) of a configuration that has all defaults.
 func SchemaJSON() []byte { return bytes.Clone(schemaJSON()) }
 
-// schema is the parts of the JSON Schema that defaults, messages and documentation need. References
-// are resolved. Properties are in the order of the file.
+// schema has the parts of the JSON Schema that defaults, messages and documentation need. Its
+// references are resolved. Its properties are in the order of the file.
 type schema struct {
 	title, description string
 	types              []string
@@ -71,8 +71,8 @@ type property struct {
 	*schema
 }
 
-// condition is an if-then of the schema. If the field key has the value, the defaults of the schema
-// then also apply.
+// condition is an if-then of the schema: if the property key has this value, the defaults in the
+// then-branch apply, too.
 type condition struct {
 	key   string
 	value any
@@ -85,8 +85,8 @@ type compiled struct {
 	validate, policyList *jsonschema.Schema
 }
 
-// loadSchema returns the compiled schema of a configuration. It panics if the schema is invalid:
-// the schema is embedded, and a test loads it.
+// loadSchema returns the compiled schema of a configuration. It panics if the schema is invalid.
+// This does not happen in a release, because the schema is embedded and a test loads it.
 var loadSchema = sync.OnceValue(func() compiled { return compileSchema(schemaJSON()) })
 
 // schemaFor returns the compiled schema of a configuration whose plans may also use the registry.
@@ -136,8 +136,8 @@ func readSchema(n, root *yaml.Node) *schema {
 	return s
 }
 
-// read sets the fields of s that n has. It reads a reference first, so that keys beside the
-// reference override it.
+// read sets each field of s that the YAML node n has. It reads n's $ref first, because keys beside
+// a $ref override the referenced schema.
 func (s *schema) read(n, root *yaml.Node) {
 	if ref := entry(n, "$ref"); ref != nil {
 		s.read(entry(entry(root, "$defs"), strings.TrimPrefix(ref.Value, "#/$defs/")), root)

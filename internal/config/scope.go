@@ -14,8 +14,8 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// takesGPUNodes warns if a user's policy also selects GPU nodes, and gives them less time to boot
-// than the policies for GPU nodes.
+// takesGPUNodes returns a warning if two things are true of a user's policy. It also selects GPU
+// nodes, and it gives them less time to boot than the policies for GPU nodes do.
 func (c *Config) takesGPUNodes(p PolicyInfo) []Fault {
 	wait := c.rebootWait(p)
 	if p.Mode == remediations.ModeOff || wait == 0 || len(requirementsOn(p.NodeSelector, signs.GPUCountLabel)) > 0 {
@@ -103,9 +103,9 @@ func (c *Config) selectsFewer(p PolicyInfo) []Fault {
 	return nil
 }
 
-// unscoped returns the policy's steps that reboot or replace a machine, if a provider of the step
-// does not select its Nodes by the label. scopes are the configuration keys that could limit these
-// providers to Nodes with the label.
+// unscoped returns the policy's steps that reboot or replace a machine and whose provider does not
+// select its Nodes by the label. scopes are the configuration keys that could limit these providers
+// to Nodes with the label.
 func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	for _, s := range p.Plan {
 		if r := c.Core.Remediation(s.Name); !r.Restarts && !r.Replaces {
@@ -123,8 +123,8 @@ func (c *Config) unscoped(p PolicyInfo, label string) (steps, scopes []string) {
 	return slices.Compact(steps), slices.Compact(scopes)
 }
 
-// actsBeside reports whether policy q may issue one of the steps on nodes that policy p also
-// selects. It is false if p enforces and q does not.
+// actsBeside reports whether policy q may issue one of the steps on a node that policy p selects,
+// too. If p enforces and q only observes, it returns false.
 func (c *Config) actsBeside(p, q PolicyInfo, steps []string) bool {
 	return q.Kind == remediations.KindNode && (q.Mode == p.Mode || q.Mode == remediations.ModeEnforce) &&
 		(!forGPUNodes(p) || !notForGPUNodes(q)) && (!notForGPUNodes(p) || !forGPUNodes(q)) &&

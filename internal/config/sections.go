@@ -39,8 +39,8 @@ var sections = []section.Section{
 	fence.Section,
 }
 
-// withSections inserts the schemas of the sections into the document's schema: each at its marked
-// place or, if it has none, after the others.
+// withSections inserts the schema of each provider's section into the document's schema. A schema
+// without a marked place goes after the others.
 func withSections(schema []byte) []byte {
 	const behind = `,
         "": {"$comment": "further providers'"}`

@@ -15,8 +15,8 @@ const shippedFrom = "shipped"
 
 func list(words []string) string { return strings.Join(words, ", ") }
 
-// mergePolicies sets the policies: first the user's policies, then each shipped policy whose name
-// no user's policy has. root is the configuration, which has the mode of the shipped policies.
+// mergePolicies sets b.policies: first the user's policies, then each shipped policy whose name no
+// user's policy has. root is the whole configuration, which sets the mode of the shipped policies.
 func (b *builder) mergePolicies(user *document, raw []rawPolicy, root map[string]any) {
 	if user != nil {
 		b.policies = b.compilePolicies(pointer{"policies"}, raw, user.name)
@@ -49,7 +49,8 @@ func (b *builder) loadShipped(root map[string]any) []PolicyInfo {
 	return out
 }
 
-// eachShipped calls read with the name and the content of each file of shipped policies.
+// eachShipped calls the function read for each file of shipped policies, with the file's name and
+// content.
 func eachShipped(read func(file string, data []byte)) {
 	files, err := fs.Glob(remediations.ShippedPolicies(), "*.yaml")
 	if err != nil {

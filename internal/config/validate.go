@@ -153,7 +153,7 @@ func (s *schema) names() []string {
 	return out
 }
 
-// noun returns a noun for the values that the schema allows.
+// noun returns a noun for the values that the schema allows, for example "a mapping" or "text".
 func (s *schema) noun() string {
 	if s.title != "" {
 		return s.title

@@ -76,8 +76,8 @@ func (b *builder) matchers(p pointer, text string) labels.Matchers {
 // quotes.
 const typographic = "\u201c\u201d\u201e\u201f\u2018\u2019\u201a\u201b\u00ab\u00bb"
 
-// needsValue refuses matchers that also match an alert without any of their labels, because they
-// would select nearly all alerts.
+// needsValue adds a fault if the matchers also match an alert without any of the matchers' labels.
+// Such matchers would select nearly all alerts.
 func (b *builder) needsValue(p pointer, m labels.Matchers) {
 	for _, matcher := range m {
 		if !matcher.Matches("") {
@@ -121,7 +121,8 @@ func (b *builder) URL(p pointer, text string) *url.URL {
 	return u
 }
 
-// showURL returns a URL for a message, only up to its host, because the rest may be a secret.
+// showURL returns a URL for a message. It cuts the URL after the host, because the path and the
+// query may contain a secret.
 func showURL(text string) string {
 	scheme, rest, ok := strings.Cut(text, "://")
 	if !ok {
@@ -146,8 +147,8 @@ func (b *builder) URLs(at pointer, texts []string) []*url.URL {
 		if u == nil {
 			continue
 		}
-		// net/http dials the Punycode form of the name, but Drydock's clients look up the name as it is
-		// written.
+		// A host name must be ASCII. For other names, net/http would dial the Punycode form, but
+		// Drydock's clients would look up the name as it is written.
 		if strings.ContainsFunc(u.Host, func(r rune) bool { return r > unicode.MaxASCII }) {
 			b.Fault(p, "the host of %s is not ASCII; write it in Punycode, which begins with xn--", showURL(text))
 		}

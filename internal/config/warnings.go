@@ -13,7 +13,7 @@ import (
 	"drydock.dev/drydock/remediations/signs"
 )
 
-// provide sets in the core's configuration which remediations can be carried out.
+// provide writes into the core's configuration which remediations this installation can carry out.
 func (c *Config) provide(capabilities map[string]string) {
 	c.Core.Kinds, c.Core.Providers = kinds, c.providers()
 	c.Core.Provided = map[string]bool{}
@@ -78,9 +78,9 @@ func (c *Config) shippedInUse() (out []PolicyInfo) {
 	return out
 }
 
-// shippedRepair reports whether a shipped policy about nodes has a step that can be carried out. If
-// so, the steps of shipped policies that cannot be carried out cause no warning, because hardly any
-// installation has every provider.
+// shippedRepair reports whether this installation can carry out a step of at least one shipped
+// policy about nodes. If it can, other steps of shipped policies cause no warning: hardly any
+// installation has a provider for every step.
 func (c *Config) shippedRepair(capabilities map[string]string) bool {
 	return slices.ContainsFunc(c.shippedInUse(), func(p PolicyInfo) bool {
 		return p.Kind == remediations.KindNode && slices.Contains(c.skipped(p, capabilities), "")
@@ -148,12 +148,12 @@ func (c *Config) skipped(p PolicyInfo, capabilities map[string]string) []string 
 	return why
 }
 
-// longestWait is the longest wait of a step that causes no warning. The next step of the plan comes
-// only after that wait.
+// longestWait is the longest wait of a step without a warning. The node stays unhealthy during the
+// wait, because the next step begins only after it.
 const longestWait = 24 * time.Hour
 
-// oddWaits warns of each step whose wait is far from the usual one: the unit is most likely a
-// typing error.
+// oddWaits returns a warning for each step whose wait is much shorter or longer than usual. The
+// unit is then probably a typing error.
 func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	var out []Fault
 	for i, step := range p.Plan {
@@ -174,12 +174,12 @@ func (c *Config) oddWaits(p PolicyInfo) []Fault {
 	return out
 }
 
-// preparesNothing is the reason why a step is skipped that only prepares later steps: all of these
-// are skipped, too.
+// preparesNothing is the reason to skip a step that only prepares later steps, if all later steps
+// are skipped.
 const preparesNothing = "it prepares the steps after it, and they cannot be carried out"
 
-// idle warns of each step of a user's policy that cannot be carried out, and of a policy without
-// any possible step.
+// idle returns a warning for each step of a user's policy that this installation cannot carry out.
+// It adds a warning if the policy then has no step left.
 func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	if p.Mode == remediations.ModeOff {
 		return nil
@@ -200,8 +200,9 @@ func (c *Config) idle(p PolicyInfo, capabilities map[string]string) []Fault {
 	return out
 }
 
-// shippedIdle returns the steps of all shipped policies that cannot be carried out. It has one
-// sentence for each reason, because a warning for each step would hide the other warnings.
+// shippedIdle returns sentences about the steps of shipped policies that this installation cannot
+// carry out. There is one sentence for each reason, because one for each step would hide the other
+// warnings.
 func (c *Config) shippedIdle(capabilities map[string]string) []string {
 	lacks, unable := map[string][]string{}, []string(nil)
 	for _, p := range c.shippedInUse() {
@@ -250,8 +251,8 @@ func possible(steps []remediations.Step, capabilities map[string]string) bool {
 	})
 }
 
-// Enforces reports whether Drydock may repair anything: a policy enforces, or the global mode is
-// enforce, so that people may request repairs.
+// Enforces reports whether Drydock may repair anything. It may if a policy enforces. It also may if
+// the global mode is enforce, because people may then request repairs.
 func (c *Config) Enforces() bool {
 	for _, p := range c.Policies {
 		if p.Mode == remediations.ModeEnforce {

@@ -108,12 +108,13 @@ func (b *builder) sign(at pointer, raw any) (signs.Sign, bool) {
 	return s, true
 }
 
-// staleAfter is the default of how long a condition counts after its last heartbeat. The kubelet,
-// node-problem-detector and the agents of EKS and AKS send a heartbeat at least every 5 minutes.
+// staleAfter is the default time after its last heartbeat at which a condition no longer counts.
+// The kubelet, node-problem-detector and the agents of EKS and AKS send a heartbeat at least every
+// 5 minutes.
 const staleAfter = time.Hour
 
-// condition reads the keys of a sign that is a condition of the Node: how old it may be, and which
-// reason and message it must have.
+// condition reads the keys of a sign that is a condition of the Node: the largest age of the
+// condition, and the texts that its reason and message must match.
 func (b *builder) condition(at pointer, s signs.Sign, text func(key string) string) (signs.Sign, bool) {
 	ok := true
 	switch age := text("staleAfter"); age {
@@ -162,8 +163,7 @@ func (b *builder) faultyUnder(at pointer) bool {
 
 // nameDaemonSets sets the name of each DaemonSet that a witness takes from providers.daemonSets. In
 // a shipped witness, it also replaces kube-system/kube-proxy and kube-system/cilium by the
-// configured DaemonSets. These may have other names or namespaces, and the shipped alerts count
-// them there, too.
+// configured DaemonSets. The shipped alerts also count a DaemonSet with another name or namespace.
 func (c *Config) nameDaemonSets() {
 	own, ok := Of[*daemonsets.DaemonSets](c)
 	if !ok {
@@ -236,8 +236,8 @@ func (c *Config) mute(s signs.Sign) string {
 	return ""
 }
 
-// shippedUnwitnessed returns sentences that name the shipped policies whose witness has a sign that
-// this installation cannot check. There is one sentence for each reason.
+// shippedUnwitnessed returns one sentence for each reason why this installation cannot check a
+// sign. The sentence names the shipped policies whose witness has such a sign.
 func (c *Config) shippedUnwitnessed() []string {
 	held := map[string][]string{}
 	var order []string

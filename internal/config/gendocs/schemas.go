@@ -13,15 +13,15 @@ import (
 
 type object = map[string]any
 
-// laidUnder are keys that the program requires and the chart adds by itself, so the chart's values
-// may leave them out.
+// laidUnder are keys that the program requires. The chart's values need not have them, because the
+// chart adds them to the configuration.
 var laidUnder = []string{
 	"apiVersion", "kind", "alertmanager.urls",
 	"providers.civo.apiKeyFile", "providers.hosts.keyFile", "providers.hosts.knownHostsFile",
 }
 
-// made are keys with a mapping. If the chart's values leave the mapping empty, the chart writes it,
-// so null is allowed.
+// made are keys whose value is a mapping that the chart also writes by itself. So the chart's
+// values may have null there.
 var made = []string{"receiver", "alertmanager", "leaderElection", "ledger", "webhook"}
 
 // editorSchema returns the schema of a configuration file without defaults, for editors.
@@ -56,9 +56,9 @@ func chartSchema(values []byte) ([]byte, error) {
 	return fmt.Appendf(nil, "%s\n    \"config\": %s\n  }\n}\n", head, text), nil
 }
 
-// written returns the program's schema for a document as a person writes it, without the defaults.
-// Keys with a default are not required in it, because the program adds defaults before it checks
-// required keys.
+// written returns the program's schema for a document as a person writes it. The schema has no
+// defaults. It does not require keys with a default, because the program adds the defaults before
+// it checks required keys.
 func written() object {
 	var s object
 	if err := json.Unmarshal(config.SchemaJSON(), &s); err != nil {
@@ -74,8 +74,8 @@ func written() object {
 	return s
 }
 
-// beforeDefaults removes each key with a default from the required keys, at all levels. If a key
-// has a default only for some values of another key, it stays required for the other values.
+// beforeDefaults makes each key with a default optional, at all levels. If a key has a default only
+// for some values of another key, it stays required for the other values.
 func beforeDefaults(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -100,8 +100,8 @@ func beforeDefaults(v any) {
 	}
 }
 
-// conditional is about an if-then of s. It removes from the required keys of s each key that has a
-// default in the schema then. It returns a schema for the else, which still requires these keys.
+// conditional handles one if-then of the schema s. Keys with a default in the then-branch become
+// optional in s. The returned schema is for the else-branch, and still requires these keys.
 func conditional(s, then object) object {
 	otherwise, below := object{}, object{}
 	for key, property := range properties(then) {

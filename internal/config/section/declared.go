@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Checker is a Provider whose values depend on each other. Check adds the faults of wrong
-// combinations.
+// Checker is a Provider with values that depend on each other. Check adds a fault for each wrong
+// combination of values.
 type Checker interface{ Check(r Reader, at Pointer) }
 
 // Declared returns a Section.Read for a section that the struct S declares. The tag json of a field

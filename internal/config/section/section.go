@@ -28,8 +28,8 @@ type Section struct {
 	// section that the remediation requires, for example .units, or "" if the section alone is
 	// enough.
 	Steps map[string]string
-	// Read reads the section and makes the checks that a schema cannot express. Reading and Declared
-	// make such functions.
+	// Read reads the section and makes the checks that a schema cannot express. The functions Reading
+	// and Declared return functions of this type.
 	Read func(r Reader, at Pointer, tree json.RawMessage) Provider
 }
 
@@ -41,7 +41,7 @@ type Provider interface {
 
 // Warner is a Provider that may have warnings about its section.
 type Warner interface {
-	// Warn calls say for each warning. at is the pointer of the section.
+	// Warn calls the function say for each warning. at is the pointer of the section.
 	Warn(at Pointer, say func(p Pointer, format string, args ...any))
 }
 
@@ -52,8 +52,8 @@ type Configurer interface {
 
 // Planned is a Provider that may have warnings about the plans that use its steps.
 type Planned interface {
-	// WarnOfPlans calls say for each warning. at is the pointer of the section. planned reports
-	// whether any policy that is not off has the step in its plan.
+	// WarnOfPlans calls the function say for each warning. at is the pointer of the section. planned
+	// reports whether any policy that is not off has the step in its plan.
 	WarnOfPlans(at Pointer, planned func(step string) bool, say func(p Pointer, format string, args ...any))
 }
 
@@ -61,11 +61,12 @@ type Planned interface {
 // such a provider for the sign {provider: notRunning}.
 type Testifier interface{ Testifies() bool }
 
-// Reader reads values. For a wrong value, it adds a fault, and the returned value is unusable.
+// Reader reads values of the configuration. For a wrong value it adds a fault; the caller must not
+// use the returned value.
 type Reader interface {
 	Fault(p Pointer, format string, args ...any)
-	// Faulty reports whether the value or one of its parents already has a fault. Then it gets no
-	// further fault.
+	// Faulty reports whether the value or one of its parents already has a fault. A call of Fault for
+	// such a value adds no further fault.
 	Faulty(p Pointer) bool
 	Duration(p Pointer, text string, least time.Duration) (time.Duration, bool)
 	URL(p Pointer, text string) *url.URL
@@ -82,8 +83,8 @@ type Reader interface {
 	// Quantity reads a number or a percentage.
 	Quantity(p Pointer, v any) remediations.Quantity
 	// Nodes reads the selector of the Nodes that a provider serves. It returns nil if the
-	// configuration has no selector. Then a Node's spec.providerID decides, if the provider has a
-	// prefix for it.
+	// configuration has no selector. The provider then serves the Nodes with its prefix in
+	// spec.providerID, if it has a prefix.
 	Nodes(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
 	// Selector reads a selector. It returns nil if the selector selects everything or has a fault.
 	Selector(p Pointer, s *metav1.LabelSelector) k8slabels.Selector
@@ -101,8 +102,9 @@ func (k *SecretKey) Read(r Reader, at Pointer) *SecretKey {
 	return k
 }
 
-// Reading returns a Section.Read that decodes the section into a Raw and calls read. The section
-// has all defaults and has passed the schema, except for values that already have a fault.
+// Reading returns a Section.Read that decodes the section into a Raw and passes it to the function
+// read. The section has all defaults and has passed the schema, except for values that already have
+// a fault.
 func Reading[Raw any](read func(r Reader, at Pointer, raw *Raw) Provider) func(Reader, Pointer, json.RawMessage) Provider {
 	return func(r Reader, at Pointer, tree json.RawMessage) Provider {
 		var raw Raw

@@ -34,8 +34,8 @@ func (u UUID) swapped() UUID {
 	return UUID{u[3], u[2], u[1], u[0], u[5], u[4], u[7], u[6], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]}
 }
 
-// Canonical returns one value for both byte orders of a UUID, so that a map finds the machine by
-// either.
+// Canonical returns the same value for both byte orders of a UUID, so that a map needs only one key
+// for a machine.
 func (u UUID) Canonical() UUID {
 	if s := u.swapped(); string(s[:]) < string(u[:]) {
 		return s
@@ -52,7 +52,7 @@ var manyHave = []string{
 	"00112233-4455-6677-8899-aabbccddeeff", // the example of the standard
 }
 
-// Shared returns why the UUID does not identify one machine, or "" if it may.
+// Shared returns why several machines may have this UUID, or "" if no reason is known.
 func (u UUID) Shared() string {
 	same := true
 	for _, b := range u {
