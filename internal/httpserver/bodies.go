@@ -23,13 +23,13 @@ var (
 )
 
 const (
-	// valueBytes is how much memory one decoded JSON value takes at most, with the growth of its
-	// map or slice. An entry of a map takes about 90 bytes. The largest decoded struct takes 112
-	// bytes and counts as two values.
+	// valueBytes is the assumed memory of one decoded JSON value, including the growth of its map or
+	// slice. An entry of a map takes about 90 bytes. The largest decoded struct takes 112 bytes and
+	// counts as two values.
 	valueBytes = 128
-	// headBytes is how many bytes of each body are read without a reservation of memory. The limit
-	// of connections already bounds this memory. Nearly all bodies are shorter, so a few long, slow
-	// bodies do not block them.
+	// headBytes is how many bytes of each body are read without a reservation of memory. The limit of
+	// connections limits this memory. Nearly all bodies fit into it, so a few long and slow bodies do
+	// not delay the others.
 	headBytes = 128 << 10
 )
 
@@ -46,10 +46,10 @@ type Bodies struct {
 	arrives map[*http.Request]time.Time // long bodies that are arriving, with the time when each began
 }
 
-// NewBodies returns Bodies that allow longest bytes for each body. There is memory for atOnce
-// bodies of that length, or for more shorter ones. All decoded bodies together take at most decoded
-// bytes. A request waits at most patience for memory to receive its body, and again at most
-// patience for memory to decode it.
+// NewBodies returns Bodies with memory for atOnce bodies of the length longest, or for more bodies
+// that are shorter. longest is the largest length of one body, in bytes. decoded is the memory for
+// all decoded bodies together. A request waits at most patience for memory to receive its body, and
+// then at most patience for memory to decode it.
 func NewBodies(longest int64, atOnce int, decoded int64, patience time.Duration) *Bodies {
 	return &Bodies{
 		longest: longest, patience: patience, weight: decoded,
@@ -102,14 +102,12 @@ func errOf(err error) error {
 	return err
 }
 
-// room reserves memory for a body that is longer than headBytes. It returns false if there is no
-// memory within patience.
+// room reserves memory for a body that is longer than headBytes. It returns false if no memory is
+// free within the duration b.patience.
 //
-// If other bodies hold the memory, room looks at the body that has been arriving for the longest
-// time. Once that body has had patience to arrive, room closes its connection. After the first such
-// close, room waits for the memory again, for at most patience. A body that began before this one
-// has had patience when the first wait ends. So room still closes it if this goroutine wakes up
-// late.
+// If other bodies use the memory, room finds the body that has been arriving for the longest time.
+// If that time is at least b.patience, room closes the body's connection. After its first close,
+// room waits for memory again, for at most b.patience.
 func (b *Bodies) room(r *http.Request, n int64) bool {
 	cut := false
 	for end := time.Now().Add(b.patience); ; {

@@ -18,15 +18,15 @@ const (
 	// waiting means that the client has not sent the complete header or body, or the server has
 	// just answered.
 	waiting phase = iota
-	// working means that a handler has received all data that it reads.
+	// working means that the handler has received all data that it reads, and has not answered yet.
 	working
 	// refused means that the handler has answered, and the client is still sending the body, which
 	// is not needed.
 	refused
 )
 
-// lingers is how long the server reads a body that is not needed. Without that, the client would
-// get a connection reset instead of the answer.
+// lingers is how long the server reads a body that is not needed. If it closed the connection
+// earlier, the client would get a connection reset instead of the answer.
 const lingers = 500 * time.Millisecond
 
 // conn is an open connection. The server's lock guards phase and since.
@@ -47,8 +47,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// SetReadDeadline sets the deadline, but never later than the connection's maximum age. A zero time
-// means no deadline: net/http sets it while a handler works.
+// SetReadDeadline sets the read deadline. A deadline after the connection's maximum age is set to
+// that age. net/http sets a zero time, which means no deadline, while a handler works.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	if end := c.born.Add(c.server.limits.Age); t.After(end) {
 		t = end
@@ -85,15 +85,15 @@ func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, ownConn(c))
 }
 
-// connOf returns the connection of a request. It returns nil if the connection is not from
-// Server.Limit.
+// connOf returns the connection of a request. It returns nil if no listener of Server.Limit
+// accepted the connection.
 func connOf(r *http.Request) *conn {
 	c, _ := r.Context().Value(connKey{}).(*conn)
 	return c
 }
 
-// ownConn returns the connection below TLS. It returns nil if that connection is not from
-// Server.Limit.
+// ownConn returns the connection below TLS. It returns nil if no listener of Server.Limit accepted
+// the connection.
 func ownConn(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -102,8 +102,8 @@ func ownConn(c net.Conn) *conn {
 	return own
 }
 
-// listener accepts at most Limits.Connections connections. It accepts one more, which waits until
-// another one is closed.
+// listener keeps at most Limits.Connections connections open for the server. One further accepted
+// connection waits until another one is closed.
 type listener struct {
 	net.Listener
 	server *Server
@@ -140,11 +140,13 @@ func (s *Server) signal() {
 	}
 }
 
-// makeRoom waits until there is room for another connection. If there is none, it closes a
-// connection in the phase refused. If no connection is refused, it closes the one that has waited
-// for its client for the longest time. That one may wait for Limits.Patience first. In a storm,
-// Alertmanager opens thousands of connections without requests. makeRoom returns false if the
-// listener was closed.
+// makeRoom waits until the server may have another connection. If the server is full, makeRoom
+// closes a connection in the phase refused. Without such a connection, it closes the one that has
+// waited longest for its client, but not before Limits.Patience. It returns false if the listener
+// was closed.
+//
+// The limit matters in a storm of alerts: Alertmanager then opens thousands of connections without
+// requests.
 func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	for {
 		idlest, left, full := s.idlest()
@@ -169,8 +171,8 @@ func (s *Server) makeRoom(closed <-chan struct{}) bool {
 	}
 }
 
-// idlest returns the connection to close first, and how long it may still stay open. full is false
-// if there is room.
+// idlest returns the connection that the server must close next, and how long that connection may
+// still stay open. full is false if the server may have another connection.
 func (s *Server) idlest() (idlest *conn, left time.Duration, full bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

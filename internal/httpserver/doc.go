@@ -3,10 +3,10 @@
 // progress, and the memory of request bodies. All ports of Drydock use it, so that a flood on one
 // port cannot use up the memory of the process.
 //
-// The server may close a connection to make room for another one, but never while a handler works
-// on its request. So it may close a connection whose client has not sent its complete header or
-// body, and one whose request was refused.
+// If there are too many connections, the server closes one to accept another. It never closes a
+// connection while a handler works on its request. It closes a connection whose client has not sent
+// its complete header or body, or whose request was refused.
 //
-// HTTP/2 is off: one connection could carry a hundred bodies at once, which a limit on connections
-// would not count.
+// HTTP/2 is off, because one HTTP/2 connection could carry a hundred bodies at the same time. A
+// limit on connections would not count them.
 package httpserver

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// Places limits the number of requests that handlers work on at once. A request takes a place only
-// when it has arrived completely.
+// Places limits how many requests the handlers process at the same time. A request takes a place
+// only when it has arrived completely.
 type Places struct {
 	free     *semaphore.Weighted
 	places   int
@@ -35,8 +35,8 @@ func (p *Places) Serve(w http.ResponseWriter, r *http.Request, work func()) {
 	work()
 }
 
-// Requests returns a handler that runs next for at most that many requests at once. It is for
-// requests without a body.
+// Requests returns a handler for requests without a body. The parameter places limits how many
+// requests next handles at the same time. A further request waits at most patience.
 func Requests(next http.Handler, places int, patience time.Duration) http.Handler {
 	p := NewPlaces(places, patience)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -18,14 +18,15 @@ import (
 type Limits struct {
 	// Connections is the largest number of open connections.
 	Connections int
-	// Kept is how many connections stay open for another request. Above that, a connection is
-	// closed after its answer.
+	// Kept is how many connections stay open for another request. If more connections are open, a
+	// connection is closed after its answer.
 	Kept int
 	// Patience is how long a connection without a complete request may stay open while a new
 	// connection waits.
 	Patience time.Duration
-	// Age is how long a connection may be used. So it is also how long a client's certificate is
-	// accepted after its authority was removed. The default is one minute.
+	// Age is how long a connection may be used. The server checks client certificates only at the
+	// start of a connection. So it accepts a certificate for up to Age after the certificate's
+	// authority was removed. The default is one minute.
 	Age time.Duration
 	// Bodies allows requests with a body. Otherwise they are refused.
 	Bodies bool
@@ -39,7 +40,7 @@ type Limits struct {
 
 // Server is an http.Server with Limits.
 type Server struct {
-	// HTTP is the server. It must serve on a listener of Limit.
+	// HTTP is the underlying server. It must use a listener that the method Listen or Limit returned.
 	HTTP   *http.Server
 	limits Limits
 	name   string
@@ -100,9 +101,9 @@ func (s *Server) Limit(l net.Listener, certificates *tls.Config) net.Listener {
 	return tls.NewListener(limited, certificates)
 }
 
-// Serve serves until ctx ends, and then lets requests in progress finish within grace. If some are
-// not finished by then, it calls cutOff and closes them. It returns an error only if the port was
-// lost.
+// Serve serves until ctx ends, and then lets requests in progress finish within grace. If requests
+// are still in progress after grace, it calls the function cutOff and closes their connections. It
+// returns an error only if the port was lost.
 func (s *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration, cutOff func()) error {
 	// Requests in progress continue for grace after ctx has ended.
 	s.HTTP.BaseContext = func(net.Listener) context.Context { return context.WithoutCancel(ctx) }
@@ -129,8 +130,9 @@ func (s *Server) Open() int {
 	return len(s.open)
 }
 
-// track wraps the handler, and sets the phase of a request's connection. It closes the connection
-// after the answer if there are many connections, or if the connection is old.
+// track wraps the handler next, and records the phase of each request's connection. It closes the
+// connection after the answer if more than Limits.Kept are open. It also does so if the connection
+// is older than half of Limits.Age.
 func (s *Server) track(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := connOf(r)
