@@ -9,8 +9,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Asking returns an error of the API server as a sentence for people. doing names what was tried.
-// If the Node named node is missing, the error says only that.
+// Asking returns an error of the API server as a sentence for people. doing names the failed
+// action. If the Node does not exist, the sentence says only this.
 func Asking(err error, doing, node string) error {
 	switch {
 	case err == nil:
@@ -25,8 +25,8 @@ func Asking(err error, doing, node string) error {
 	return fmt.Errorf("%s failed: %w", doing, err)
 }
 
-// notThere is the error for a missing Node. Its text leaves out the API server's error, which says
-// the same.
+// notThere is the error for a missing Node. Its text is one sentence, and does not quote the API
+// server's error.
 type notThere struct {
 	node string
 	err  error

@@ -69,8 +69,8 @@ func (s *Observation) change(h *Hold, policy string) string {
 	return ""
 }
 
-// lacksProvider reports whether a hold's message says that no provider is configured. Otherwise it
-// is a provider's own answer.
+// lacksProvider reports whether a hold's message says that no provider is configured. Otherwise the
+// message is the answer of a provider.
 func lacksProvider(message string) bool {
 	return message == "" || strings.HasPrefix(message, "no step of policy ") || strings.HasPrefix(message, "no provider serves ")
 }
@@ -103,12 +103,12 @@ func (s *Observation) unpause(policy string) string {
 	return "kubectl drydock repair " + s.Node.Name + " --policy " + text.ShellWord(policy) // the alert's last repair was cancelled
 }
 
-// silenceNamed finds the ID of the first silence in a hold's message. It is strict, so that it
-// never takes text which a person wrote for an ID.
+// silenceNamed finds the ID of the first silence in a hold's message. It accepts only the exact
+// format of an ID, because a message may also have text that a person wrote.
 var silenceNamed = regexp.MustCompile(`^covered by silence ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b`)
 
-// unsilence returns the command that ends the silences: those that Alertmanager reports or, if it
-// was not asked, the one in the hold's message.
+// unsilence returns the command that ends the silences. The IDs come from Alertmanager. If
+// Alertmanager was not asked, the ID comes from the hold's message.
 func (s *Observation) unsilence(h *Hold) string {
 	ids := s.silences(h.alert)
 	if named := silenceNamed.FindStringSubmatch(h.Message); len(ids) == 0 && named != nil {

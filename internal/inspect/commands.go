@@ -8,9 +8,9 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Commands adds flags to the commands in a text, so that each command reaches the cluster that was
-// read. All output of the plugin and its page goes through In, because holds and Events name
-// commands, too.
+// Commands adds flags to the commands in a text, so that each command uses the cluster that the
+// plugin has read. All output of the plugin and its page goes through In, because the texts of
+// holds and Events also contain commands.
 type Commands struct {
 	// Kubectl are the flags that name the cluster and the user, for example --context prod.
 	Kubectl []string

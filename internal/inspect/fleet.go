@@ -14,7 +14,7 @@ import (
 	"drydock.dev/drydock/remediations/selftest"
 )
 
-// Line is one line of the status about the fleet, from the ledger.
+// Line is one line of the status about the whole fleet. Most lines come from the ledger.
 type Line struct {
 	// Label is the topic, for example "Breaker". Subject is the object of that topic, for example a
 	// zone.
@@ -27,7 +27,7 @@ type Line struct {
 	same string
 }
 
-// Ended has a special sentence for lines with these labels.
+// The method Ended has a special sentence for the lines with these labels.
 const (
 	breakerLabel = "Breaker"
 	leaderLabel  = "Leader"
@@ -36,7 +36,8 @@ const (
 // Key identifies the line: it stays the same while the text changes.
 func (l Line) Key() string { return l.Label + " " + l.Subject }
 
-// Changed reports whether the line differs from the earlier one by more than the time.
+// Changed reports whether the line differs from its earlier state. It ignores text that changes
+// only because time passes.
 func (l Line) Changed(before Line) bool { return l.sameness() != before.sameness() }
 
 // Ended returns the sentence for a line that is no longer in the status.
@@ -222,8 +223,8 @@ func whoIsIll(ill []string) string {
 	return "; unhealthy now: " + strings.Join(ill, ", ")
 }
 
-// calm returns the earliest time when an open breaker may allow repairs again, as far as the ledger
-// shows it.
+// calm returns a text with the earliest time at which an open breaker may allow repairs again. The
+// time comes from the ledger.
 func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 	cooldown, err := time.ParseDuration(limits["stormCooldown"])
 	if err != nil {
@@ -237,7 +238,8 @@ func calm(b ledger.Breaker, limits map[string]string, now time.Time) string {
 
 // limits returns the line with the repairs in progress and the configured limits: in the cluster,
 // by zone and by pool. slots are the repairs that the ledger counts. parked are the Nodes that are
-// drained and wait for their next step. They count, too, although the ledger has no slot for them.
+// drained and wait for their next step. The ledger has no slot for parked Nodes, but they count
+// against the limits.
 func limits(slots []ledger.Slot, parked []place, configured map[string]string) string {
 	var nodes, locations []string
 	zones, pools := map[string]int{}, map[string]int{}

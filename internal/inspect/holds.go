@@ -18,8 +18,8 @@ type Hold struct {
 	Reason  remediations.Reason `json:"reason"`
 	Message string              `json:"message"`
 	Until   *time.Time          `json:"until,omitempty"`
-	// alert is the fingerprint of the alert whose repair is held. It is empty if the hold is not about
-	// one alert.
+	// alert is the fingerprint of the alert whose repair is held. It is empty if the hold is about no
+	// alert or about several.
 	alert string
 }
 
@@ -28,8 +28,8 @@ func (h *Hold) Says() string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s", h.Reason, h.Message), ": ")
 }
 
-// notInCharge is the hold when another installation of Drydock is in charge of the cluster. No
-// guard returns it: the guards do not run in this installation.
+// notInCharge is the reason of the hold if another installation of Drydock may act in the cluster.
+// No guard returns it, because the guards do not run in this installation.
 const notInCharge = remediations.Reason("NotInCharge")
 
 // Unwritten returns the hold if Drydock cannot write on the Node, according to the ledger and the
@@ -55,9 +55,9 @@ func (l *Ledger) denied(n *corev1.Node) string {
 	return cmp.Or(l.Status.Denied, l.Status.Unwritten[n.Name])
 }
 
-// HoldNow returns the first hold of the node's next step that the Node or the ledger shows, or nil
-// if neither shows one. A hold in the record r counts only while the Node and the ledger still
-// agree with it.
+// HoldNow returns the first hold of the node's next step that the Node or the ledger shows. It
+// returns nil if neither shows a hold. It ignores a hold in the record r whose end has passed or
+// whose cause is no longer on the Node.
 func (l *Ledger) HoldNow(n *corev1.Node, policy string, r *remediations.Record, now time.Time) *Hold {
 	if h := cmp.Or(l.Unwritten(n), l.Said(n, now)); h != nil {
 		return h
@@ -102,9 +102,9 @@ func stands(n *corev1.Node, h *remediations.Hold, now time.Time) bool {
 }
 
 // fleetwide returns the ledger's message for a hold that concerns many nodes, for example an open
-// breaker. It returns "" if the hold does not concern this node. The ledger has one message for
-// each reason, and the message may be about another policy, zone or pool. step is empty if the node
-// has no record yet.
+// breaker. It returns "" if the hold does not concern this node: the ledger has one message for
+// each reason, which may be about another policy, zone or pool. step is empty if the node has no
+// record yet.
 func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, step string) string {
 	if l.Status == nil {
 		return ""
@@ -138,9 +138,9 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 			return ""
 		}
 	case remediations.ReasonClusterWide:
-		// Only one repair at a time may change the whole cluster, and this hold stops every other
-		// step that would do so. If the step is unknown, the hold counts only for the policy that
-		// already changes the cluster. The next step of that policy is most likely such a step.
+		// This hold stops every step that changes the whole cluster, because only one such repair may run
+		// at a time. If step is empty, the hold counts only for the policy that it is about. That
+		// policy's next step most likely changes the whole cluster.
 		of, known := remediations.Registry(nil).Of(step)
 		if (known && !of.ClusterWide) || (!known && other(about.Policy, policy)) {
 			return ""
@@ -153,13 +153,13 @@ func (l *Ledger) fleetwide(reason remediations.Reason, n *corev1.Node, policy, s
 	return message
 }
 
-// other reports whether a hold is about another policy, zone or pool than name. about is the one
-// that the hold is about. An empty about means all of them.
+// other reports whether a hold does not concern the policy, zone or pool in name. about is the only
+// one that the hold concerns, or "" if it concerns all.
 func other(about, name string) bool { return about != "" && about != name }
 
-// brokenFor returns a message about a breaker that counts this Node and is not closed. A breaker
-// that is not closed holds the repairs of the cluster or of a zone. If the ledger's message is
-// about another zone, brokenFor describes a breaker of this Node instead.
+// brokenFor returns a message about a breaker that holds repairs of this Node: a breaker of the
+// cluster or of the Node's zone. It returns the ledger's message unless that is about another zone.
+// It returns "" if no such breaker is open.
 func (l *Ledger) brokenFor(n *corev1.Node, message string) string {
 	scopes := l.breakersOver(n)
 	if len(scopes) > 0 && !other(l.Status.Concerns[remediations.ReasonFleetUnhealthy].Zone, l.Zone(n)) {
@@ -229,8 +229,8 @@ func (l *Ledger) labels() remediations.Limits {
 // repairs while too many nodes are unhealthy.
 func Ill(n *corev1.Node) string { return ill(n, firing(n)) }
 
-// ill returns why the breakers count the node as unhealthy, or "" if they do not. alerts are the
-// node's firing alerts.
+// ill returns why the breakers count the node as unhealthy, or "" if they count it as healthy.
+// alerts are the node's firing alerts.
 func ill(n *corev1.Node, alerts []remediations.Alert) string {
 	switch {
 	case unready(n):
@@ -265,7 +265,7 @@ func firing(n *corev1.Node) []remediations.Alert {
 }
 
 // spent returns the hold for an exhausted repair, which has tried all its steps without success. No
-// guard returns this hold. A guard is a check before a step.
+// guard, which is a check before a step, returns this hold.
 func spent(r *remediations.Record) *Hold {
 	return &Hold{
 		Reason:  remediations.Reason(remediations.PhaseExhausted),

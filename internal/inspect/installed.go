@@ -20,11 +20,11 @@ const (
 	giveConfig = "; give it with --config FILE"
 )
 
-// configuration reads the file or, if file is empty, the ConfigMap of Drydock's chart. It searches
-// the namespace; an empty namespace means all. If it finds several installations or may not list
-// all namespaces, it searches only beside, the ledger's namespace. unseen says why the
-// configuration could not be read. Files that the configuration names are not read, because they
-// are in Drydock's container.
+// configuration reads the file or, if file is "", the ConfigMap of Drydock's chart in the
+// namespace. An empty namespace means all namespaces. If there are several installations, or the
+// user may not list all namespaces, it reads the ConfigMap in the namespace beside, where the
+// ledger is. unseen says why the configuration could not be read. Files that the configuration
+// names are not read, because they are in Drydock's container.
 func (r *Reader) configuration(ctx context.Context, file, namespace, beside string) (cfg *config.Config, unseen string, err error) {
 	o := config.Options{SkipFiles: true}
 	if file != "" {

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/internal/config"
 )
 
-// clockSkew is how far the clocks of the leader and of the API server may differ: a Lease counts as
-// expired only this long after its end.
+// clockSkew is how far the clocks of the leader and of the API server may differ. A Lease counts as
+// expired only clockSkew after its end.
 const clockSkew = time.Minute
 
 // Leadership says which replica of Drydock leads, according to the Lease of the leader election.
@@ -22,15 +22,16 @@ type Leadership struct {
 	// Lease is the Lease's namespace and name.
 	Lease  string `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// None says why no replica leads. It is empty if one leads or if that is unknown. Since is when
-	// the last leader renewed the Lease.
+	// None says why no replica leads. It is empty if a replica leads, or if the leader is unknown.
+	// Since is when the last leader renewed the Lease.
 	None  string     `json:"none,omitempty"`
 	Since *time.Time `json:"since,omitempty"`
 	// Unseen says why it is unknown whether a replica leads. Otherwise it is empty.
 	Unseen string `json:"unseen,omitempty"`
 }
 
-// electedBy reads the Lease that the configuration names. If it does not exist, no replica leads.
+// electedBy reads the Lease that the configuration names. If the Lease does not exist, no replica
+// leads.
 func (r *Reader) electedBy(ctx context.Context, cfg *config.Config) (Leadership, error) {
 	if !cfg.LeaderElection.Enabled {
 		return Leadership{Unseen: "leaderElection.enabled is false, so no Lease shows whether Drydock runs"}, nil
@@ -111,8 +112,8 @@ func (l Leadership) lines() []Line {
 // Clock holds the Date header of the API server's last answer.
 type Clock struct{ date atomic.Pointer[time.Time] }
 
-// Now returns the time and whose clock shows it: the API server's clock or, if no answer had a
-// date, the caller's clock, own.
+// Now returns the time, and whose clock shows it. It uses the API server's clock. If no answer of
+// the API server had a date, it returns the caller's time, own.
 func (s *Clock) Now(own time.Time) (now time.Time, whose string) {
 	if s != nil {
 		if at := s.date.Load(); at != nil {

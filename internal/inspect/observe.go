@@ -29,7 +29,8 @@ type Observation struct {
 	Ledger  Ledger
 	cluster Cluster
 	leader  Leadership
-	// Config is nil if it could not be read. Then no decision is possible.
+	// Config is nil if the configuration could not be read. The plugin then cannot make Drydock's
+	// decision.
 	Config *config.Config
 	// Asked reports that the alerts come from Alertmanagers. Otherwise they come from the Node's
 	// annotations.
@@ -114,8 +115,9 @@ func (r *Reader) Observe(ctx context.Context, name string, from Sources) (*Obser
 	return s, nil
 }
 
-// readElection reads which replica leads, from the Lease that the configuration names. Without the
-// configuration, it reads the same Lease as the command status.
+// readElection reads from the Lease of the leader election which replica leads. The configuration
+// names this Lease. If the configuration is unknown, it reads the Lease that the command status
+// reads.
 func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	if s.Config != nil {
 		s.leader, err = r.electedBy(ctx, s.Config)
@@ -129,8 +131,9 @@ func (r *Reader) readElection(ctx context.Context, s *Observation) (err error) {
 	return err
 }
 
-// fires returns when a firing alert of a node policy began, by the node's name. It uses only the
-// alerts that were read.
+// fires returns since when an alert of a policy about nodes has been firing on each Node, by the
+// Node's name. It uses the alerts on the Nodes and, if Alertmanager was asked, only those that
+// Alertmanager reports as firing.
 func (s *Observation) fires(nodes []*corev1.Node) map[string]time.Time {
 	since := map[string]time.Time{}
 	for _, n := range nodes {
@@ -192,8 +195,8 @@ func (s *Observation) compareLimits() {
 	}
 }
 
-// askWithin bounds one request to an Alertmanager. It is longer than the engine's limit, because
-// here only one person waits, and no repair of another node.
+// askWithin bounds one request to an Alertmanager. It is longer than the engine's limit: here only
+// one person waits for the answer, but in the engine the repairs of all nodes wait.
 const askWithin = 15 * time.Second
 
 // ask asks the Alertmanagers at the addresses. Without an address, it uses the alerts on the Node
@@ -237,9 +240,9 @@ func (s *Observation) names(labels map[string]string) bool {
 	})
 }
 
-// recorded returns the guard's answer a. If this program could not ask the guard, recorded uses a
-// hold that the leading replica wrote in the record r or in the ledger. It ignores a recorded hold
-// that the Node contradicts.
+// recorded completes a guard's answer with what the leading replica recorded. It changes the answer
+// only if this program could not ask the guard. It then uses a hold in the record r or in the
+// ledger. It ignores a recorded hold that the Node contradicts.
 func (s *Observation) recorded(a lifecycle.GuardAnswer, r *remediations.Record, c *lifecycle.Candidate) lifecycle.GuardAnswer {
 	if a.Standing != lifecycle.GuardNotSeen {
 		return a

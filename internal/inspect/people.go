@@ -102,8 +102,8 @@ func setBy(n *corev1.Node, of, key string) string {
 	return says + " (the API server's audit log names the person)"
 }
 
-// people adds to the answer the hold that people set on the Node, even if there is no repair to
-// hold now.
+// people adds to the answer the hold that people set on the Node. It does so even if no repair
+// waits for the hold now.
 func (s *Observation) people(t *Why) {
 	said := s.Ledger.Said(s.Node, s.Now)
 	if said == nil {

@@ -20,7 +20,8 @@ type Queue struct {
 	Kind       string `json:"kind"`
 	// Leader is the replica that processes the queue.
 	Leader Leadership `json:"leader"`
-	// UnderWay are the repairs in progress. Waiting are the others.
+	// UnderWay are the repairs in progress. Waiting are the repairs that have not begun or cannot
+	// continue, and the alerts that wait for a repair.
 	UnderWay []Place `json:"underWay"`
 	Waiting  []Place `json:"waiting"`
 	// LedgerProblem says why the fleet-wide holds are unknown.
@@ -79,8 +80,8 @@ func (r *Reader) Queue(ctx context.Context) (*Queue, error) {
 	return q, nil
 }
 
-// firingSince returns when the oldest firing alert of a policy on the Node began. fires is false if
-// there is no firing alert.
+// firingSince returns when the oldest of the Node's firing alerts began. It counts only alerts that
+// a policy matches. fires is false if no such alert fires.
 func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	for _, a := range firing(n) {
 		if !fires || a.StartsAt.Before(since) {
@@ -90,8 +91,8 @@ func firingSince(n *corev1.Node) (since time.Time, fires bool) {
 	return since, fires
 }
 
-// placesOf returns the queue's entries for the Node: one for each repair. If the node itself has no
-// repair, it adds one for a firing alert without a repair. An exhausted repair waits for a person.
+// placesOf returns the queue's entries for the Node: one for each repair, also for an exhausted
+// one. If the node itself has no repair, a firing alert without a repair gets an entry, too.
 func placesOf(n *corev1.Node, l *Ledger, now time.Time) (out []Place) {
 	since, fires := firingSince(n)
 	s := &Observation{Node: n, Ledger: *l, Now: now}

@@ -1,5 +1,6 @@
 // Package inspect reads Drydock's state with the caller's own rights: the status of the fleet, and
-// why a node is repaired or not. It makes the texts that the plugin's commands and its page share.
+// why Drydock repairs a node or not. It makes the texts that the plugin's commands and its page
+// share.
 package inspect
 
 import (

@@ -12,8 +12,9 @@ import (
 	"drydock.dev/drydock/remediations"
 )
 
-// Report reads the input of a report about the last length of time. If Nodes cannot be read, it
-// returns an error. If other input cannot be read, the report says so.
+// Report reads the input of a report about the period of this length that ends now. If Nodes cannot
+// be read, it returns an error. If other input cannot be read, the input says so, and the report is
+// incomplete.
 func (r *Reader) Report(ctx context.Context, of Scope, length time.Duration) (report.Input, error) {
 	now := r.Now()
 	in := report.Input{From: now.Add(-length), To: now, Of: of.words()}

@@ -15,8 +15,8 @@ import (
 	"drydock.dev/drydock/remediations/fleet"
 )
 
-// Scope selects the Nodes of the status: by names, by a label selector, or all. Well includes
-// healthy Nodes without a repair.
+// Scope selects the Nodes of the status: by names, by a label selector, or all. If Well is true, it
+// includes healthy Nodes without a repair.
 type Scope struct {
 	Names    []string
 	Selector string
@@ -43,8 +43,8 @@ func (r *Reader) each(ctx context.Context, s Scope, do func(*corev1.Node)) error
 	})
 }
 
-// concerns reports whether the status has something to show about a Node: a record, an alert of a
-// policy, or that it is not Ready.
+// concerns reports whether the status has a row for the Node. It has one if the Node has a record
+// or an alert of a policy, or is not Ready.
 func concerns(n *corev1.Node) bool {
 	if _, labelled := n.Labels[remediations.PhaseLabel]; labelled || unready(n) || len(firing(n)) > 0 {
 		return true
@@ -88,8 +88,8 @@ func (s *Status) CountParked(n *corev1.Node, now time.Time) {
 	}
 }
 
-// place is a parked Node, which is drained and waits for its next step. It counts against the
-// limits of these zones and pools.
+// place is a parked Node, which is drained and waits for its next step. The Node counts against the
+// limits of the zones and pools in the other fields.
 type place struct {
 	node         string
 	zones, pools []string
@@ -145,8 +145,8 @@ func (l *Ledger) RepairsOf(n *corev1.Node, now time.Time) []Repair {
 	return rows
 }
 
-// endedFor returns how the last repair for the alert ended, or "" if none has ended while the alert
-// has been firing.
+// endedFor returns how the last repair for the alert ended. It returns "" if no repair has ended
+// since the alert began to fire.
 func endedFor(n *corev1.Node, a remediations.Alert) string {
 	for _, e := range remediations.DecodeHistory(n.Annotations[remediations.HistoryKey]) {
 		if e.Cause != a.Fingerprint || a.StartsAt.After(e.Ended) {

@@ -17,12 +17,13 @@ import (
 // Stamp returns the time in UTC in the format RFC 3339.
 func Stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// Since returns the time then and its age, for example "2026-11-20T21:05:00Z (3m ago)".
+// Since formats a time in the past with its age, for example "2026-11-20T21:05:00Z (3m ago)".
 func Since(now, then time.Time) string {
 	return fmt.Sprintf("%s (%s ago)", Stamp(then), Age(now, then))
 }
 
-// Age returns how long ago then was, or "" if then is zero. A time in the future has the age 0s.
+// Age returns how long before now the given time was, for example "3m". It returns "" for the zero
+// time, and "0s" for a time in the future.
 func Age(now, then time.Time) string {
 	if then.IsZero() {
 		return ""
@@ -50,8 +51,8 @@ func Led(moves []remediations.Move) string {
 	return strings.Join(out, " to ")
 }
 
-// leftWith returns a clause about an exhausted repair that moved a mesh leadership: it names the
-// node that leads now. It returns "" if the repair moved none.
+// leftWith returns a clause for an exhausted repair that moved a mesh leadership. The clause says
+// where the leadership is now. leftWith returns "" if the repair moved no leadership.
 func leftWith(r *remediations.Record) string {
 	switch {
 	case len(r.Moves) == 0:
@@ -191,8 +192,8 @@ func (a Answer) heldBy(subject string, now time.Time) string {
 	return fmt.Sprintf("%s is not repaired: %s%s.", subject, by, end)
 }
 
-// holding returns the reasons that hold the step, in the order of the guards, and the latest end of
-// these holds. until is nil if no hold has an end.
+// holding returns the reasons of all holds of the step, in the order of the guards. until is the
+// latest end of these holds, or nil if no hold has an end in the future.
 func (a Answer) holding(now time.Time) (reasons []string, until *time.Time) {
 	add := func(reason remediations.Reason, end *time.Time) {
 		if !slices.Contains(reasons, string(reason)) {

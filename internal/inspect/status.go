@@ -44,7 +44,7 @@ type Status struct {
 	// limits, although the ledger has no slot for them. A slot is the entry of a disruptive repair
 	// in progress.
 	Parked []string `json:"parked,omitempty"`
-	// parked are the same Nodes with their zones and pools.
+	// parked has the Nodes of the field Parked, with their zones and pools.
 	parked []place
 	// Paused are the Nodes whose repairs a person holds.
 	Paused []PausedNode `json:"paused,omitempty"`
@@ -65,11 +65,11 @@ type Ledger struct {
 	// Arrival is when the self-test's alert last arrived.
 	Arrival *time.Time `json:"arrival,omitempty"`
 
-	// Aside is a sentence that names the installation in charge of the cluster. It is empty unless
-	// another installation is in charge and this one has no ledger.
+	// Aside is a sentence that names the installation that may act in the cluster. It is empty unless
+	// another installation may act and this one has no ledger.
 	Aside string `json:"-"`
-	// Missing reports that no ledger exists. Version is the version of the Drydock that last wrote the
-	// ledger. Whole is the ledger's full content.
+	// Missing reports that there is no ledger. Version is the version of the Drydock program that last
+	// wrote the ledger. Whole is the decoded ledger with all its fields.
 	Missing bool           `json:"-"`
 	Version string         `json:"-"`
 	Whole   *ledger.Ledger `json:"-"`
@@ -91,8 +91,9 @@ type Repair struct {
 	Hold *Hold `json:"hold,omitempty"`
 }
 
-// Waiting is an alert that a policy matches, without a repair on record. Ended says how the last
-// repair for the alert ended. It is empty if no repair has ended while the alert has been firing.
+// Waiting is an alert that a policy matches and that has no repair on record. Ended says how the
+// last repair for the alert ended. It is empty if no repair has ended since the alert began to
+// fire.
 type Waiting struct {
 	Name        string    `json:"alertname"`
 	Policy      string    `json:"policy"`
@@ -101,9 +102,9 @@ type Waiting struct {
 	Ended       string    `json:"ended,omitempty"`
 }
 
-// Status reads the status. It reads the Nodes before the ledger. A repair gets its slot in the
-// ledger, which counts it against the limits, before its record on the Node. So the ledger has the
-// slot of each repair that was read from a Node.
+// Status reads the Nodes, and then the ledger. Drydock writes in the other order: first the
+// repair's slot in the ledger, which counts the repair against the limits, then the record on the
+// Node. So the ledger has the slot of each repair that was read from a Node.
 func (r *Reader) Status(ctx context.Context, of Scope) (*Status, error) {
 	s := &Status{APIVersion: APIVersion, Kind: "Status", Cluster: r.Cluster, Repairs: []Repair{}}
 	var nodes []*corev1.Node // healthy Nodes are not kept: in a large fleet that would be most
@@ -242,9 +243,9 @@ func (r *Reader) ReadLedger(ctx context.Context) (Ledger, error) {
 	return DecodeLedger(cm), nil
 }
 
-// inCharge returns a sentence that names the installation in charge of the cluster, if it is in
-// another namespace. An installation that was never in charge has no ledger, and this sentence
-// explains that. inCharge returns "" after a read error.
+// inCharge returns a sentence that names the installation that may act in the cluster, if it is in
+// another namespace. An installation that could never act has no ledger, and the sentence explains
+// this. inCharge returns "" if the Lease cannot be read.
 func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	lease, err := r.Leases(metav1.NamespaceSystem).Get(ctx, chargeLease, metav1.GetOptions{})
 	if err != nil || lease.Spec.HolderIdentity == nil {
@@ -257,8 +258,8 @@ func (r *Reader) inCharge(ctx context.Context, namespace string) string {
 	return fmt.Sprintf("the Drydock in namespace %s is not in charge of the cluster; the one in namespace %s is: use -n %[2]s", namespace, text.Line(of, 63))
 }
 
-// chargeLease is the default name of the Lease in kube-system whose holder is the installation in
-// charge of the cluster.
+// chargeLease is the default name of the Lease in kube-system whose holder is the only installation
+// that may act in the cluster.
 const chargeLease = "drydock"
 
 func namespaces(cms []corev1.ConfigMap) string {

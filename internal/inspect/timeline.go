@@ -15,13 +15,14 @@ type Moment struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at"`
 	Text string    `json:"text"`
-	// Due reports that At is a deadline. Now reports that the event is happening now.
+	// Due reports that At is the latest time at which the event may happen. Now reports that the event
+	// is happening now.
 	Due bool `json:"due,omitempty"`
 	Now bool `json:"now,omitempty"`
 }
 
-// Timeline has the events of a repair on record, from its cause to what Drydock waits for, and
-// other parts of the record.
+// Timeline has the events of a repair on record: from the repair's cause to the event that Drydock
+// waits for. The other fields have further parts of the record.
 type Timeline struct {
 	Repair  string   `json:"repair"`
 	Target  string   `json:"target"`
@@ -100,7 +101,8 @@ func intentOf(i *remediations.Intent) string {
 	return "intent " + i.ID
 }
 
-// answer returns the event of the call's result or, without a result yet, of the running call.
+// answer returns the event for the result of the provider's call. If the call is still running, it
+// returns an event that says so.
 func answer(r *remediations.Record, i *remediations.Intent) Moment {
 	by := "the provider"
 	if i.Provider != "" {

@@ -15,14 +15,14 @@ type Sources struct {
 	Alertmanagers []string
 }
 
-// Why is the answer of the command why: why a node is repaired or not.
+// Why is the answer of the command why: why Drydock repairs a node or not.
 type Why struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// Cluster is the cluster that was read.
 	Cluster Cluster `json:"cluster,omitzero"`
 	Node    string  `json:"node"`
-	// Subject is the object that Answer is about, if that is not the node itself.
+	// Subject names the target that Answer is about. It is empty if Answer is about the node itself.
 	Subject string `json:"subject,omitempty"`
 	Answer
 	// Leader is the leading replica of Drydock.
@@ -42,18 +42,18 @@ type Why struct {
 	Unseen []string `json:"unseen"`
 }
 
-// Answer is why one target is repaired or not. A target is the node itself or an object on it.
+// Answer says why Drydock repairs one target or not. A target is the node itself or an object on
+// it.
 type Answer struct {
 	// State is one of the constants below.
 	State State `json:"state"`
-	// Because says why nothing needs to be done although an alert of a policy fires or a fault is
-	// visible. For Unknown, it says why the state is unknown.
+	// Because says why Drydock does nothing although an alert of a policy fires or a fault is visible.
+	// In the state Unknown, it says why the state is unknown.
 	Because string `json:"because,omitempty"`
 	// Hold is why the next step does not begin. Change is what a person may do about that.
 	Hold   *Hold  `json:"hold,omitempty"`
 	Change string `json:"change,omitempty"`
-	// Next is the next step. Provider is the provider that carries it out. When says when it begins,
-	// in a clause.
+	// Next is the next step. Provider carries it out. When is a clause that says when the step begins.
 	Next     string `json:"next,omitempty"`
 	Provider string `json:"provider,omitempty"`
 	When     string `json:"when,omitempty"`
@@ -66,11 +66,13 @@ type Answer struct {
 // nothing returns the answer for a target that needs no repair.
 func nothing() Answer { return Answer{State: Well, Guards: []lifecycle.GuardAnswer{}} }
 
-// State says whether a target is repaired.
+// State is the answer in one word: whether a repair of the target is in progress, held or not
+// needed.
 type State string
 
 const (
-	// Well means that Drydock has nothing to do now. The node may still be unhealthy: see Because.
+	// Well means that Drydock has nothing to do now. The node may still be unhealthy. Because then
+	// says why Drydock does nothing.
 	Well State = "NothingToDo"
 	// Held means that the target needs a repair, and something holds the repair.
 	Held State = "Held"
@@ -81,7 +83,7 @@ const (
 	Unknown State = "Unknown"
 )
 
-// Why returns the answer from what was observed.
+// Why computes the answer from the observation. It reads nothing more.
 func (s *Observation) Why() Why {
 	t := Why{
 		APIVersion: APIVersion, Kind: "Why", Cluster: s.cluster, Node: s.Node.Name, Answer: nothing(), Alerts: []Alert{}, Repairs: RepairsOn(s.Node), Targets: []TargetAnswer{},
@@ -127,9 +129,9 @@ func (s *Observation) Why() Why {
 	return t
 }
 
-// unwritable sets the hold h, because Drydock cannot write on the Node. It sets the hold even if no
-// repair seems needed, because Drydock could not write an alert on the Node either. If another
-// installation is in charge of the cluster, h is only the reason why this one does nothing.
+// unwritable sets the hold h, because Drydock cannot write on the Node. If neither an alert nor a
+// fault is visible, it sets only Because: Drydock could not write an alert on the Node either. It
+// also sets only Because if another installation may act in the cluster.
 func (s *Observation) unwritable(a *Answer, h *Hold) {
 	switch {
 	case h.Reason == notInCharge:

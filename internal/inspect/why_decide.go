@@ -9,15 +9,15 @@ import (
 	nodes "drydock.dev/drydock/remediations/targets/node"
 )
 
-// considered is a step that Drydock could issue next, with the guards' answers about it. A guard is
-// a check that may hold the step.
+// considered is a step that Drydock could issue next, and the answers of the guards, which are
+// checks that may hold the step.
 type considered struct {
 	*lifecycle.Candidate
 	guards []lifecycle.GuardAnswer
 }
 
-// decide sets the answer for the node itself. It returns the decision's message if no guard was
-// asked and nothing holds a repair.
+// decide sets the answer for the node itself. It returns the message of the engine's decision if no
+// guard was asked and nothing holds a repair. Otherwise it returns "".
 func (s *Observation) decide(a *Answer) string {
 	d, all := s.consider(s.State, s.State.Journal.Record, nil, func() lifecycle.Decision { return nodes.Decide(s.State, s.Now) })
 	return s.conclude(a, d, all)
@@ -42,22 +42,23 @@ func (s *Observation) consider(state *lifecycle.State, r *remediations.Record, l
 	return d, all
 }
 
-// conclude sets the answer from the decision and the guards' answers. It returns the decision's
-// message if no guard was asked and nothing holds a repair.
+// conclude sets the answer from the engine's decision and the guards' answers. It returns the
+// decision's message if no guard was asked and nothing holds a repair. Otherwise it returns "".
 func (s *Observation) conclude(a *Answer, d lifecycle.Decision, all []considered) string {
 	if len(all) == 0 {
 		if d.Verb != lifecycle.VerbHold && d.Reason != remediations.ReasonObserving {
 			return d.Message
 		}
-		// No guard was asked, so the decision itself is the hold. For example, the policy only
-		// observes, and has already recorded what it would have done. Then there is no step to ask
+		// The decision is a hold, but no guard was asked. For example, the policy only observes, and has
+		// already recorded the step that it would have issued. So there is no step to ask the guards
 		// about, and the policy's mode is the hold.
 		s.holds(a, &Hold{Reason: d.Reason, Message: d.Message}, d.Policy)
 		return ""
 	}
-	// The answer is about one candidate, usually the last one: Drydock stops at the first alert
-	// that may act, and skipped steps of a plan come before the one that it would issue. If the
-	// decision is a hold, the answer is about the first candidate that is held for the same reason.
+	// The answer is about one candidate, usually the last one. Drydock considers the alerts in order
+	// and stops at the first alert that allows a step. It considers the plan's steps that it skips
+	// before the step that it would issue. If the decision is a hold, the answer is about the first
+	// candidate with the same reason.
 	c := all[len(all)-1]
 	if i := slices.IndexFunc(all, func(c considered) bool { return d.Verb == lifecycle.VerbHold && c.heldBy(d.Reason) }); i >= 0 {
 		c = all[i]

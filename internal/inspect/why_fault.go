@@ -14,7 +14,8 @@ import (
 	"drydock.dev/drydock/rules"
 )
 
-// readWithin is the greatest age of a reading of a fault's sign, for example of a Node condition.
+// readWithin is the largest age of the data about a fault's sign, for example about a Node
+// condition. Older data are ignored.
 const readWithin = time.Minute
 
 // fault returns what is visibly wrong with a node that has no firing alert of a policy, and which
@@ -66,8 +67,8 @@ func (s *Observation) fault(all []Alert) string {
 	return says + "; " + s.askedFor(all, due)
 }
 
-// grace is added to the wait of an alert's rule. The alert may arrive this much later, because
-// Prometheus evaluates rules and Alertmanager sends groups only at intervals.
+// grace is the extra time for the alert of a rule after the rule's wait. The alert may be late,
+// because Prometheus evaluates rules and Alertmanager sends groups only at intervals.
 const grace = 2 * time.Minute
 
 // readyBy returns when the rule's alert about a node that is not Ready should have reached
@@ -80,8 +81,8 @@ func (s *Observation) readyBy(r rules.Rule) time.Time {
 	return remediations.ReadyCondition(s.Node).LastTransitionTime.Add(wait + grace)
 }
 
-// awaits returns the policy that would match the rule's alert about the node, or nil. ill has the
-// signs of a fault that the node shows now, out of those in the policy's witness.
+// awaits returns the policy that would match an alert of the rule about the node, or nil. ill has
+// the signs of the policy's witness that the node shows now.
 func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string) {
 	core, labels := s.Config.Core, maps.Clone(r.Labels)
 	labels["alertname"], labels["node"] = r.Alert, s.Node.Name
@@ -100,8 +101,8 @@ func (s *Observation) awaits(r rules.Rule) (p *remediations.Policy, ill []string
 	return route.Policy, ill
 }
 
-// askedFor returns a clause that says which alerts the Alertmanagers have about the node. due is
-// when the awaited alert should have arrived.
+// askedFor returns a clause that says which alerts about the node the Alertmanagers have. due is
+// when the alert that Drydock waits for should have arrived, or zero if that is unknown.
 func (s *Observation) askedFor(all []Alert, due time.Time) string {
 	if !s.Asked {
 		return "Alertmanager was not asked: give its address with --alertmanager URL"

@@ -23,8 +23,8 @@ type TargetAnswer struct {
 	alerts []string
 }
 
-// Others returns the answers for targets that are under repair or held, except for the target that
-// the headline is about.
+// Others returns the answers for targets that are under repair, held or unknown. It leaves out the
+// target of the headline.
 func (t Why) Others() (out []TargetAnswer) {
 	for _, target := range t.Targets {
 		if target.Subject != t.Subject && target.State != Well {
@@ -35,8 +35,8 @@ func (t Why) Others() (out []TargetAnswer) {
 }
 
 // beside is a kind of target other than nodes. Drydock observes such a target before each step. The
-// plugin cannot observe it, because it runs outside the cluster and has no credentials for these
-// systems.
+// plugin cannot observe it: the plugin runs outside the cluster, and has no credentials for pods'
+// sidecars and for the mesh.
 type beside struct {
 	of     remediations.Kind
 	decide func(s *lifecycle.State, of remediations.Subject, now time.Time) lifecycle.Decision
