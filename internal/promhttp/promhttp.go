@@ -20,7 +20,7 @@ const (
 	// jwtBearer is the OAuth 2 grant type that signs with a key instead of a secret.
 	jwtBearer = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 	// grace is how long RoundTrip waits for the transport after the context has ended. A transport
-	// that obeys the context returns its own error in this time, and its connections can be used
+	// that obeys the context returns its own error in this time. Its connections can then be used
 	// again.
 	grace = 100 * time.Millisecond
 	// maxAbandoned is how many abandoned requests may still be running.
@@ -77,8 +77,8 @@ func credential(o *config.OAuth2) (config.SecretReader, error) {
 	return config.NewInlineSecret(""), nil
 }
 
-// shortLived returns a dial function whose connections are closed after the timeout. So no request
-// over them takes longer, even if it has no context.
+// shortLived returns a dial function that gives each connection a deadline after the timeout. So no
+// request over such a connection takes longer, even if the request has no context.
 func shortLived(timeout time.Duration) config.DialContextFunc {
 	dialer := &net.Dialer{Timeout: timeout}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

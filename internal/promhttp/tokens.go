@@ -48,7 +48,7 @@ func (t *tokens) RoundTrip(req *http.Request) (*http.Response, error) {
 	return (&oauth2.Transport{Source: t.of(secret), Base: t.next}).RoundTrip(req)
 }
 
-// of returns the source of tokens for the secret. A changed secret is used at once.
+// of returns the source of tokens for the secret. If the secret has changed, it makes a new source.
 func (t *tokens) of(secret string) oauth2.TokenSource {
 	t.mu.Lock()
 	defer t.mu.Unlock()
