@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// maxEscapes is how many levels of escapes are decoded. JSON in JSON in an HTML page in a URL has
-// four.
+// maxEscapes is how many levels of escapes are decoded. A JSON text inside JSON, in an HTML page,
+// in a URL has four levels.
 const maxEscapes = 8
 
-// unescaped returns the text, followed by the text after each level of escapes is decoded. whole is
-// false if there are more levels than maxEscapes.
+// unescaped returns the text s and each text that results when one more level of escapes is
+// decoded. whole is false if s has more levels than maxEscapes.
 func unescaped(s string) (levels []string, whole bool) {
 	levels = []string{s}
 	for range maxEscapes {

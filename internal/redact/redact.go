@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/internal/text"
 )
 
-// Keyring has the secrets that no text may show: the current ones, and earlier ones that a late
-// answer may still quote.
+// Keyring has the secrets that no text may show. It also has earlier secrets, because a late answer
+// may still quote them.
 type Keyring struct {
 	// Mark is the text that replaces a secret.
 	Mark string
@@ -26,8 +26,8 @@ type Keyring struct {
 }
 
 const (
-	// kept is how many secrets are remembered. It is more than one request has, including those
-	// that change during a call.
+	// kept is how many secrets are remembered. One request has fewer secrets, even if some change
+	// during the call.
 	kept = 32
 	// maxRead is how many bytes of a text are read. The rest is never shown.
 	maxRead = 16 << 10
@@ -61,7 +61,7 @@ func (k *Keyring) AddPassword(user, password string) {
 func (k *Keyring) Text(s string) string { return text.Line(k.Hide(s), cmp.Or(k.Most, 300)) }
 
 // Quoted returns ": " and the foreign text in quotes, for the end of a sentence. If the text is
-// empty, it returns nothing.
+// empty, it returns "".
 func (k *Keyring) Quoted(s string) string {
 	if s = k.Text(s); s == "" {
 		return ""
@@ -93,8 +93,8 @@ func (k *Keyring) Hide(s string) string {
 	return out
 }
 
-// Error returns an error whose text is safe to show, by Text. errors.Is works as with the original
-// error.
+// Error returns an error whose text is the result of Text, so it is safe to show. errors.Is finds
+// the original error.
 func (k *Keyring) Error(err error) error {
 	if err == nil {
 		return nil

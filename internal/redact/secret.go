@@ -18,9 +18,11 @@ const part = 8
 // secret is one secret in a form that can be searched for.
 type secret struct {
 	text string
-	// parts has all sequences of part bytes of the secret, and of its Base64 and hexadecimal forms.
+	// parts has each sequence of 8 bytes (the constant part) in the secret, and in its Base64 and
+	// hexadecimal forms.
 	parts map[uint64]struct{}
-	// short has forms with fewer than part bytes, which are searched for as a whole.
+	// short has the forms of the secret that are shorter than 8 bytes. A search looks only for the
+	// whole form.
 	short [][]byte
 }
 
