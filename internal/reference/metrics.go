@@ -20,8 +20,8 @@ type metric struct {
 
 // source finds metrics in the code of one folder.
 type source struct {
-	// lists are the package's variables that are lists of strings, by name. Several metrics may share
-	// such a list as their labels.
+	// lists has the package's variables that are lists of strings, by the variable's name. Several
+	// metrics may use the same list as their labels.
 	lists map[string][]string
 	found []metric
 	fault error
