@@ -41,7 +41,7 @@ type release struct {
 	key     ed25519.PrivateKey
 
 	built []binary
-	// statement is the provenance, which sign signs.
+	// statement is the provenance as JSON. The method sign signs it.
 	statement []byte
 }
 

@@ -116,7 +116,8 @@ func (r *release) checksums(context.Context) error {
 	return os.WriteFile(r.path("SHA256SUMS"), []byte(strings.Join(lines, "")), 0o644)
 }
 
-// files calls each for every file that is in the release's folder now, with its SHA-256.
+// files calls the given function once for every file in the release's folder, with the file's name
+// and its SHA-256.
 func (r *release) files(each func(name, sum string)) error {
 	err := filepath.WalkDir(r.out, func(path string, d fs.DirEntry, err error) error {
 		switch {

@@ -42,8 +42,8 @@ func readKey(file string) (ed25519.PrivateKey, error) {
 	return signs, nil
 }
 
-// provenance writes the provenance of every file of the release: the commit and how the file was
-// built. It is an in-toto statement with SLSA's predicate.
+// provenance writes a file about the origin of all release files: the commit and the build. Its
+// format is an in-toto statement with SLSA's predicate.
 func (r *release) provenance(context.Context) error {
 	var subjects []m
 	err := r.files(func(name, sum string) { subjects = append(subjects, m{"name": name, "digest": m{"sha256": sum}}) })
