@@ -30,8 +30,8 @@ type Options struct {
 	HTTP config.HTTPClientConfig
 	// Most is the largest number of URLs, and of addresses for each host name.
 	Most int
-	// Timeout is the timeout that the caller sets in the context of each request. A dial may also take
-	// at most this long.
+	// Timeout is the time limit that the caller sets in the context of each request. It also limits a
+	// dial.
 	Timeout time.Duration
 	// Idle is how long an idle connection stays open. Zero means the library's default.
 	Idle time.Duration
@@ -49,7 +49,8 @@ type Endpoint struct {
 	// url is the normalised URL, so that two spellings of one URL are equal. It has no credentials,
 	// its host is in lower case with a port, and its path does not end in a slash.
 	url url.URL
-	// asGiven makes requests use the host name and not its addresses, because a proxy resolves it.
+	// asGiven makes requests use the host name and not one of its addresses, because a proxy resolves
+	// the name.
 	asGiven bool
 }
 
@@ -106,8 +107,8 @@ func newEndpoint(raw string, o Options) (*Endpoint, error) {
 	case u.RawQuery != "" || u.Fragment != "":
 		return nil, fmt.Errorf("%s://%s has a query or a fragment; remove it", u.Scheme, u.Host)
 	case strings.ContainsFunc(u.Host, func(r rune) bool { return r > '~' }):
-		// net/http dials the Punycode form of a name that is not ASCII, and the dialler here would not
-		// recognise the name.
+		// A host name must be ASCII. For other names, net/http would dial the Punycode form, which the
+		// dial function of Replica does not recognise.
 		return nil, fmt.Errorf("the host %s is not ASCII; write it in Punycode", u.Hostname())
 	}
 	if u.User != nil {
@@ -142,8 +143,8 @@ func (e *Endpoint) URL() *url.URL {
 // String returns the URL as text.
 func (e *Endpoint) String() string { return e.url.String() }
 
-// Name returns the name of the replica at the address, for people: the URL, and the address if that
-// is not the URL's host.
+// Name returns the name of the replica for people: the URL and the replica's address. With a proxy,
+// it returns only the URL.
 func (e *Endpoint) Name(address string) string {
 	if e.asGiven {
 		return e.String()
