@@ -24,8 +24,8 @@ type gathered struct {
 	// unreadable has a sentence for each entry or record that is not counted, with the reason. full
 	// are the nodes whose history is full, so that older repairs may be missing.
 	unreadable, full []string
-	// collapsed is true if some repairs ended without a step, because something held them all the
-	// time. Of these repairs, the Node's history keeps only the last one for each alert.
+	// collapsed is true if some repairs ended without a step, because something held them from their
+	// beginning to their end. The Node's history keeps only the last of these repairs for each alert.
 	collapsed bool
 }
 
@@ -99,7 +99,7 @@ func (g *gathered) history(n Node) {
 	}
 }
 
-// fault returns why an entry cannot be counted.
+// fault returns why the report cannot count an entry of the history, or nil if it can.
 func (g *gathered) fault(e *remediations.Entry) error {
 	switch {
 	case e.Began.IsZero() || e.Ended.IsZero():

@@ -9,7 +9,8 @@ import (
 // Input is all data for a report.
 type Input struct {
 	From, To time.Time
-	// Of says in a phrase which nodes the report covers. It is empty for all nodes.
+	// Of is a phrase that says which nodes the report covers. It is empty if the report covers all
+	// nodes.
 	Of    string
 	Nodes []Node
 	// Ledger is nil if it could not be read. LedgerProblem says why.
@@ -30,11 +31,11 @@ type Node struct {
 // Series are Drydock's metrics in the report's period, with one sample per Step.
 type Series struct {
 	Step time.Duration
-	// InFlight is the number of repairs that are Acting or Verifying. A missing sample means that
-	// nothing was measured then.
+	// InFlight has the number of repairs in the phases Acting and Verifying, over time. A missing
+	// sample means that Prometheus had no value at that time.
 	InFlight []Sample
 	Holds    []HoldSeries
-	// Open has the samples of the time when a breaker was open. The key is the breaker's scope, for
+	// Open has a sample for each time when a breaker was open. The key is the breaker's scope, for
 	// example "cluster" or "zone/fra1".
 	Open map[string][]Sample
 }

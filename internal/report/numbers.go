@@ -194,9 +194,9 @@ func (g *gathered) holds() []Hold {
 	return out
 }
 
-// breakers returns the breakers that were open in the report's period, as Prometheus measured it.
-// It adds from the ledger the breakers that are not closed now and that Prometheus does not show as
-// open.
+// breakers returns the breakers that were open in the report's period, according to Prometheus. It
+// also returns breakers that are not closed now according to the ledger, if Prometheus shows no
+// opening of them.
 func (g *gathered) breakers() []Breaker {
 	out := []Breaker{}
 	states, open := map[string]ledger.Breaker{}, map[string][]Sample{}
@@ -260,7 +260,8 @@ func (g *gathered) measured() *Measured {
 // mostNamed is the limit of nodes that one sentence names.
 const mostNamed = 10
 
-// unsaid returns sentences that say what the numbers leave out, and why.
+// unsaid returns one sentence for each thing that the report's numbers do not include, with the
+// reason.
 func (g *gathered) unsaid(r *Report) []string {
 	out := slices.Clone(g.unreadable)
 	if g.LedgerProblem != "" {

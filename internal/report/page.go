@@ -15,8 +15,8 @@ import (
 )
 
 // Page is one report for people. [Page.Text] prints it as text, and [Page.HTML] as an HTML file.
-// Any user of the cluster may have written its strings: both functions remove control characters
-// and escape the rest.
+// Any user of the cluster may have written its strings. So both functions remove control
+// characters, and HTML also escapes the strings.
 type Page struct {
 	Title string
 	// From and To are the report's period. Made is when the report was made.
@@ -30,7 +30,7 @@ type Page struct {
 	Links []Link
 }
 
-// Link leads to another page. Here reports that it is the current page.
+// Link leads to another page. Here reports that the link leads to the page that it is on.
 type Link struct {
 	Name, Address string
 	Here          bool
@@ -44,7 +44,8 @@ type Figure struct{ Value, Name string }
 type Section struct {
 	Title, Lead string
 	Table       *Table
-	// Timeline is drawn only in HTML, so a table must have the same content.
+	// Timeline is drawn only in HTML. So one of the page's tables must have the same content for the
+	// text output.
 	Timeline *Timeline
 	List     []string
 }

@@ -7,8 +7,8 @@ import (
 	"drydock.dev/drydock/remediations/ledger"
 )
 
-// Report is what Drydock did to nodes in a period, and what it would have done. `-o json` prints
-// this struct; the page has the same numbers.
+// Report is what Drydock did to nodes in a period. For policies that only observed, it is what
+// Drydock would have done. `-o json` prints this struct. The page has the same numbers.
 type Report struct {
 	APIVersion string    `json:"apiVersion"`
 	Kind       string    `json:"kind"`
@@ -39,8 +39,8 @@ type Report struct {
 	ledger bool
 }
 
-// Group has the numbers of one policy, of one node, or of all. Repairs is the number of ended
-// repairs. Repairs that were only observed count in WouldBe instead.
+// Group has the numbers of one policy, of one node, or of all repairs. Repairs is the number of
+// ended repairs. Repairs that were only observed count in WouldBe instead.
 type Group struct {
 	Name     string         `json:"name,omitempty"`
 	Repairs  int            `json:"repairs"`
@@ -51,14 +51,16 @@ type Group struct {
 	// are absent if no repair recovered.
 	MedianSeconds *int64 `json:"medianSeconds,omitempty"`
 	WorstSeconds  *int64 `json:"worstSeconds,omitempty"`
-	// AtOnce is the largest number of repairs with an issued step that were on record at the same
-	// time. WouldAtOnce is the same for the steps that would have been issued.
+	// AtOnce is the largest number of repairs that were on record at the same time. Only repairs with
+	// an issued step count. WouldAtOnce is this number for repairs that were only observed, with the
+	// steps that they would have issued.
 	AtOnce      int            `json:"atOnce"`
 	WouldBe     int            `json:"wouldBe"`
 	WouldSteps  map[string]int `json:"wouldSteps"`
 	WouldAtOnce int            `json:"wouldAtOnce"`
-	// ByItself is the number of nodes that recovered without a step. It counts repairs that ended
-	// SelfRecovered, and observed repairs whose node was healthy before the end of the step's wait.
+	// ByItself is the number of nodes that recovered without a step. It counts repairs with the
+	// outcome SelfRecovered, and observed repairs whose node was healthy before the end of the step's
+	// wait.
 	ByItself int `json:"byItself"`
 	// UnderWay is the number of repairs on record now, in flight or waiting. NeedPerson is the number
 	// of exhausted repairs that were not reset.
@@ -77,8 +79,8 @@ type Repair struct {
 	// Target is what was repaired, if that is not the node itself: a pod, or a location of the mesh.
 	Target string `json:"target,omitempty"`
 	Policy string `json:"policy"`
-	// Outcome is how the repair ended. It is empty if the repair is on record now. Then Phase is its
-	// phase.
+	// Outcome is how the repair ended. For a repair that is on record now, Outcome is empty, and Phase
+	// is the repair's phase.
 	Outcome remediations.Outcome  `json:"outcome,omitempty"`
 	Phase   remediations.Phase    `json:"phase,omitempty"`
 	Steps   remediations.Attempts `json:"steps"`
@@ -87,20 +89,20 @@ type Repair struct {
 	Ended   time.Time             `json:"ended,omitzero"`
 	// Seconds is the time from the repair's beginning to its end, or to now.
 	Seconds int64 `json:"seconds"`
-	// IllSeconds is set for a repair that its policy only observed. It is the time from the start
-	// of the alert until the node was healthy or the repair ended.
+	// IllSeconds is set only if the repair's policy only observed. It is the time from the start of
+	// the alert until the node was healthy, or until the repair ended.
 	IllSeconds int64 `json:"illSeconds,omitempty"`
 	ByItself   bool  `json:"byItself,omitempty"`
-	// Request is the request of a person that caused the repair. ByPerson reports that a person ended
-	// the repair. NeedsPerson reports that the repair is exhausted and was not reset.
+	// Request is a person's request that caused the repair. ByPerson reports that a person ended the
+	// repair. NeedsPerson reports that the repair is exhausted and was not reset.
 	Request     string `json:"request,omitempty"`
 	ByPerson    bool   `json:"byPerson,omitempty"`
 	NeedsPerson bool   `json:"needsPerson,omitempty"`
 	Why         string `json:"why,omitempty"`
 
-	// acted is the period that counts for AtOnce, or for WouldAtOnce if the repair was only
-	// observed. It is zero if no step was issued and none would have been. ticks are the known
-	// times of steps, for the timeline.
+	// acted is the period of the repair that counts for AtOnce or, if the repair was only observed,
+	// for WouldAtOnce. It is zero if no step was issued and the repair would have issued none. ticks
+	// are the known times of steps, for the timeline.
 	acted Period
 	ticks []time.Time
 }
@@ -115,8 +117,8 @@ type Period struct {
 type Hold struct {
 	Policy string              `json:"policy"`
 	Reason remediations.Reason `json:"reason"`
-	// Seconds is how long at least one repair was held. Most is the largest number that was held at
-	// the same time.
+	// Seconds is the time during which at least one repair was held. Most is the largest number of
+	// repairs that were held at the same time.
 	Seconds int64 `json:"seconds"`
 	Most    int   `json:"most"`
 	// Source is where the data come from. SourceRecords has only current holds. SourcePrometheus has

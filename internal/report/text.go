@@ -89,8 +89,8 @@ func align(b *strings.Builder, columns []Column, rows [][]string) {
 	}
 }
 
-// wrap prints a text in lines. The first line follows lead, and the others are indented by its
-// width.
+// wrap prints the text s in lines of limited width. The first line begins with lead. The other
+// lines are indented by the width of lead.
 func wrap(b *strings.Builder, lead, s string) {
 	line, empty := lead, true
 	for word := range strings.FieldsSeq(plain(s)) {

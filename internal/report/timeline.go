@@ -58,8 +58,8 @@ const (
 // Marks has all marks, in the legend's order.
 var Marks = []Mark{MarkGood, MarkSelf, MarkBad, MarkAgain, MarkPerson, MarkOther, MarkWould, MarkOngoing, MarkGap, MarkStop}
 
-// The timeline's unit is a hundredth of its width. The margin on the right has room for text after
-// the last mark.
+// Widths in the timeline are percentages of the timeline's width. The right margin leaves room for
+// the text after the last mark.
 const (
 	leftMargin, rightMargin = 0.8, 5.0
 	// roomBefore and roomBehind are the space beside a span for its mark and its reference.
