@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// allowedFor is how long a user may read the metrics without a new review. So a right that was
-	// removed still works for this long.
+	// allowedFor is how long a user may read the metrics without a new review. After an administrator
+	// removes the right, the user may continue for up to allowedFor.
 	allowedFor = time.Minute
 	// refusedFor is how long an answer 401 or 403 is kept. So a new right works after this time at the
 	// latest.
@@ -31,8 +31,8 @@ const (
 	// knownFor is how long an allowed token counts as known. Reviews of known tokens have their own
 	// limit, so that many unknown tokens cannot delay them.
 	knownFor = time.Hour
-	// mostAllowed and mostRefused are the limits of kept answers. Refused tokens never displace
-	// allowed ones.
+	// mostAllowed is the limit of remembered allowed tokens, and mostRefused that of refused ones. The
+	// two are stored separately, so refused tokens never displace allowed ones.
 	mostAllowed, mostRefused = 64, 256
 	// reviewWithin bounds both requests of one review together. Prometheus' default scrape timeout is
 	// 10 s.

@@ -10,7 +10,7 @@ const (
 	// reviewsAtOnce is the limit of reviews that run at the same time in one lane.
 	reviewsAtOnce = 4
 	// reviewsPerSecond is the average number of reviews that may begin per second. reviewsInARow is
-	// how many may begin at once. One review is two requests to the API server.
+	// how many may begin without a pause. One review is two requests to the API server.
 	reviewsPerSecond, reviewsInARow = 5, 10
 )
 
