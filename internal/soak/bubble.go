@@ -30,8 +30,9 @@ func InBubble(t *testing.T, f func(t *testing.T)) {
 // rapid distinguishes failures by the place of their panic.
 func giveUp(why any) { panic(why) }
 
-// Awake returns t with only its monotonic reading moved by the duration. The monotonic and the wall
-// clock then disagree, as after a suspended machine wakes up or after its wall clock was set.
+// Awake returns t with its monotonic reading moved by the duration. The wall clock reading stays
+// the same, so the two then disagree. In production they disagree after a suspended machine wakes
+// up or its wall clock is set.
 func Awake(t time.Time, by time.Duration) time.Time {
 	mono := reflect.ValueOf(&t).Elem().FieldByName("ext") // the field with the monotonic reading, if t has one
 	*(*int64)(mono.Addr().UnsafePointer()) += int64(by)

@@ -32,8 +32,9 @@ func Histories(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Every returns n if a set of random tests should run only one of n cases. It returns 4 with
-// -short, which the runs with the race detector use, and 16 in make quick. Otherwise it returns 1.
+// Every returns n if a set of random tests should run only one of n cases: 16 in make quick, and 4
+// with -short, which the runs with the race detector use. Otherwise it returns 1, so that all cases
+// run.
 func Every() int {
 	switch {
 	case os.Getenv("DRYDOCK_QUICK") != "":
