@@ -1,6 +1,6 @@
-// Package text makes texts of others safe to show. Drydock uses it everywhere: a text on a Node, in
-// an alert or in an answer of another program must never control a terminal or look like another
-// text.
+// Package text makes texts of other people and programs safe to show. Drydock uses it everywhere. A
+// text on a Node, in an alert or in another program's answer must never control a terminal or look
+// like another text.
 package text
 
 import (
