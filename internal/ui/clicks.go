@@ -8,24 +8,24 @@ import (
 	"drydock.dev/drydock/internal/actions"
 )
 
-// These are time limits of a write. They must rise in this order: actions.ServerWithin for the API
-// server, writeWithin for this program, the limit of the page's script (waits in static/words.js),
-// and connectionWithin. The connection has the longest limit, because a browser may repeat a write
-// by itself if the connection ends without an answer.
+// These are time limits of a write. Each limit in this list must be longer than the one before:
+// actions.ServerWithin (the API server), writeWithin (this program), waits in static/words.js (the
+// page's script), connectionWithin. The connection's limit is the longest, because a browser may
+// repeat a write by itself if the connection ends without an answer.
 const (
 	writeWithin      = 45 * time.Second
 	connectionWithin = time.Minute
 )
 
-// click is an action on a node that succeeded as a dry run and that the person may now confirm. It
-// is written at most once.
+// click is an action on a node that succeeded as a dry run, and that the person may now confirm.
+// The action is written at most once.
 type click struct {
 	node, word string
 	params     actions.Params
 	subject    actions.Subject
 	at         time.Time
 	taken      bool
-	// done is closed when the click was written and outcome is set.
+	// done is closed when outcome is set, after the write.
 	done    chan struct{}
 	outcome outcome
 }
@@ -37,15 +37,15 @@ type outcome struct {
 }
 
 const (
-	// maxClicks is how many clicks are stored. The oldest is dropped for a new one, and can no longer
-	// be written.
+	// maxClicks is how many clicks are stored. A new click replaces the oldest one, whose action can
+	// then no longer be written.
 	maxClicks = 256
 	// clickLasts is how long after its dry run a click may be written.
 	clickLasts = 10 * time.Minute
 )
 
 // clicks are the stored clicks, by their numbers. A click stays stored after its write, so that a
-// repeated request gets the same outcome.
+// repeated request gets the click's outcome and writes nothing.
 type clicks struct {
 	mu    sync.Mutex
 	all   map[string]*click
@@ -84,7 +84,7 @@ func (c *clicks) take(number, node, word string, params actions.Params, now time
 	return of, first
 }
 
-// end sets the outcome, for all requests that have the click's number.
+// end sets the click's outcome. All requests with the click's number wait for it.
 func (k *click) end(o outcome) {
 	k.outcome = o
 	close(k.done)

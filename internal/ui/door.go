@@ -42,8 +42,9 @@ type door struct {
 	// ports of a host, so other programs on this machine could receive it. With this path, it goes
 	// only to addresses below root.
 	root string
-	// entered is called after a token was used. next is the token that replaces the printed one, or
-	// empty if the printed one is still valid. entered may be nil.
+	// entered is called after a token was used. If the token of the printed address was used, next is
+	// the new token. Otherwise next is empty, and the printed address is still valid. entered may be
+	// nil.
 	entered func(next string)
 	// refuse answers a request that the door does not admit. why is the reason for the user.
 	refuse func(w http.ResponseWriter, r *http.Request, why string)
@@ -111,9 +112,9 @@ func (d *door) enter(w http.ResponseWriter, r *http.Request, port string) {
 	http.Redirect(w, r, to.String(), http.StatusSeeOther)
 }
 
-// enterByFile exchanges the token in the file for a cookie, for the browser that was started with
-// that file. It answers with a page that leads to the address, not with a redirect. The file counts
-// as another site, and after a redirect from another site a browser sends no SameSite=Strict
+// enterByFile exchanges the token in the file for a cookie. It is for the browser that was started
+// with that file. It answers with a page that opens the address, and not with a redirect. Browsers
+// treat the file as another site. After a redirect from another site, they send no SameSite=Strict
 // cookie.
 func (d *door) enterByFile(w http.ResponseWriter, r *http.Request, port string) {
 	if !d.spend(&d.fileToken, r.URL.Query().Get(fileParameter), "") {
@@ -132,7 +133,8 @@ func onward(address string) string {
 		address + `"><title>Drydock</title><a href="` + address + `">Open the page of kubectl drydock ui</a></html>` + "\n"
 }
 
-// spend reports whether given is the token, and then replaces the token with next.
+// spend replaces the token with next and returns true, if given is equal to the token. Otherwise it
+// returns false and changes nothing.
 func (d *door) spend(token *string, given, next string) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -197,9 +199,9 @@ func foreign(r *http.Request) string {
 	return why
 }
 
-// ownPort returns the port that the request arrived at. own is true if the header Host has this
-// port and a usual name of loopback. Other names are refused, because with DNS rebinding the page
-// of another site could reach this program.
+// ownPort returns the port at which the request arrived. own is true if the header Host is a usual
+// name of loopback with this port. Other names are refused. With DNS rebinding, a name of another
+// site could lead to this program.
 func ownPort(r *http.Request) (port string, own bool) {
 	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if local == nil {
@@ -216,8 +218,8 @@ func ownPort(r *http.Request) (port string, own bool) {
 	return port, slices.Contains(names, r.Host)
 }
 
-// cookieName returns the cookie's name. It contains the port, because cookies ignore ports, and the
-// pages of two clusters may be open at once.
+// cookieName returns the cookie's name, which contains the port. Browsers send a cookie to every
+// port of a host, so the pages of two clusters need different names.
 func cookieName(port string) string { return "drydock-ui-" + port }
 
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }

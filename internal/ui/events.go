@@ -55,8 +55,8 @@ type connectionNews struct {
 	HTML  string `json:"html"`
 }
 
-// version returns the text that identifies the state of a page: the process and the number of its
-// last change.
+// version returns a text that identifies the state of a page: the ID of this process, and the
+// number of the last change that the page shows.
 func (u *UI) version(number uint64) string { return u.epoch + "-" + strconv.FormatUint(number, 10) }
 
 func (u *UI) number(version string) (uint64, bool) {

@@ -13,8 +13,8 @@ import (
 	"drydock.dev/drydock/internal/inspect"
 )
 
-// fleet is the watched state of the cluster. Every change gets a number. An open page has the
-// number of its last change, so fleet knows which changes the page lacks.
+// fleet is the watched state of the cluster. Every change gets a number. Each open page keeps the
+// number of the last change that it shows, so fleet knows which changes the page lacks.
 type fleet struct {
 	mu     sync.Mutex
 	number uint64
@@ -32,7 +32,7 @@ type fleet struct {
 	// of the last change of that state.
 	connection       connection
 	connectionNumber uint64
-	// bell is closed at the next change, which wakes the streams. Then a new one replaces it.
+	// bell wakes the streams: it is closed at the next change. A new channel then replaces it.
 	bell chan struct{}
 }
 
@@ -103,7 +103,7 @@ func (f *fleet) replace(nodes []*corev1.Node, now time.Time) {
 	}
 }
 
-// setLedger sets the ledger as read, or with the problem why it could not be read.
+// setLedger stores the ledger. If the ledger could not be read, l.Problem says why.
 func (f *fleet) setLedger(l inspect.Ledger, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

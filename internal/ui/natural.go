@@ -24,7 +24,7 @@ func natural(a, b string) int {
 		}
 		restA, restB = restA[len(digitsA):], restB[len(digitsB):]
 	}
-	// One is a prefix of the other, or they differ only in leading zeros.
+	// The names are equal, one is a prefix of the other, or they differ only in leading zeros.
 	return cmp.Or(cmp.Compare(len(restA), len(restB)), strings.Compare(a, b))
 }
 

@@ -218,8 +218,7 @@ func rawOf(n *corev1.Node) []raw {
 // step.
 type rung struct {
 	lifecycle.GuardAnswer
-	// First is true for the first guard that holds the step. Its reason is the one that Drydock
-	// reports.
+	// First is true for the first guard that holds the step. Drydock reports the reason of this guard.
 	First bool
 }
 
@@ -268,7 +267,7 @@ func (l ladder) Rungs() (out []rung) {
 	return out
 }
 
-// Unbound returns the reasons of the guards that do not apply to the step, each once.
+// Unbound returns the reasons of the guards that do not apply to the step, without duplicates.
 func (l ladder) Unbound() string {
 	var names []string
 	for _, g := range l.Guards {

@@ -20,7 +20,7 @@ type fleetPage struct {
 	// Breakers are the breakers' scopes, with the number of unhealthy nodes in each.
 	Breakers []scope `json:"breakers"`
 	Counts   []count `json:"counts"`
-	// Concern are the nodes that are not healthy, with those that need a person first. More is the
+	// Concern are the nodes that are not healthy. The nodes that need a person come first. More is the
 	// number of further nodes that are not in Concern.
 	Concern []tile  `json:"concern"`
 	More    int     `json:"more,omitempty"`
@@ -52,8 +52,8 @@ func (p fleetPage) facts(calm bool) (out []fact) {
 }
 
 const (
-	// denseAbove is the limit of nodes that get tiles with names. With more nodes, tiles are squares,
-	// so that all fit on the screen.
+	// denseAbove is the largest number of nodes for tiles with names. With more nodes, each tile is
+	// only a square, so that all tiles fit on the screen.
 	denseAbove = 150
 	// smallTilesAbove is the limit of nodes that get squares large enough for a finger. With more
 	// nodes, squares are smaller, so that 5,000 fit on one screen.
@@ -76,8 +76,8 @@ func (p fleetPage) Density() string {
 	return ""
 }
 
-// Square reports whether a tile is only a square with a shape: one element per tile keeps a page
-// with thousands of nodes fast.
+// Square reports whether each tile is only a square with a shape. A square is one HTML element,
+// which keeps a page with thousands of nodes fast.
 func (p fleetPage) Square() bool { return p.Density() != "" }
 
 // knownAt returns the number of the last change that is in the page.
@@ -95,9 +95,10 @@ type fact struct {
 type scope struct {
 	Scope string `json:"scope"`
 	State string `json:"state"`
-	// Unhealthy and Nodes are Drydock's own counts if the breaker is not closed. For a closed breaker,
-	// the ledger has no counts and the page counts the nodes itself. Excluded nodes and nodes younger
-	// than limits.startupGrace do not count. Limit is the configured limit.
+	// Unhealthy and Nodes are the numbers of unhealthy and of all nodes. They come from the ledger if
+	// the breaker is not closed. For a closed breaker, the page counts the nodes. Excluded nodes and
+	// nodes younger than limits.startupGrace do not count. Limit is the configured limit of unhealthy
+	// nodes.
 	Unhealthy int    `json:"unhealthy"`
 	Nodes     int    `json:"nodes"`
 	Limit     string `json:"limit,omitempty"`

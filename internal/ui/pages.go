@@ -110,7 +110,8 @@ func (u *UI) shown(page string) string {
 	return u.Commands.Escaped(text.Visible(page), html.EscapeString)
 }
 
-// fragment returns the HTML of a part of a page.
+// fragment returns the HTML that the named template makes from a value. A page's script inserts it
+// into the page.
 func (u *UI) fragment(name string, of any) (string, error) {
 	var out bytes.Buffer
 	if err := u.common.ExecuteTemplate(&out, name, of); err != nil {
@@ -147,8 +148,8 @@ func (u *UI) problem(w http.ResponseWriter, r *http.Request, code int, title, wh
 	_, _ = w.Write([]byte(u.shown(out.String())))
 }
 
-// nodePath returns the path of a node's page. If the name ends in .json, the path gets a slash at
-// its end, so that it does not ask for JSON.
+// nodePath returns the path of a node's page. A path that ends in .json asks for JSON. So if the
+// node's name ends in .json, the path gets a slash at its end.
 func nodePath(node string) string {
 	path := "/nodes/" + url.PathEscape(node)
 	if strings.HasSuffix(node, ".json") {

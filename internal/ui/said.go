@@ -22,7 +22,8 @@ func said(sentence string) (out []piece) {
 	return out
 }
 
-// changed splits the text that says what a person may do about a hold: one command, or a sentence.
+// changed splits a text that says what a person may do about a hold. The text is either one command
+// or a sentence with commands between backticks.
 func changed(change string) []piece {
 	if program, _, _ := strings.Cut(change, " "); !strings.Contains(change, "`") && (program == "kubectl" || program == "amtool") {
 		return []piece{{plain(change), true}}

@@ -14,8 +14,8 @@ const (
 	Well      State = "well"
 )
 
-// Look is how a state looks. Text and shape have the same meaning as the color in static/style.css,
-// for people who do not see colors.
+// Look is how the page shows a state. Its text and shape say the same as its color in
+// static/style.css, for people who do not see colors.
 type Look struct {
 	State State `json:"state"`
 	// Shape is the state's character, which differs from that of all other states.

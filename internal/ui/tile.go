@@ -18,15 +18,16 @@ type tile struct {
 	State State  `json:"state"`
 	Zone  string `json:"zone,omitempty"`
 	Pool  string `json:"pool,omitempty"`
-	// Policy is the policy of the repair, or of the alert that waits for one. Step is the repair's
-	// step. Reason is the reason of the hold, if there is one.
+	// Policy is the policy of the repair or, if there is no repair, of the alert that waits for one.
+	// Step is the repair's step. Reason is the reason of the hold. It is empty if nothing holds the
+	// repair.
 	Policy string `json:"policy,omitempty"`
 	Step   string `json:"step,omitempty"`
 	Reason string `json:"reason,omitempty"`
 	// Ill is why the breakers count the node as unhealthy.
 	Ill string `json:"ill,omitempty"`
-	// Says is one sentence about the node's state. Until is when that state ends by itself, and Since
-	// is when it began, both in RFC 3339.
+	// Says is one sentence about the node's state. Since is when the state began, and Until is when it
+	// ends without a person's action. Both are RFC 3339 times, or empty if unknown.
 	Says  string `json:"says,omitempty"`
 	Until string `json:"until,omitempty"`
 	Since string `json:"since,omitempty"`
@@ -54,8 +55,8 @@ const maxText = 1 << 10
 // written the text.
 func plain(s string) string { return text.Line(s, maxText) }
 
-// tileOf returns the node's tile. It says the same as `kubectl drydock status`. If the node has
-// several repairs, it shows the one that most needs a person.
+// tileOf returns the node's tile, with the same facts as `kubectl drydock status`. If the node has
+// several repairs, the tile shows the repair that needs a person most.
 func tileOf(n *corev1.Node, ledger *inspect.Ledger, now time.Time) tile {
 	best := tile{}
 	for _, r := range ledger.RepairsOf(n, now) {

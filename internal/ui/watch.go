@@ -27,13 +27,14 @@ const (
 	// askEvery is how often the program reads the leader's Lease, to check that the API server
 	// answers. A watch without events does not show that.
 	askEvery = 5 * time.Second
-	// readAgain is how often objects are read that the user may list but not watch.
+	// readAgain is the interval at which the program reads objects that the user may list but not
+	// watch.
 	readAgain = 15 * time.Second
-	// askFor is the time limit of one such read, and of a read of the ledger.
+	// askFor is the time limit of one read of the leader's Lease, and of one read of the ledger.
 	askFor = 4 * time.Second
 )
 
-// connection says whether the page is current.
+// connection says whether the page shows the current state of the cluster.
 type connection struct {
 	// Lost reports that the API server does not answer. The page then shows the state at Since.
 	Lost bool `json:"lost"`
@@ -53,8 +54,8 @@ func (c connection) State() string {
 	return "ok"
 }
 
-// link computes the state of the connection from the results of the watches and of the regular
-// check. Each of these is a source: see nodesSource.
+// link computes the state of the connection to the API server. It uses the results of the watches
+// and of the regular check. Each of these is called a source, for example nodesSource.
 type link struct {
 	mu  sync.Mutex
 	now func() time.Time
@@ -63,8 +64,8 @@ type link struct {
 	lost, missing map[string]string
 	good          time.Time
 	notify        func(connection)
-	// first is closed when each source in awaited was read once or has failed, or when the regular
-	// check has failed.
+	// first is closed when each source in awaited has a first result, which is data or an error. It is
+	// also closed when the regular check has failed.
 	first   chan struct{}
 	awaited map[string]bool
 }
@@ -141,8 +142,8 @@ func words(err error) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// These are the names of the sources of the page's data. presence is the regular check that the API
-// server answers.
+// These are the names of the sources. nodesSource and ledgerSource are watches. presence is the
+// regular check that the API server answers.
 const (
 	nodesSource  = "nodes"
 	ledgerSource = "ledger"

@@ -31,7 +31,8 @@ type word struct {
 // Offered reports whether the page shows a button for the action.
 func (w word) Offered() bool { return w.Denied == "" && w.Refused == "" }
 
-// words returns all actions. Each says whether the user may request it now.
+// words returns all actions. Each one has the reasons why the user may not request it now, if there
+// are any.
 func (u *UI) words(ctx context.Context, n *corev1.Node, verbs bool) []word {
 	out := []word{}
 	for _, a := range actions.All() {
@@ -71,7 +72,8 @@ type Answer struct {
 }
 
 // word carries out an action that a person requests: POST /nodes/NAME/words/WORD. The page must
-// first send the same request with dryRun. The answer to that has the number that the write needs.
+// first send the same request with dryRun. The answer to the dry run has a number, which the write
+// must send.
 func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	refuse := func(code int, title, why string) {
 		u.problem(w, r, code, title, u.Reader.Cluster.Says(why))
@@ -133,8 +135,9 @@ func (u *UI) word(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// asks runs the action as a dry run or writes it, and returns the result with the cluster's name.
-// tried is the Node and the repair of the earlier dry run. It is nil if this call is the dry run.
+// asks runs the action, as a dry run if in.DryRun is set, and returns the result after the
+// cluster's name. tried is the Node and the repair of the earlier dry run. It is nil if this call
+// is the dry run.
 func (u *UI) asks(ctx context.Context, prepared *actions.Prepared, a *actions.Action, node string, in *asked, tried *actions.Subject) outcome {
 	problem := func(code int, why string, unknown bool) outcome {
 		return outcome{code, problem{plain(u.Reader.Cluster.Says(why)), unknown}}
