@@ -19,7 +19,7 @@ func (b Build) On(root *cobra.Command) {
 	root.AddCommand(b.Command())
 }
 
-// Command returns the command version, which prints the line.
+// Command returns the command version. It prints the text of Line.
 func (b Build) Command() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
@@ -50,7 +50,7 @@ func (b Build) Now() string {
 // build without modules.
 func (b Build) Line(info *debug.BuildInfo) string { return b.Program + " version " + b.Details(info) }
 
-// Details returns the line without the program's name.
+// Details returns the text of Line without the program's name.
 func (b Build) Details(info *debug.BuildInfo) string {
 	v, revision, goVersion := b.Version, b.Commit, "unknown"
 	if info != nil {
