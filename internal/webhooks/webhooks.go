@@ -17,8 +17,8 @@ import (
 // maxKey bounds a key. The specification allows 24 to 64 bytes.
 const maxKey = 4 << 10
 
-// ReadKey reads all bytes of a key from its file. It returns nil without an error if path is empty.
-// Then requests are not signed.
+// ReadKey reads all bytes of a key from its file. If path is empty, it returns nil and no error,
+// and requests are not signed.
 func ReadKey(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
