@@ -11,27 +11,22 @@ import (
 )
 
 // leave is for a repair that ends while a mark of a person or of another system forbids changes of
-// the Node. Drydock's changes then stay on the Node. leave returns those changes, and the history
-// lists them. When the mark is removed, takeBack undoes them.
-func (s *state) leave(d *lifecycle.Decision, undo []remediations.Undo, now time.Time) (left []remediations.Undo) {
+// the Node. The decision d undoes Drydock's changes; leave keeps them on the Node and returns them,
+// and the history lists them. When the mark is removed, takeBack undoes them.
+func (s *state) leave(d *lifecycle.Decision, changes []remediations.Undo, now time.Time) (left []remediations.Undo) {
 	reason, _ := s.markOnNode(now)
-	if reason == "" || (!d.Uncordon && !d.Untaint && len(d.Withdraw) == 0) {
+	if reason == "" || len(changes) == 0 {
 		return nil
 	}
-	for _, u := range undo {
-		if (u.Kind == remediations.UndoCordon && d.Uncordon) || (u.Kind == remediations.UndoTaint && d.Untaint) || (u.Kind == remediations.UndoAnnotation && slices.Contains(d.Withdraw, u.Key)) {
-			left = append(left, u)
-		}
-	}
 	d.Uncordon, d.Untaint, d.Withdraw = false, false, nil
-	d.Message += fmt.Sprintf("; the node keeps Drydock's %s, because a hold forbids changes of the node: %s", kindsOf(left), reason)
-	return left
+	d.Message += fmt.Sprintf("; the node keeps Drydock's %s, because a hold forbids changes of the node: %s", kindsOf(changes), reason)
+	return changes
 }
 
 // takeBack undoes the changes that leave kept on the Node, if no mark forbids that now.
 func (s *state) takeBack(now time.Time) (lifecycle.Decision, bool) {
 	r := s.Record
-	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && (r.Phase != remediations.PhasePending || r.Intent != nil)) {
+	if s.Journal.CannotRead(remediations.NodeRepairKey) || (r != nil && r.Phase != remediations.PhaseExhausted && r.Intent != nil) {
 		return lifecycle.Decision{}, false
 	}
 	i := slices.IndexFunc(s.Journal.History, func(e remediations.Entry) bool {

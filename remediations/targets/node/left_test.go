@@ -44,27 +44,28 @@ func TestAClockThatIsAheadEndsNoHold(t *testing.T) {
 func TestResetOnAHeldNodeLeavesTheCordon(t *testing.T) {
 	cordon := Undo{Kind: UndoCordon, At: scene.Noon.Add(-time.Hour)}
 	for name, c := range map[string]struct {
-		paused bool
-		left   []Undo
+		node scene.Node
+		held bool
+		left []Undo
 	}{
-		"paused":     {paused: true, left: []Undo{cordon}},
-		"not paused": {},
+		"paused":             {node: scene.Node{Annotations: map[string]string{PauseKey: "true"}}, held: true, left: []Undo{cordon}},
+		"excluded":           {node: scene.Node{Labels: map[string]string{ExcludeLabel: ""}}, held: true, left: []Undo{cordon}},
+		"being deleted":      {node: scene.Node{Deleting: true}, held: true, left: []Undo{cordon}},
+		"nothing forbids it": {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := (&scene.Scene{Alerts: []scene.Alert{}, Node: scene.Node{Ready: "True", Cordoned: true}}).State(t)
+			c.node.Ready, c.node.Cordoned = "True", true
+			s := (&scene.Scene{Alerts: []scene.Alert{}, Node: c.node}).State(t)
 			s.Node.Annotations[ResetKey] = "true"
-			if c.paused {
-				s.Node.Annotations[PauseKey] = "true"
-			}
 			r := Record{V: 1, ID: "r9", Policy: "p", Cause: Cause{Alert: "a"}, Intent: &Intent{ID: "r9-0-1", At: scene.Noon}, Phase: PhaseExhausted, Step: StepRef{Name: "reboot", Attempt: 1}, Since: scene.Noon, Undo: []Undo{cordon}}
 			s.Node.Annotations[NodeRepairKey] = r.Encode()
 			s.Journal = ReadJournal(s.Node)
 			require.NoError(t, s.Journal.Malformed)
 			d := node.Decide(s, scene.Noon)
 			require.Equal(t, lifecycle.VerbReset, d.Verb)
-			require.Equal(t, !c.paused, d.Uncordon)
+			require.Equal(t, !c.held, d.Uncordon)
 			require.Equal(t, c.left, d.Left)
-			require.Equal(t, c.paused, d.LeftOf == "r9")
+			require.Equal(t, c.held, d.LeftOf == "r9")
 		})
 	}
 }
@@ -87,6 +88,29 @@ func TestALaterRepairThatHasBegunKeepsTheCordon(t *testing.T) {
 				Hold: lifecycle.NewHold(ReasonCooldown, lifecycle.Because("a test"), scene.Noon.Add(-time.Minute)),
 			}
 			s.Journal.History = []Entry{{ID: "r1", Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
+			d := node.Decide(s, scene.Noon)
+			require.Equal(t, c.back, d.LeftOf == "r1", d.Message)
+			require.Equal(t, c.back, d.Uncordon)
+		})
+	}
+}
+
+// TestLeftChangesAreUndoneBesideARecordOnlyIfItHasRunOutOfSteps: while the record cannot be read,
+// nothing is known about its repair, so the cordon stays.
+func TestLeftChangesAreUndoneBesideARecordOnlyIfItHasRunOutOfSteps(t *testing.T) {
+	for name, c := range map[string]struct {
+		record func(s *lifecycle.State) string
+		back   bool
+	}{
+		"its record cannot be read":     {record: func(*lifecycle.State) string { return "{" }},
+		"it waits for its proof":        {record: func(s *lifecycle.State) string { return verifying(s).Encode() }},
+		"its plan has run out of steps": {record: func(s *lifecycle.State) string { return verifying(s).Exhausted(scene.Noon).Encode() }, back: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene.Scene{Node: scene.Node{Cordoned: true}}).State(t)
+			s.Node.Annotations[NodeRepairKey] = c.record(s)
+			s.Journal = ReadJournal(s.Node)
+			s.Journal.History = []Entry{{ID: "r1", Outcome: OutcomeExhausted, Ended: scene.Noon.Add(-time.Hour), Left: []Undo{{Kind: UndoCordon, At: scene.Noon.Add(-2 * time.Hour)}}}}
 			d := node.Decide(s, scene.Noon)
 			require.Equal(t, c.back, d.LeftOf == "r1", d.Message)
 			require.Equal(t, c.back, d.Uncordon)
