@@ -49,6 +49,18 @@ func TestAnExhaustedNodeThatIsWellIsOneNotice(t *testing.T) {
 	require.Nil(t, d.Record, "nothing is written again")
 }
 
+// TestAnExhaustedRepairThatIssuedNoStepNeedsOnlyAFreshLease: the plan ran out in an earlier repair
+// that this one continued. This repair restarted nothing, so a renewal from any time counts.
+func TestAnExhaustedRepairThatIssuedNoStepNeedsOnlyAFreshLease(t *testing.T) {
+	s := scene.Read(t, []byte(exhaustedAndWell)).State(t)
+	r := s.Journal.Record
+	r.Step = StepRef{Name: "restart-kubelet", Attempt: 1}
+	r.After, r.Done, r.Intent = &After{ID: "r0", Step: r.Step, Steps: Attempts{r.Step.Issued()}}, nil, nil
+	d := node.Decide(s, scene.Noon)
+	require.Len(t, d.Notices, 1)
+	require.Equal(t, lifecycle.NodeWellAgain, d.Notices[0].Reason)
+}
+
 // TestAnExhaustedNodeThatIsNotWellIsNotSaidToBe: each case shows that the node is ill, or does not
 // show that it is well. If the node is ill, the time is removed from the record. If Drydock cannot
 // observe the node, the record stays.

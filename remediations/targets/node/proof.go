@@ -28,7 +28,7 @@ func (s *state) Await(now time.Time) lifecycle.Decision {
 	}
 	cure, ok := s.Cured(p, now)
 	if ok {
-		cure.Ask.Heartbeats = cure.Ask.Heartbeats || d.Ask.Heartbeats // a planted record must end even if the node's lease is never read
+		cure.Ask.Heartbeats = d.Ask.Heartbeats // a planted record must end even if the node's lease is never read
 		return cure
 	}
 	d.Message = cmp.Or(cure.Message, "the step is proven, but the node is not well yet")
@@ -153,10 +153,9 @@ func (s *state) Cure(p *remediations.Policy) (remediations.Outcome, string) {
 // Drydock first observed that the node is well. If the kubelet reports an earlier time after the
 // attempt, that time counts, because Drydock may have observed the node late.
 func (s *state) readyBy() time.Time {
-	if c := remediations.ReadyCondition(s.Node); c != nil {
-		if at := c.LastTransitionTime.Time; at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
-			return at
-		}
+	at := remediations.ReadyCondition(s.Node).LastTransitionTime.Time // the node is Ready, so it has the condition
+	if at.After(s.Record.Intent.At) && at.Before(s.WellSince) {
+		return at
 	}
 	return s.WellSince
 }

@@ -51,6 +51,16 @@ func TestProofAtTheLastMoment(t *testing.T) {
 			s.Config.MaxStaleness, s.WellSince = time.Minute, time.Time{}
 			s.Lease.ReadAt, s.Lease.RenewedAt = scene.Noon.Add(-node.LeaseAgain+1), scene.Noon.Add(-time.Hour)
 		}, lifecycle.VerbWait, lifecycle.Ask{}},
+		"a fresh lease that was read before the end of proofFor": {func(s *lifecycle.State) {
+			s.Lease.ReadAt = s.WellSince.Add(s.Config.Policies[0].ProofFor - 1)
+		}, lifecycle.VerbWait, lifecycle.Ask{Lease: true}},
+		"a fresh lease that was read at the end of proofFor, a while ago": {func(s *lifecycle.State) {
+			s.Lease.ReadAt = s.WellSince.Add(s.Config.Policies[0].ProofFor)
+		}, lifecycle.VerbEnd, lifecycle.Ask{}},
+		"a fresh lease from before the reboot, whose proof is the new boot ID": {func(s *lifecycle.State) {
+			s.Lease.RenewedAt = scene.Noon.Add(-39 * time.Second)
+			s.Journal.Record.Intent.At, s.WellSince = scene.Noon.Add(-38*time.Second), scene.Noon.Add(-32*time.Second)
+		}, lifecycle.VerbEnd, lifecycle.Ask{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
@@ -60,6 +70,71 @@ func TestProofAtTheLastMoment(t *testing.T) {
 			require.Equal(t, c.ask, d.Ask, d.Message)
 		})
 	}
+}
+
+// TestARestartIsProvenOnlyByALaterRenewalOfTheLease: the renewal's time is of the node's clock. If
+// that clock is behind, a change of the renewal's time after the restart proves the renewal.
+func TestARestartIsProvenOnlyByALaterRenewalOfTheLease(t *testing.T) {
+	restart := scene.Noon.Add(-3 * time.Minute)
+	for name, c := range map[string]struct {
+		renewed, moved time.Time
+		proven         bool
+	}{
+		"renewed since": {renewed: scene.Noon.Add(-4 * time.Second), proven: true},
+		"renewed since, by a clock that is behind": {renewed: restart.Add(-time.Hour), moved: restart.Add(3*time.Minute - 10*time.Second), proven: true},
+		"renewed before":                    {renewed: restart.Add(-time.Second)},
+		"renewed before, and not only once": {renewed: restart.Add(-time.Second), moved: restart.Add(-11 * time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene.Golden{Input: "testdata/decide/recovered-restart-kubelet.input.yaml"}.State(t)
+			s.Lease.Duration, s.Lease.RenewedAt, s.Lease.MovedFrom = 5*time.Minute, c.renewed, c.moved
+			require.True(t, s.Lease.Fresh())
+			require.Equal(t, c.proven, node.Decide(s, scene.Noon).Verb == lifecycle.VerbEnd)
+		})
+	}
+}
+
+// TestALateAnswerIsRecordedOnce: only an answer to this attempt changes the record, and only while
+// the record has none. Otherwise each pass would write the record again and move its deadline.
+func TestALateAnswerIsRecordedOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		intent               string
+		outcome, had, record CallOutcome
+	}{
+		"accepted":                      {intent: "r1-0-1", outcome: CallAccepted, had: CallUnknown, record: CallAccepted},
+		"refused":                       {intent: "r1-0-1", outcome: CallRefused, had: CallUnknown, record: CallRefused},
+		"still unknown":                 {intent: "r1-0-1", outcome: CallUnknown, had: CallUnknown},
+		"no answer yet":                 {intent: "r1-0-1", had: CallUnknown},
+		"the answer to another attempt": {intent: "r1-0-2", outcome: CallAccepted, had: CallUnknown},
+		"accepted, and it is on record": {intent: "r1-0-1", outcome: CallAccepted, had: CallAccepted},
+		"refused, and it is on record":  {intent: "r1-0-1", outcome: CallRefused, had: CallRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&scene.Scene{}).State(t)
+			r := verifying(s)
+			r.Intent.Outcome, r.Deadline = c.had, scene.Noon.Add(9*time.Minute)
+			on(s, r)
+			s.Call = &lifecycle.Call{IntentID: c.intent, Outcome: c.outcome, Why: "a test"}
+			d := node.Decide(s, scene.Noon)
+			if c.record == "" {
+				require.Equal(t, lifecycle.VerbWait, d.Verb, d.Message)
+				require.Nil(t, d.Record, "nothing is written")
+				return
+			}
+			require.Equal(t, lifecycle.VerbVerify, d.Verb, d.Message)
+			require.Equal(t, c.record, d.Record.Intent.Outcome)
+		})
+	}
+}
+
+// TestAShorterWaitDoesNotEndAnAttemptThatWasIssued: while the deadline on record has not passed, a
+// cure belongs to the attempt, although the policy's wait was made shorter since.
+func TestAShorterWaitDoesNotEndAnAttemptThatWasIssued(t *testing.T) {
+	s := scene.Golden{Input: "testdata/decide/recovered.input.yaml"}.State(t)
+	s.Config.Policies[0].Plan[0].Wait = time.Minute
+	d := node.Decide(s, scene.Noon)
+	require.Equal(t, lifecycle.VerbEnd, d.Verb, d.Message)
+	require.Equal(t, OutcomeRecovered, d.Ended.Outcome)
 }
 
 // TestAPolicyThatIsNoLongerConfiguredProvesNoCure: without the policy, its witness and proofFor are
