@@ -12,6 +12,7 @@ import (
 
 	"drydock.dev/drydock/remediations"
 	"drydock.dev/drydock/remediations/targets/node"
+	"drydock.dev/drydock/remediations/testing/scene"
 )
 
 // TestTheLastLookWithholdsTheCallOnAnotherMachine: between the intent and the call, another Node
@@ -44,6 +45,24 @@ func TestTheLastLookWithholdsTheCallOnAnotherMachine(t *testing.T) {
 			}
 			require.EqualError(t, err, "the intent r1-0-1 is no longer on record")
 		})
+	}
+}
+
+// TestTheLastLookWithholdsTheCallBesideAnUnreadableRecord: that record may be of another repair in
+// flight on the node.
+func TestTheLastLookWithholdsTheCallBesideAnUnreadableRecord(t *testing.T) {
+	for record, withheld := range map[string]bool{"": false, "{": true} {
+		n := scene.Acting()
+		if record != "" {
+			n.Annotations[remediations.SidecarKey(scene.ThePod)] = record
+		}
+		err := node.MayStillAct(&remediations.Config{}, n, "r1-0-1", nil, nil)
+		if !withheld {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorContains(t, err, "a record on the node cannot be read")
+		require.Equal(t, remediations.ReasonNodeUnderRepair, remediations.WithheldFor(err, ""))
 	}
 }
 
