@@ -115,7 +115,9 @@ func (s *state) proving(c *lifecycle.Candidate, cure lifecycle.Decision) lifecyc
 		return cure
 	}
 	next := r.Between(c.Now)
-	if step, ok := s.following(c.Policy); ok && next.Phase != r.Phase {
+	// After an edit of the plan, the record keeps the step that was done, so that Proceed finds the
+	// edit if the alert fires again. A step of the new plan could need one that was never done.
+	if step, ok := s.following(c.Policy); ok && next.Phase != r.Phase && !c.Policy.Moved(r.Step) {
 		next.Step = step
 	}
 	d := s.keep(c, next, reason, f)
