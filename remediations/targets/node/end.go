@@ -73,7 +73,12 @@ func (s *state) exhaust(p *remediations.Policy, now time.Time) lifecycle.Decisio
 	r := s.Record.Exhausted(now)
 	tried, missing := "all steps were tried", "its alert came back"
 	if r.Intent != nil {
-		_, missing = s.proven()
+		if _, missing = s.proven(); missing == "" {
+			missing = fmt.Sprintf("%s was carried out, and the fault is still there", remediations.LastDone(r).Name)
+			if !s.Sound() {
+				missing = fmt.Sprintf("%s was carried out, and the node is not Ready", remediations.LastDone(r).Name)
+			}
+		}
 		if fewer := s.fewerGPUs(); fewer != "" {
 			tried, missing = "these steps were done", fewer // the plan may have more steps, but no alert needs them
 		}
