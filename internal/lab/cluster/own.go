@@ -165,7 +165,7 @@ func (c *Cluster) uninstall(ctx context.Context) error {
 	if stopped := c.AwaitStopped(ctx); stopped != nil {
 		return errors.Join(err, stopped)
 	}
-	// After a test that failed, a repair may be in progress. Nobody continues it here.
+	// After a test that failed, a repair may be in progress. No Drydock continues it here.
 	_, cleanup := c.Run(ctx, "kubectl-drydock", "cleanup", "--yes", "--force")
 	if !c.madeNamespace {
 		// In the next run, an old ledger would stop DrainPolicy, whose repairs all end as Exhausted.
