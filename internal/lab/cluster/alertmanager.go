@@ -4,10 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httputil"
 	"net/url"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"drydock.dev/drydock/internal/lab"
 )
 
 // AlertmanagerPod is the name, and the label app, of what AlertmanagerInPod makes in Drydock's
@@ -49,15 +53,26 @@ func (c *Cluster) AlertmanagerInPod(ctx context.Context, node string) (restore f
 	if err != nil {
 		return nil, fmt.Errorf("taking the address of Alertmanager: %w", err)
 	}
-	go forward(listener, net.JoinHostPort(service.Spec.ClusterIP, u.Port()))
+	server := &http.Server{Handler: toService(net.JoinHostPort(service.Spec.ClusterIP, u.Port())), ReadHeaderTimeout: lab.Patience}
+	go func() { _ = server.Serve(listener) }() // it ends with the server
 	return func(ctx context.Context) error {
-		_ = listener.Close()
+		_ = server.Close()
 		if err := c.StartAlertmanager(ctx, 0); err != nil {
 			return err
 		}
 		_, err := c.Run(ctx, "kubectl", "delete", "deployment,service,configmap", AlertmanagerPod, "--namespace="+Namespace)
 		return err
 	}, nil
+}
+
+// toService sends each request on a connection of its own. A connection that is kept stays with the
+// old pod, which runs on while only its kubelet hangs, and Prometheus would never send an alert to
+// the new pod. A Prometheus that discovers pods does not use the Service either.
+func toService(address string) http.Handler {
+	return &httputil.ReverseProxy{
+		Rewrite:   func(r *httputil.ProxyRequest) { r.SetURL(&url.URL{Scheme: "http", Host: address}) },
+		Transport: &http.Transport{DisableKeepAlives: true},
+	}
 }
 
 // alertmanagerManifest has the pod leave a node that fails after 5 s; the default is 300.
