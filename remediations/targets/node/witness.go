@@ -13,7 +13,7 @@ import (
 // requested may have had no fault. For such a repair, gone is false only if the witness shows a
 // fault.
 func (s *state) faultGone(p *remediations.Policy, r *remediations.Record, since, now time.Time) (gone, unread bool, saw string) {
-	if p.Witness == nil || p.Witness.None {
+	if p.Witness == nil {
 		return true, false, ""
 	}
 	w := signs.Weigh(p.Witness.Signs, remediations.WithGPUsBefore(s.Node, r, s.Ledger.GPUsOf(s.Node)), s.Read, since, now)
