@@ -3,7 +3,6 @@ package node
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,10 +36,7 @@ func SuccessorOf(o *ledger.Orphan, r *remediations.Replacement, nodes []*corev1.
 func DecideSuccessor(known *lifecycle.State, o *ledger.Orphan, now time.Time) lifecycle.Decision {
 	r := &o.Record
 	s := of(known, r)
-	p := s.Config.Policy(r.Policy)
-	if p == nil && strings.HasPrefix(r.Policy, remediations.RequestRemediation) {
-		p = s.Config.Requested(r.Policy, &corev1.Node{})
-	}
+	p := s.Config.PolicyOf(r.Policy, &corev1.Node{})
 	deadline := r.Intent.At.Add(s.Config.WaitOf(p, r.Step))
 	d := lifecycle.Decision{Verb: lifecycle.VerbWait, Policy: p, Recheck: remediations.Earlier(deadline, now.Add(askEvery))}
 	machine, again := s.answers().Machine, s.askedAgain(r.Intent)
@@ -116,10 +112,9 @@ type gone struct {
 
 func (s *gone) PolicyFor(*remediations.Record) *remediations.Policy { return s.policy }
 
+// Verdict returns the verdict on the alert of the repair. A request has no alert: the verdict then
+// only shows whether Prometheus works.
 func (s *gone) Verdict(cause remediations.Cause) alerts.Verdict {
-	if cause.Request != "" {
-		return s.Snapshot.VerdictForNode(s.orphan.Node, s.Config, s.OwnSilence())
-	}
 	return s.Snapshot.VerdictFor(cause.Alert, s.Config, s.OwnSilence())
 }
 
@@ -156,10 +151,10 @@ func (s *state) orphanOver(o *ledger.Orphan, p *remediations.Policy, now time.Ti
 		missing = r.WithoutPolicy()
 	case s.Node == nil && s.answers().Machine.NoneNeeded:
 		missing = NoneNeeded + ", but only for a short time, or the alert has not ended"
-	case s.Node != nil && s.unreadLease() != "":
-		missing = s.unreadLease()
 	case s.Node == nil:
 		missing = "the new machine has not joined as a Node"
+	case s.unreadLease() != "":
+		missing = s.unreadLease()
 	default:
 		missing = fmt.Sprintf("the new machine's Node %s is not healthy, or the alert has not ended", s.Node.Name)
 	}
