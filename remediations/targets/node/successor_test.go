@@ -24,12 +24,60 @@ func TestSuccessorGoldens(t *testing.T) {
 
 func orphaned(g scene.Golden, t testing.TB) *lifecycle.State {
 	t.Helper()
-	s := g.State(t)
+	return afterwards(t, g.State(t))
+}
+
+// afterwards gives the state of the orphan's old Node the Node of the new machine, if there is one.
+func afterwards(t testing.TB, s *lifecycle.State) *lifecycle.State {
+	t.Helper()
 	o := &s.Ledger.Orphans[0]
 	require.True(t, o.Gone(s.Node))
 	s.Journal.Record = &o.Record
 	s.Node = node.SuccessorOf(o, s.Replacement, []*corev1.Node{scene.Bare("n2"), s.Node})
 	return s
+}
+
+// TestSuccessorWithOneChange starts from a golden file and changes one thing.
+func TestSuccessorWithOneChange(t *testing.T) {
+	for name, c := range map[string]struct {
+		golden string
+		change func(*lifecycle.State)
+		verb   lifecycle.Verb
+		says   string
+		ask    lifecycle.Ask
+	}{
+		"a new Node came, although none is needed": {"none-needed-recovered", func(s *lifecycle.State) {
+			s.Replacement.Successors = []string{s.Node.Spec.ProviderID}
+		}, lifecycle.VerbWait, "the machine was replaced, its Node is not well yet", lifecycle.Ask{}},
+		"a new Node came and is never well, although none is needed": {"none-needed-too-late", func(s *lifecycle.State) {
+			s.Replacement.Successors = []string{s.Node.Spec.ProviderID}
+		}, lifecycle.VerbEnd, "the new machine's Node n1 is not healthy", lifecycle.Ask{}},
+		"none is needed, and something is missing": {"none-needed-recovered", func(s *lifecycle.State) {
+			s.Replacement.Missing = "Pod a/b has had no node since noon"
+		}, lifecycle.VerbWait, "Pod a/b has had no node since noon", lifecycle.Ask{}},
+		"none is needed, and the policy is gone": {"none-needed-recovered", func(s *lifecycle.State) {
+			s.Config.Policies = nil
+		}, lifecycle.VerbWait, "", lifecycle.Ask{}},
+		"it waits, and the last answer is a while old": {"none-needed-and-waits", func(s *lifecycle.State) {
+			s.Replacement.At = scene.Noon.Add(-node.AskEvery)
+		}, lifecycle.VerbWait, node.NoneNeeded, lifecycle.Ask{Replacement: true}},
+		"none is needed, and nothing is queried after the end": {"none-needed-recovered", func(s *lifecycle.State) {
+			s.Replacement.At = scene.Noon.Add(-node.AskEvery)
+		}, lifecycle.VerbEnd, node.NoneNeeded, lifecycle.Ask{}},
+		"the new machine is well, and nothing is queried after the end": {"recovered", func(s *lifecycle.State) {
+			s.Replacement.At = scene.Noon.Add(-node.AskEvery)
+		}, lifecycle.VerbEnd, "", lifecycle.Ask{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := scene.Golden{Input: "testdata/successor/" + c.golden + ".input.yaml"}.State(t)
+			c.change(s)
+			s = afterwards(t, s)
+			d := node.DecideSuccessor(s, &s.Ledger.Orphans[0], scene.Noon)
+			require.Equal(t, c.verb, d.Verb, d.Message)
+			require.Contains(t, d.Message, c.says)
+			require.Equal(t, c.ask, d.Ask)
+		})
+	}
 }
 
 // TestSameMachineDoesNotCountAsSuccessor: a Node that was only deleted and registered again is the
@@ -43,6 +91,11 @@ func TestSameMachineDoesNotCountAsSuccessor(t *testing.T) {
 	require.Equal(t, another, node.SuccessorOf(o, said, []*corev1.Node{again, another}))
 	require.Equal(t, another, node.SuccessorOf(o, said, []*corev1.Node{another, again}))
 	require.Nil(t, node.SuccessorOf(o, nil, []*corev1.Node{another}), "nobody said which machine it is")
+	earlier := *said
+	earlier.Intent = "r1-1-1"
+	require.Nil(t, node.SuccessorOf(o, &earlier, []*corev1.Node{another}), "the answer is about another attempt")
+	o.UID = string(another.UID)
+	require.Nil(t, node.SuccessorOf(o, said, []*corev1.Node{another}), "the old Node with another provider ID")
 	o.UID = string(again.UID)
 	require.False(t, o.Gone(again))
 	require.True(t, o.Gone(nil))
