@@ -117,7 +117,7 @@ func (s *state) troubleIs() remediations.Reason {
 // succeed today. It also begins again while the whole provider does not answer.
 func (s *state) uncallable(c *lifecycle.Candidate, pending *remediations.Record) *lifecycle.Finding {
 	r := s.Record
-	if r == nil || pending.Alone == 0 {
+	if pending.Alone == 0 {
 		return nil
 	}
 	v := s.surveyOf(c)
@@ -237,18 +237,15 @@ func provider(c *lifecycle.Candidate) string {
 // They must be about the intent in the record.
 func (s *state) answers() (a remediations.Answers) {
 	r := s.Record
-	if r == nil || r.Intent == nil {
-		return a
-	}
 	of := s.Config.Remediation(remediations.LastDone(r).Name)
 	if (of.Replaces || of.PowersOff) && s.Replacement != nil && s.Replacement.About(r.Intent) {
 		a.Machine = s.Replacement
-		if a.Machine.NoneNeeded && !s.Config.PromisesNone(of.Name, r.Intent) {
+		if !s.Config.PromisesNone(of.Name, r.Intent) {
 			promised := *a.Machine
 			promised.NoneNeeded, a.Machine = false, &promised
 		}
 	}
-	if of.AsksPods && s.Pods != nil && s.Pods.About(r.Intent) {
+	if s.Pods != nil && s.Pods.About(r.Intent) {
 		a.Pods = s.Pods
 	}
 	return a
