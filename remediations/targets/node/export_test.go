@@ -15,6 +15,7 @@ const (
 	LeaseAgain = leaseAgain
 	RefusedFor = refusedFor
 	SurveyFor  = surveyFor
+	UnaskedFor = unaskedFor
 )
 
 var BeforeOf = before
@@ -25,6 +26,10 @@ func Follow(s *lifecycle.State, d *lifecycle.Decision, now time.Time) {
 
 func SurveyOf(s *lifecycle.State, c *lifecycle.Candidate) *remediations.Survey {
 	return of(s, s.Journal.Record).surveyOf(c)
+}
+
+func AloneSince(s *lifecycle.State, c *lifecycle.Candidate) time.Time {
+	return of(s, s.Journal.Record).aloneSince(c)
 }
 
 func Proven(s *lifecycle.State) (bool, string) { return of(s, s.Journal.Record).proven() }

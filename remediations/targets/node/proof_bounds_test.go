@@ -200,19 +200,29 @@ func TestProofOfAReplacementIsRequestedFromTheProvider(t *testing.T) {
 		done   string
 		before Before
 		asked  time.Time
+		about  string
 		want   bool
 	}{
-		"never asked":                 {"replace:1", "{}", time.Time{}, true},
-		"asked now":                   {"replace:1", "{}", scene.Noon, false},
-		"asked long enough ago":       {"replace:1", "{}", scene.Noon.Add(-node.AskEvery), true},
-		"asked in the future":         {"replace:1", "{}", scene.Noon.Add(time.Second), true},
-		"nobody knows what was there": {"replace:1", "", time.Time{}, false},
-		"a step with another proof":   {"reboot:1", "{}", time.Time{}, false},
+		"never asked":                               {"replace:1", "{}", time.Time{}, "", true},
+		"asked now":                                 {"replace:1", "{}", scene.Noon, "r1-0-1", false},
+		"asked now about an earlier attempt":        {"replace:1", "{}", scene.Noon, "r1-0-0", true},
+		"asked long enough ago":                     {"replace:1", "{}", scene.Noon.Add(-node.AskEvery), "r1-0-1", true},
+		"asked in the future":                       {"replace:1", "{}", scene.Noon.Add(time.Second), "r1-0-1", true},
+		"nobody knows what was there":               {"replace:1", "", time.Time{}, "", false},
+		"a step with another proof":                 {"reboot:1", "{}", time.Time{}, "", false},
+		"a step that switches off":                  {"powerOff:1", "{}", time.Time{}, "", true},
+		"a pod, never asked":                        {"restart-kube-proxy:1", "{}", time.Time{}, "", true},
+		"a pod, asked now":                          {"restart-kube-proxy:1", "{}", scene.Noon, "r1-0-1", false},
+		"a pod, asked now about an earlier attempt": {"restart-kube-proxy:1", "{}", scene.Noon, "r1-0-0", true},
 	} {
 		r := &Record{Done: Attempts{AttemptOf(c.done)}, Intent: &Intent{ID: "r1-0-1", At: scene.Noon.Add(-time.Hour), Before: c.before}}
 		s := &lifecycle.State{Config: scene.LimitsAlone(), Node: scene.Bare("n1"), Journal: Journal{Record: r}}
-		if !c.asked.IsZero() {
-			s.Replacement = &Replacement{Asked: Asked{Intent: "r1-0-1", At: c.asked}}
+		switch asked := (Asked{Intent: c.about, At: c.asked}); {
+		case c.about == "":
+		case c.done == "restart-kube-proxy:1":
+			s.Pods = &PodProof{Asked: asked}
+		default:
+			s.Replacement = &Replacement{Asked: asked}
 		}
 		d := lifecycle.Decision{Recheck: scene.Noon.Add(time.Hour)}
 		node.Follow(s, &d, scene.Noon)
