@@ -20,7 +20,7 @@ func (s *state) passOver(c *lifecycle.Candidate, pending *remediations.Record, r
 	r.Passed = append(r.Passed, remediations.Passed{Index: c.Step.Index, Name: c.Step.Name, Why: text.Line(f.Message, remediations.PassedWhy)})
 	step, more := s.StepFrom(c.Policy, r, c.Step.Index+1)
 	switch {
-	case !more && !c.Acted():
+	case !more && len(r.All()) == 0:
 		return nil
 	case !more:
 		d := of(s.State, r).exhaust(c.Policy, c.Now)
