@@ -64,7 +64,8 @@ func awaitDrained(ctx context.Context, t *testing.T, c *cluster.Cluster, name st
 		require.Equal(t, remediations.OutcomeRecovered, repair.Outcome)
 	}
 	await(ctx, t, c, name, "the end of its cordon", func(n *corev1.Node) bool {
-		// A controller removes the taint of a cordon later. Until then, no pod of the next test comes here.
+		// A controller removes the taint of a cordon later. Until then, the scheduler places no pod
+		// here, and the next test needs one.
 		tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeUnschedulable })
 		return !n.Spec.Unschedulable && !tainted
 	})
